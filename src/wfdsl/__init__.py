@@ -1,0 +1,85 @@
+"""wfdsl: the workflow language, interpreter and training kit for LLM Conductors.
+
+The public names. Each is imported when it is first used, so that `import wfdsl` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from wfdsl._version import __version__
+
+if TYPE_CHECKING:
+    from wfdsl.api import Checked as Checked
+    from wfdsl.api import analyze as analyze
+    from wfdsl.api import dumps as dumps
+    from wfdsl.api import load as load
+    from wfdsl.api import parse as parse
+    from wfdsl.dag import to_dag as to_dag
+    from wfdsl.diagnostics.diagnostic import Diagnostic as Diagnostic
+    from wfdsl.errors import BudgetExhausted as BudgetExhausted
+    from wfdsl.errors import RunFailed as RunFailed
+    from wfdsl.errors import UsageError as UsageError
+    from wfdsl.errors import WfdslError as WfdslError
+    from wfdsl.errors import WorkflowError as WorkflowError
+    from wfdsl.interpreter.running import run as run
+    from wfdsl.interpreter.running import run_sync as run_sync
+    from wfdsl.interpreter.running import stream as stream
+    from wfdsl.interpreter.record import Run as Run
+    from wfdsl.pool import Pool as Pool
+    from wfdsl.pool import WorkerEntry as WorkerEntry
+    from wfdsl.source import Source as Source
+    from wfdsl.source import Span as Span
+    from wfdsl.workers.protocol import Call as Call
+    from wfdsl.workers.protocol import Reply as Reply
+    from wfdsl.workers.protocol import Usage as Usage
+    from wfdsl.workers.protocol import Worker as Worker
+    from wfdsl.workers.protocol import WorkerFailure as WorkerFailure
+    from wfdsl.workflow import Step as Step
+    from wfdsl.workflow import Workflow as Workflow
+
+_HOMES = {
+    "BudgetExhausted": "errors",
+    "Call": "workers.protocol",
+    "Checked": "api",
+    "Diagnostic": "diagnostics.diagnostic",
+    "Pool": "pool",
+    "Reply": "workers.protocol",
+    "Run": "interpreter.record",
+    "RunFailed": "errors",
+    "Source": "source",
+    "Span": "source",
+    "Step": "workflow",
+    "Usage": "workers.protocol",
+    "UsageError": "errors",
+    "WfdslError": "errors",
+    "Worker": "workers.protocol",
+    "WorkerEntry": "pool",
+    "WorkerFailure": "workers.protocol",
+    "Workflow": "workflow",
+    "WorkflowError": "errors",
+    "analyze": "api",
+    "dumps": "api",
+    "load": "api",
+    "parse": "api",
+    "run": "interpreter.running",
+    "run_sync": "interpreter.running",
+    "stream": "interpreter.running",
+    "to_dag": "dag",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  (names of this very table)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'wfdsl' has no attribute {name!r}")
+    value = getattr(import_module(f"wfdsl.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

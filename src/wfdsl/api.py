@@ -1,0 +1,313 @@
+"""The pipeline on one page: text or file -> tree -> checked workflow -> text, DAG, run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+
+from wfdsl.check import DEFAULT_MAX_STEPS, Limits, PoolSize, build, check, check_columns, empty_workflow
+from wfdsl.diagnostics.diagnostic import Diagnostic, in_order
+from wfdsl.errors import UsageError, WorkflowError
+from wfdsl.source import Source, Span
+from wfdsl.syntax.completion import Profile, read_completion
+from wfdsl.syntax.printer import print_completion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from wfdsl.syntax.expand import PoolLike
+
+    from wfdsl.tree import WorkflowTree
+    from wfdsl.workflow import Workflow
+
+MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
+_UTF8_BYTES_PER_CHAR = 4
+Form: TypeAlias = Literal["completion", "wf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a text: the workflow if there is one, and all that was found on the way."""
+
+    source: Source
+    workflow: Workflow | None
+    """None if there is an error, or if the text is a passthrough."""
+    diagnostics: tuple[Diagnostic, ...]
+    """In the order of the text."""
+    passthrough: bool = False
+    """Whether the text holds three empty lists. They are valid only from the second round on."""
+    tree: WorkflowTree | None = None
+    """What was read, with places, names and title; None if it could not be read as steps."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return not any(found.is_error for found in self.diagnostics)
+
+    def raise_for_errors(self) -> Checked:
+        """This, if it has no error.
+
+        Raises:
+            WorkflowError: it has one.
+        """
+        if not self.ok:
+            raise WorkflowError([found for found in self.diagnostics if found.is_error], self.source)
+        return self
+
+
+def analyze(
+    text: str,
+    *,
+    pool_size: PoolSize = None,
+    max_steps: int | None = DEFAULT_MAX_STEPS,
+    profile: Profile = "strict",
+    recursion: bool = False,
+    max_chars: int = MAX_CHARS,
+    depth_left: int | None = None,
+    name: str = "completion",
+) -> Checked:
+    """Read and check a completion. Never raises on any text.
+
+    Args:
+        text: what the Conductor wrote.
+        pool_size: the number of workers, or a pool; None: any ordinal from 0 is fine.
+        max_steps: the most steps allowed; None: any number. Source of the default: arXiv 2512.04388, section 4.
+        profile: "strict" makes an error of every repair (what training rewards), "lenient" a warning.
+        recursion: whether this is round 2 or later, where three empty lists return the previous response.
+        max_chars: the longest text that is read, in characters.
+        depth_left: how many levels of recursion are left for Conductor nodes; None: not known.
+        name: what diagnostics call the text.
+    """
+    source = Source(text, name)
+    if len(text) > max_chars:
+        return Checked(source, None, (too_long(max_chars),))
+    reading = read_completion(text, profile)
+    limits = Limits.of(pool_size, max_steps, depth_left)
+    if reading.tree is None or not reading.complete:
+        more = check_columns(reading.tree, limits) if reading.tree else []
+        return Checked(source, None, in_order([*reading.diagnostics, *more]))
+    if reading.passthrough:
+        found = reading.diagnostics if recursion else [*reading.diagnostics, empty_workflow(reading.tree.span)]
+        return Checked(source, None, in_order(found), passthrough=True, tree=reading.tree)
+    return _checked(source, reading.tree, reading.diagnostics, limits)
+
+
+def analyze_file_text(
+    text: str,
+    *,
+    pool: PoolLike | None = None,
+    params: Mapping[str, str] | None = None,
+    pool_size: PoolSize = None,
+    max_steps: int | None = None,
+    max_chars: int = MAX_CHARS,
+    depth_left: int | None = None,
+    name: str = "workflow.wf",
+) -> Checked:
+    """Read and check a workflow file's text, expanded with its parameters and, if given, a pool.
+
+    Raises:
+        UsageError: a parameter that the file does not have, or a value of the wrong type for one.
+    """
+    from wfdsl.syntax.expand import expand  # noqa: PLC0415  (completions need neither; it costs start-up time)
+    from wfdsl.syntax.workflow_file import read_workflow_file  # noqa: PLC0415
+
+    source = Source(text, name)
+    if len(text) > max_chars:
+        return Checked(source, None, (too_long(max_chars),))
+    file_tree, found = read_workflow_file(source)
+    if file_tree is None or any(problem.is_error for problem in found):
+        return Checked(source, None, in_order(found))
+    tree, more = expand(file_tree, params=params, pool=pool)
+    if tree is None:
+        return Checked(source, None, in_order([*found, *more]))
+    limits = Limits.of(pool if pool is not None else pool_size, max_steps, depth_left)
+    return _checked(source, tree, [*found, *more], limits)
+
+
+def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], limits: Limits) -> Checked:
+    found = [*found, *check(tree, limits)]
+    ok = not any(problem.is_error for problem in found)
+    return Checked(source, build(tree) if ok else None, in_order(found), tree=tree)
+
+
+def too_long(max_chars: int) -> Diagnostic:
+    """A text over the limit, which is not read."""
+    message = f"the text has more than {max_chars:,} characters"
+    return Diagnostic("text-too-long", "error", message, Span(0, 0), help="check that this is the text that you mean")
+
+
+def parse(
+    text: str,
+    *,
+    pool_size: PoolSize = None,
+    max_steps: int | None = DEFAULT_MAX_STEPS,
+    profile: Profile = "strict",
+) -> Workflow:
+    """The workflow that a completion holds. Arguments as for `analyze`.
+
+    Raises:
+        WorkflowError: there is none; it carries the diagnostics.
+    """
+    workflow = analyze(text, pool_size=pool_size, max_steps=max_steps, profile=profile).raise_for_errors().workflow
+    assert workflow is not None, "a text without errors, in a first round, holds a workflow"
+    return workflow
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    pool: PoolLike | None = None,
+    params: Mapping[str, str] | None = None,
+    form: Form | None = None,
+    pool_size: PoolSize = None,
+    max_steps: int | None = None,
+    profile: Profile = "strict",
+) -> Workflow:
+    """The workflow in a file: a workflow file if it is named `*.wf`, else a completion.
+
+    Args:
+        path: the file.
+        pool: what names and tags are looked up in.
+        params: values for the parameters of a workflow file, as texts.
+        form: "wf" or "completion", if the name does not tell.
+        pool_size: the number of workers, in place of a pool.
+        max_steps: the most steps allowed; None: any number for a workflow file, 5 for a completion.
+        profile: how a completion is read.
+
+    Raises:
+        WorkflowError: the file holds no valid workflow; it carries the diagnostics.
+        UsageError: the file cannot be read, or a parameter cannot be set.
+    """
+    checked = analyze_path(
+        path, pool=pool, params=params, form=form, pool_size=pool_size, max_steps=max_steps, profile=profile
+    ).raise_for_errors()
+    if checked.workflow is None:
+        raise WorkflowError([empty_workflow(Span(0, 0))], checked.source)
+    return checked.workflow
+
+
+def analyze_path(
+    path: str | PathLike[str],
+    *,
+    pool: PoolLike | None = None,
+    params: Mapping[str, str] | None = None,
+    form: Form | None = None,
+    pool_size: PoolSize = None,
+    max_steps: int | None = None,
+    profile: Profile = "strict",
+    recursion: bool = False,
+    max_chars: int = MAX_CHARS,
+) -> Checked:
+    """Read and check a file, as `load` does, without raising on what it holds.
+
+    Raises:
+        UsageError: the file cannot be read, or a parameter cannot be set.
+    """
+    text = read_text(path, max_chars=max_chars)
+    if text is None:
+        return Checked(Source("", str(path)), None, (too_long(max_chars),))
+    return analyze_text(
+        text,
+        form=form or form_of(path),
+        pool=pool,
+        params=params,
+        pool_size=pool_size,
+        max_steps=max_steps,
+        profile=profile,
+        recursion=recursion,
+        max_chars=max_chars,
+        name=str(path),
+    )
+
+
+def analyze_text(
+    text: str,
+    *,
+    form: Form,
+    pool: PoolLike | None = None,
+    params: Mapping[str, str] | None = None,
+    pool_size: PoolSize = None,
+    max_steps: int | None = None,
+    profile: Profile = "strict",
+    recursion: bool = False,
+    max_chars: int = MAX_CHARS,
+    name: str = "completion",
+) -> Checked:
+    """Read and check a text in either form; without `max_steps` each form has its own limit.
+
+    Raises:
+        UsageError: a parameter cannot be set.
+    """
+    if form == "wf":
+        return analyze_file_text(
+            text, pool=pool, params=params, pool_size=pool_size, max_steps=max_steps, max_chars=max_chars, name=name
+        )
+    if params:
+        raise UsageError(f"{name} is a completion, which has no parameters: leave out {', '.join(sorted(params))}")
+    return analyze(
+        text,
+        pool_size=pool_size if pool is None else pool,
+        max_steps=DEFAULT_MAX_STEPS if max_steps is None else max_steps,
+        profile=profile,
+        recursion=recursion,
+        max_chars=max_chars,
+        name=name,
+    )
+
+
+def dumps(workflow: Workflow, form: Form = "completion") -> str:
+    """A workflow as text in either form; reading it gives an equal workflow.
+
+    Raises:
+        WorkflowError: the completion form cannot say it (an unresolved worker, a depth of its own).
+    """
+    if form == "wf":
+        from wfdsl.syntax.print_file import print_file  # noqa: PLC0415  (completions do not need it)
+
+        return print_file(workflow)
+    return print_completion(workflow)
+
+
+def form_of(path: str | PathLike[str]) -> Form:
+    """Which form a file is written in, by its name."""
+    return "wf" if Path(path).suffix == ".wf" else "completion"
+
+
+def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str | None:
+    """A file's text, or None if it is longer than the limit, of which no more than the limit is read.
+
+    Raises:
+        UsageError: it cannot be read, or is no UTF-8 text.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(max_chars * _UTF8_BYTES_PER_CHAR + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    return decoded(data, name=str(path), max_chars=max_chars)
+
+
+def read_stream(stream: IO[bytes], *, name: str, max_chars: int = MAX_CHARS) -> str | None:
+    """The text of a stream, read as `read_text` reads a file.
+
+    Raises:
+        UsageError: it is no UTF-8 text.
+    """
+    return decoded(stream.read(max_chars * _UTF8_BYTES_PER_CHAR + 1), name=name, max_chars=max_chars)
+
+
+def decoded(data: bytes, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
+    """The text of some bytes, or None if it is longer than the limit.
+
+    Raises:
+        UsageError: they are no UTF-8 text.
+    """
+    if len(data) > max_chars * _UTF8_BYTES_PER_CHAR:
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: is no UTF-8 text: byte {error.start} cannot be read") from error
+    return text if len(text) <= max_chars else None

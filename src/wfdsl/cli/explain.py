@@ -1,0 +1,55 @@
+"""Say what a diagnostic's code means, with an example and its cure; without CODE, list them all."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from wfdsl.diagnostics.codes import CODES, Code
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+_KINDS = {
+    "error": "error",
+    "repair": "a warning in the lenient profile, an error in the strict one",
+    "warning": "warning",
+    "note": "note",
+}
+_FORMS = {"both": "both forms", "completion": "completions", "wf": "workflow files"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl explain`."""
+    parser.add_argument("code", nargs="?", metavar="CODE", help="such as access-not-earlier")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Explain one code, or list all."""
+    if args.code is None:
+        width = max(map(len, CODES))
+        for code in CODES.values():
+            print(f"{code.name:<{width}}  {code.kind:<7}  {code.summary}")
+        return 0
+    code = CODES.get(args.code)
+    if code is None:
+        close = difflib.get_close_matches(args.code, CODES, n=1)
+        hint = f"did you mean {close[0]}?" if close else "`wfdsl explain` lists them all"
+        raise UsageError(f"there is no code {args.code!r}: {hint}")
+    print(explained(code))
+    return 0
+
+
+def explained(code: Code) -> str:
+    """A row of the table as a page of text."""
+    parts = [f"{code.name}: {code.summary}", f"({_KINDS[code.kind]}; {_FORMS[code.form]})", "", code.explanation]
+    if code.wrong:
+        parts += ["", "Wrong:", _indented(code.wrong)]
+    if code.right:
+        parts += ["", "Right:", _indented(code.right)]
+    return "\n".join(parts)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -1,0 +1,135 @@
+"""What commands read: workflow files and completions, with the options that say how, and pools."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.api import MAX_CHARS, Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
+from wfdsl.cli.drawing import colour_for, draw
+from wfdsl.errors import UsageError
+from wfdsl.source import Source
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wfdsl.diagnostics.diagnostic import Diagnostic
+    from wfdsl.syntax.completion import Profile
+
+STDIN = "-"
+
+
+def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
+    """Add the options that say how a workflow is read."""
+    parser.add_argument("--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of a .wf file; may be repeated"
+    )
+    parser.add_argument("--pool", metavar="NAME|FILE", help="the pool of workers: a shipped one, or a TOML file")
+    parser.add_argument("--pool-size", type=count, metavar="N", help="the number of workers, in place of a pool")
+    parser.add_argument("--max-steps", type=count, metavar="N", help="the most steps; default: 5 for completions")
+    parser.add_argument(
+        "--profile",
+        choices=["strict", "lenient"],
+        default=profile,
+        help="whether a repair of a completion is an error or a warning (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--recursion", action="store_true", help="read as round 2 or later: three empty lists are valid"
+    )
+    parser.add_argument(
+        "--max-chars", type=count, default=MAX_CHARS, metavar="N", help="the longest text that is read (default: 1 MiB)"
+    )
+
+
+def count(text: str) -> int:
+    """An argument that is a whole number from 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | None = None) -> Checked:
+    """Read and check a file, or standard input for "-".
+
+    Raises:
+        UsageError: it cannot be read, or an option does not fit it.
+    """
+    form: Form = args.form or ("completion" if path == STDIN else form_of(path))
+    name = "standard input" if path == STDIN else path
+    pool = load_pool(args, default=default_pool)
+    if path == STDIN:
+        text = read_stream(sys.stdin.buffer, name=name, max_chars=args.max_chars)
+    else:
+        text = read_text(path, max_chars=args.max_chars)
+    if text is None:
+        return Checked(Source("", name), None, (too_long(args.max_chars),))
+    return analyze_text(
+        text,
+        form=form,
+        pool=pool,
+        params=parameters(args),
+        pool_size=args.pool_size,
+        max_steps=args.max_steps,
+        profile=args.profile,
+        recursion=args.recursion,
+        max_chars=args.max_chars,
+        name=name,
+    )
+
+
+def read_checked(path: str, args: argparse.Namespace, *, default_pool: str | None = None) -> Checked:
+    """Read a workflow that a command goes on with; warnings and notes go to standard error.
+
+    Raises:
+        UsageError: it cannot be read.
+        WorkflowError: it is not valid.
+    """
+    checked = analyze_input(path, args, default_pool=default_pool)
+    remarks = [found for found in checked.diagnostics if not found.is_error]
+    if remarks and checked.ok:
+        print_diagnostics(remarks, checked.source)
+    checked.raise_for_errors()
+    if checked.workflow is None:
+        raise UsageError(f"{checked.source.name}: holds three empty lists, which is no workflow by itself")
+    return checked
+
+
+def print_diagnostics(found: list[Diagnostic], source: Source) -> None:
+    """Diagnostics as a person reads them, on standard error."""
+    for diagnostic in found:
+        print(draw(diagnostic, source, colour=colour_for(sys.stderr)), file=sys.stderr)
+
+
+def parameters(args: argparse.Namespace) -> dict[str, str]:
+    """The parameters given with `--set`.
+
+    Raises:
+        UsageError: one is not of the form NAME=VALUE, or is given twice.
+    """
+    given: dict[str, str] = {}
+    for assignment in args.set:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set {assignment!r}: write NAME=VALUE")
+        if name.strip() in given:
+            raise UsageError(f"--set {name.strip()} is given twice")
+        given[name.strip()] = value
+    return given
+
+
+def load_pool(args: argparse.Namespace, *, default: str | None = None) -> Any:
+    """The pool that `--pool` names, or None.
+
+    Raises:
+        UsageError: there is none of that name, or its file cannot be used, or its size is given as well.
+    """
+    name = args.pool or default
+    if name is None:
+        return None
+    if args.pool_size is not None:
+        raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
+    from wfdsl.pool import Pool
+
+    return Pool.load(name)

@@ -1,0 +1,66 @@
+"""`wfdsl resume`: go on with a run that stopped, whatever stopped it.
+
+Calls whose replies are in the journal are not made again. What was spent before counts towards the budget.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.cli.run import add_run_options, budget_of, display_for_stderr, followed, print_run
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wfdsl.interpreter.plan import Plan
+    from wfdsl.interpreter.record import LostCall
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl resume`."""
+    parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
+    parser.add_argument("--pool", metavar="NAME|FILE", help="the pool of workers (default: the one it was run on)")
+    add_run_options(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Go on with the run and print its answer."""
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.interpreter.journal_reading import full_id, plan_of, run_of
+    from wfdsl.interpreter.running import resume
+
+    path = default_path()
+    run_id = full_id(path, args.run)
+    _print_lost(run_of(path, run_id).lost)
+    display = display_for_stderr()
+    work = resume(
+        run_id,
+        _pool(args.pool, plan_of(path, run_id)),
+        journal=path,
+        budget=budget_of(args),
+        concurrency=args.concurrency,
+        timeout_s=args.timeout,
+        step_timeout_s=args.step_timeout,
+        on_event=display,
+        reuse=args.reuse,
+    )
+    print_run(followed(run_id, work, display, as_json=args.json, kept=True), as_json=args.json)
+    return 0
+
+
+def _pool(given: str | None, plan: Plan) -> Any:
+    from wfdsl.pool import Pool
+
+    name = given or plan.origin.get("pool")
+    if name is None:
+        raise UsageError(f"the run was started by a program, on a pool called {plan.pool!r}; give it with --pool")
+    return Pool.load(name)
+
+
+def _print_lost(lost: tuple[LostCall, ...]) -> None:
+    for call in lost:
+        where = "/".join(map(str, call.path))
+        charge = f"up to {call.tokens} tokens" + (f", ${call.usd:.4f}" if call.usd else "")
+        print(f"step {where}, {call.worker_name}: was in flight; stays charged at {charge}", file=sys.stderr)

@@ -1,0 +1,98 @@
+"""`wfdsl trace`: show all that happened in a run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wfdsl.interpreter.record import Run, StepRecord
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl trace`."""
+    parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    parser.add_argument("--messages", action="store_true", help="also show what each worker was sent")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the record."""
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.interpreter.journal_reading import full_id, run_of
+
+    path = default_path()
+    run = run_of(path, full_id(path, args.run))
+    print(run.to_json(indent=2) if args.json else "\n".join(_lines(run, with_messages=args.messages)))
+    return 0
+
+
+def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
+    lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]
+    if run.error:
+        lines.append(f"  {run.error}")
+    for step in run.steps:
+        lines += _step_lines(run, step, with_messages=with_messages)
+    for lost in run.lost:
+        where = "/".join(map(str, lost.path))
+        lines.append(f"lost: step {where}, {lost.worker_name}: was in flight when its process ended; stays charged")
+    lines.append(_totals(run))
+    return [indent + line for line in lines]
+
+
+def _step_lines(run: Run, step: StepRecord, *, with_messages: bool) -> list[str]:
+    facts = [step.status, *_facts(step)]
+    lines = [f"{run.name_of(step.step)}: worker {step.worker} ({step.worker_name}): {', '.join(facts)}"]
+    if with_messages:
+        for message in step.messages:
+            lines += _block(message["role"], message["content"])
+    for nested in step.nested:
+        lines += _lines(nested, with_messages=with_messages, indent="    ")
+    if step.error:
+        lines += _block("error", step.error)
+    if step.response is not None:
+        lines += _block("response", step.response)
+    return lines
+
+
+def _facts(step: StepRecord) -> list[str]:
+    from wfdsl.render.status import dollars, duration
+
+    facts = []
+    if step.started is not None and step.finished is not None:
+        facts.append(duration(step.finished - step.started))
+    if step.queue_s >= 0.001:
+        facts.append(f"{duration(step.queue_s)} of it in line")
+    if step.retries:
+        facts.append(f"{step.retries} failed attempts")
+    if step.answered_by is not None:
+        facts.append(f"answered by fallback worker {step.answered_by}")
+    if step.usage.total_tokens:
+        facts.append(f"{step.usage.input_tokens} + {step.usage.output_tokens} tokens")
+    if step.paid_usd:
+        facts.append(dollars(step.paid_usd))
+    if step.finish not in (None, "stop"):
+        facts.append(f"reply ended by: {step.finish}")
+    if step.replayed:
+        facts.append("from the journal")
+    return facts
+
+
+def _block(title: str, text: str) -> list[str]:
+    body = text.replace("\n", "\n      ")
+    return [f"  {title}:", f"      {body}"]
+
+
+def _totals(run: Run) -> str:
+    from wfdsl.render.status import dollars, duration
+
+    parts = [f"{run.usage.input_tokens} + {run.usage.output_tokens} tokens"]
+    parts.append("price not known" if run.paid_usd is None else f"paid {dollars(run.paid_usd)}")
+    if run.charged is not None:
+        parts.append(f"charged {run.charged.calls} calls, {run.charged.tokens} tokens, {dollars(run.charged.usd)}")
+    if run.seconds is not None:
+        parts.append(duration(run.seconds))
+    return "total: " + ", ".join(parts)

@@ -1,0 +1,502 @@
+"""The table of diagnostic codes: what each means, how bad it is, an example and its cure.
+
+Codes are public API: they are never renamed or reused. `wfdsl explain CODE` and the reference page are made from this
+table. Severity "repair" means: a warning in the lenient profile, an error in the strict one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["error", "repair", "warning", "note"]
+Form: TypeAlias = Literal["both", "completion", "wf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of the table."""
+
+    name: str
+    kind: Kind
+    form: Form
+    summary: str
+    explanation: str
+    wrong: str
+    """A text that gets this code."""
+    right: str = ""
+    """The same, mended; empty where there is nothing to write instead."""
+
+
+def _plan(access: str = "[[], [0]]", model_id: str = "[0, 1]", subtasks: str = '["Plan it.", "Do it."]') -> str:
+    return f"model_id = {model_id}\nsubtasks = {subtasks}\naccess_list = {access}"
+
+
+_FINE = _plan()
+
+_COMPLETION = (
+    Code(
+        "list-missing",
+        "error",
+        "completion",
+        "one of the three lists is not there",
+        "A completion holds three labelled lists: model_id, subtasks and access_list. Each label is followed by `=` or "
+        "`:` and then directly by its list. What stands in reasoning tags does not count, and lists of different "
+        "drafts are not mixed: the last group that has all three counts.",
+        'model_id = [0]\nsubtasks = ["Solve it."]',
+        'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]',
+    ),
+    Code(
+        "list-truncated",
+        "error",
+        "completion",
+        "the text ends inside a list",
+        "The last list is not closed before the text ends, so the completion was cut off, most often by a token limit. "
+        "Nothing is guessed: a cut list may have gone on, and an earlier draft is not used in its place.",
+        'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[',
+        'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]',
+    ),
+    Code(
+        "not-a-literal",
+        "error",
+        "completion",
+        "a list holds something that is no literal",
+        "The lists are data, never code: integers, strings and lists of them. Names, calls, operators, comprehensions, "
+        "f-strings, bytes, dicts, sets and starred items are not evaluated.",
+        _plan(model_id="[i for i in range(2)]"),
+        _FINE,
+    ),
+    Code(
+        "list-continued",
+        "error",
+        "completion",
+        "a list goes on behind its closing bracket",
+        "An operator, a call, an index or an attribute directly behind a list would change its value, so the list "
+        "alone is not what was meant.",
+        _plan(model_id="[0] * 2"),
+        _plan(model_id="[0, 0]"),
+    ),
+    Code(
+        "nested-too-deep",
+        "error",
+        "completion",
+        "a list has a third level of brackets",
+        "access_list is a list of lists; nothing in the language is nested deeper than that.",
+        _plan(access="[[], [[0]]]"),
+        _FINE,
+    ),
+    Code(
+        "worker-type",
+        "error",
+        "completion",
+        "an item of model_id is not an integer",
+        "Workers are named by their ordinal in the pool, written as a decimal integer.",
+        _plan(model_id='["Model 0", 1]'),
+        _FINE,
+    ),
+    Code(
+        "subtask-type",
+        "error",
+        "completion",
+        "an item of subtasks is not a string",
+        "Each subtask is a string literal; strings that stand next to each other are joined.",
+        _plan(subtasks='[3, "Do it."]'),
+        _FINE,
+    ),
+    Code(
+        "access-type",
+        "error",
+        "completion",
+        'an entry of access_list is neither a list of steps nor "all"',
+        'An access entry is `[]` (sees nothing), `"all"` or `["all"]` (sees every earlier step), or a list with the '
+        "indices of earlier steps.",
+        _plan(access='[[], "first"]'),
+        _FINE,
+    ),
+    Code(
+        "number-too-large",
+        "error",
+        "completion",
+        "an integer has too many digits",
+        "No pool and no workflow has so many members; integers of more than 18 digits are not read.",
+        _plan(model_id=f"[0, 1{'0' * 20}]"),
+        _FINE,
+    ),
+    Code(
+        "bad-escape",
+        "error",
+        "both",
+        "a string holds a broken escape sequence",
+        r"`\x` needs two hexadecimal digits, `\u` four, `\U` eight (at most 10FFFF), and `\N{...}` the name of a "
+        "character. A backslash that is meant as such is written twice.",
+        _plan(subtasks=r'["Look in C:\x.", "Do it."]'),
+        _plan(subtasks=r'["Look in C:\\x.", "Do it."]'),
+    ),
+    Code(
+        "text-too-long",
+        "error",
+        "both",
+        "the text is longer than the limit",
+        "Longer texts are not read, so that time and memory stay bounded. The limit is a setting; it counts "
+        "characters, and is 1,048,576 (1 MiB) unless given.",
+        "",
+    ),
+    Code(
+        "lengths-differ",
+        "error",
+        "completion",
+        "the three lists do not have the same length",
+        "Step i is made of the i-th item of each list, so all three need one item per step.",
+        _plan(access="[[]]"),
+        _FINE,
+    ),
+    Code(
+        "empty-workflow",
+        "error",
+        "completion",
+        "three empty lists outside a recursion round",
+        "From the second round on, three empty lists mean: return the previous response as it is. In the first round "
+        "there is nothing to return.",
+        "model_id = []\nsubtasks = []\naccess_list = []",
+        'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]',
+    ),
+)
+
+_MEANING = (
+    Code(
+        "too-many-steps",
+        "error",
+        "both",
+        "the workflow has more steps than are allowed",
+        "The limit is a setting (`--max-steps`, `max_steps=`): 5 for completions unless given, none for files.",
+        _plan("[[], [], [], [], [], []]", "[0, 0, 0, 0, 0, 0]", '["a", "b", "c", "d", "e", "f"]'),
+        _FINE,
+    ),
+    Code(
+        "worker-not-in-pool",
+        "error",
+        "both",
+        "a worker is not in the pool",
+        "Workers are counted from 0, and a pool may offer only some of its ordinals.",
+        _plan(model_id="[0, -1]"),
+        _FINE,
+    ),
+    Code(
+        "subtask-blank",
+        "error",
+        "both",
+        "a subtask is empty",
+        "A subtask needs at least one character that is not white space: a worker cannot be asked nothing.",
+        _plan(subtasks='["", "Do it."]'),
+        _FINE,
+    ),
+    Code(
+        "access-not-earlier",
+        "error",
+        "both",
+        "a step is to see itself or a later step",
+        "Steps run in order and see only what is there: the subtask and response of earlier steps. Steps are counted "
+        "from 0.",
+        _plan(access="[[], [1]]"),
+        _FINE,
+    ),
+    Code(
+        "access-negative",
+        "error",
+        "both",
+        "an access entry holds a negative index",
+        "Steps are counted from 0; negative indices do not count from the end.",
+        _plan(access="[[], [-1]]"),
+        _FINE,
+    ),
+    Code(
+        "conductor-too-deep",
+        "error",
+        "both",
+        "a Conductor node where the recursion depth is used up",
+        "At the last level of recursion a workflow may not hand the work to a Conductor again; the listing of workers "
+        "does not show it there.",
+        "",
+    ),
+    Code(
+        "dead-step",
+        "warning",
+        "both",
+        "a step cannot affect the answer",
+        "The answer is the last step's response, and no path of access leads from this step to the last one. Such "
+        "steps are not run unless asked for.",
+        _plan(access="[[], []]"),
+        _FINE,
+    ),
+    Code(
+        "access-repeated",
+        "note",
+        "both",
+        "an access entry names a step twice",
+        "Each step is shown once, in the order of the workflow, however often it is named.",
+        _plan(access="[[], [0, 0]]"),
+        _FINE,
+    ),
+    Code(
+        "all-at-first-step",
+        "note",
+        "both",
+        'the first step sees "all", which is nothing',
+        "Before the first step there is nothing to see; in a recursion round it sees the previous round's end.",
+        _plan(access='["all", [0]]'),
+        _FINE,
+    ),
+)
+
+_REPAIRS = (
+    Code(
+        "label-spelling",
+        "repair",
+        "completion",
+        "a label is not spelled as it should be",
+        r"The labels are `model_id`, `subtasks` and `access_list`, in lower case. `Model ID`, `MODEL_ID`, `model\_id` "
+        "and `model_ids` are understood in the lenient profile.",
+        'Model ID: [0]\nsubtasks: ["Solve it."]\naccess_list: [[]]',
+        'model_id: [0]\nsubtasks: ["Solve it."]\naccess_list: [[]]',
+    ),
+    Code(
+        "label-annotation",
+        "repair",
+        "completion",
+        "a remark in round brackets stands behind a label",
+        "Only a type annotation (`model_id: list[int] = ...`) may stand between a label and its list.",
+        'model_id (one worker): [0]\nsubtasks: ["Solve it."]\naccess_list: [[]]',
+        'model_id: [0]\nsubtasks: ["Solve it."]\naccess_list: [[]]',
+    ),
+    Code(
+        "curly-quote",
+        "repair",
+        "completion",
+        "typographic quotation marks delimit a string",
+        "Strings stand between straight quotes, \" or '.",
+        _plan(subtasks='[“Plan it.”, "Do it."]'),
+        _FINE,
+    ),
+    Code(
+        "line-break-in-string",
+        "repair",
+        "completion",
+        "a string between single quotation marks runs over a line break",
+        r"A line break inside \"...\" is written as `\n`; text of several lines may stand between triple quotes.",
+        _plan(subtasks='["Plan\nit.", "Do it."]'),
+        _plan(subtasks='["Plan\\nit.", "Do it."]'),
+    ),
+    Code(
+        "no-break-space",
+        "repair",
+        "completion",
+        "a no-break space stands where a space should",
+        "Between items and around `=` and `:` only plain white space may stand.",
+        _plan(model_id="[0,\u00a01]"),
+        _FINE,
+    ),
+    Code(
+        "number-as-string",
+        "repair",
+        "completion",
+        "a number is written as a string",
+        "Workers and steps are integers, without quotes.",
+        _plan(model_id='["0", 1]'),
+        _FINE,
+    ),
+    Code(
+        "number-as-float",
+        "repair",
+        "completion",
+        "an integer is written with a decimal point",
+        "Workers and steps are integers.",
+        _plan(model_id="[0.0, 1]"),
+        _FINE,
+    ),
+    Code(
+        "access-bare-index",
+        "repair",
+        "completion",
+        "an access entry is a bare index",
+        "Also a single step stands in a list of its own.",
+        _plan(access="[[], 0]"),
+        _FINE,
+    ),
+    Code(
+        "access-none",
+        "repair",
+        "completion",
+        "an access entry is None",
+        "A step that sees nothing has an empty list.",
+        _plan(access="[None, [0]]"),
+        _FINE,
+    ),
+    Code(
+        "access-all-and-more",
+        "repair",
+        "completion",
+        'an access entry names steps beside "all"',
+        '"all" already holds every earlier step.',
+        _plan(access='[[], ["all", 0]]'),
+        _plan(access='[[], "all"]'),
+    ),
+    Code(
+        "tuple-for-list",
+        "repair",
+        "completion",
+        "a tuple stands where a list should",
+        "Lists stand in square brackets.",
+        _plan(access="[(), (0,)]"),
+        _FINE,
+    ),
+    Code(
+        "lone-surrogate",
+        "repair",
+        "completion",
+        "a string holds half of a surrogate pair",
+        "It is no character and cannot be sent anywhere; in the lenient profile U+FFFD takes its place.",
+        _plan(subtasks=r'["Plan \ud83d it.", "Do it."]'),
+        _plan(subtasks=r'["Plan \ud83d\ude00 it.", "Do it."]'),
+    ),
+)
+
+_WORKFLOW_FILE = (
+    Code(
+        "syntax",
+        "error",
+        "wf",
+        "the workflow file cannot be read here",
+        "The message says what may stand there instead.",
+        'step solve 0: "Solve it."',
+        'step solve by 0: "Solve it."',
+    ),
+    Code(
+        "version-unknown",
+        "error",
+        "wf",
+        "the file asks for a version of the language that is not known",
+        "A first line `wfdsl 1` names the version of the language. Newer files need a newer wfdsl.",
+        'wfdsl 99\nstep solve by 0: "Solve it."',
+        'wfdsl 1\nstep solve by 0: "Solve it."',
+    ),
+    Code(
+        "no-steps",
+        "error",
+        "wf",
+        "the file has no step",
+        "A workflow needs at least one step; the last one's response is the answer.",
+        'title "Nothing yet"',
+        'title "One call"\nstep solve by 0: "Solve it."',
+    ),
+    Code(
+        "name-taken",
+        "error",
+        "wf",
+        "two steps or two parameters have the same name",
+        "Names are how steps see each other, so each is used once.",
+        'step a by 0: "Plan it."\nstep a by 1 sees a: "Do it."',
+        'step a by 0: "Plan it."\nstep b by 1 sees a: "Do it."',
+    ),
+    Code(
+        "name-unknown",
+        "error",
+        "wf",
+        "no step has this name",
+        "`sees` takes the names of earlier steps, `all` or `nothing`.",
+        'step plan by 0: "Plan it."\nstep solve by 1 sees plann: "Do it."',
+        'step plan by 0: "Plan it."\nstep solve by 1 sees plan: "Do it."',
+    ),
+    Code(
+        "clause-repeated",
+        "error",
+        "wf",
+        "a step says the same thing twice",
+        "Each clause stands at most once in a step.",
+        'step solve by 0 by 1: "Solve it."',
+        'step solve by 0: "Solve it."',
+    ),
+    Code(
+        "clause-conflict",
+        "error",
+        "wf",
+        "two clauses of a step do not go together",
+        "A step is repeated in one way: `copies N`, `chain N`, or `by each ...`; and only a Conductor has a `depth`.",
+        'step solve by 0 copies 2 chain 3: "Solve it."',
+        'step solve by 0 chain 3: "Solve it."',
+    ),
+    Code(
+        "clause-missing",
+        "error",
+        "wf",
+        "a step does not say who does it",
+        "Every step has a `by` clause: an ordinal, a worker's name, `tag ...`, `each ...` or `conductor`.",
+        'step solve: "Solve it."',
+        'step solve by 0: "Solve it."',
+    ),
+    Code(
+        "count-out-of-range",
+        "error",
+        "wf",
+        "a count is too small or too large",
+        "Copies and chains have 1 to 1000 members, and a depth is at least 1.",
+        'step solve by 0 copies 0: "Solve it."',
+        'step solve by 0 copies 5: "Solve it."',
+    ),
+    Code(
+        "param-unknown",
+        "error",
+        "wf",
+        "there is no parameter of this name",
+        "Parameters are declared with `param name = value` and used as `{name}`; a brace that is meant as such is "
+        "written twice.",
+        'step solve by 0: "Answer in {style} style."',
+        'param style = "plain"\nstep solve by 0: "Answer in {style} style."',
+    ),
+    Code(
+        "param-type",
+        "error",
+        "wf",
+        "a parameter has a value of the wrong type",
+        "A parameter keeps the type of its default: an integer or a string. Counts and depths need an integer.",
+        'param n = "five"\nstep solve by 0 copies {n}: "Solve it."',
+        'param n = 5\nstep solve by 0 copies {n}: "Solve it."',
+    ),
+    Code(
+        "param-unused",
+        "warning",
+        "wf",
+        "a parameter is declared and never used",
+        "Setting it would change nothing.",
+        'param style = "plain"\nstep solve by 0: "Solve it."',
+        'param style = "plain"\nstep solve by 0: "Solve it in {style} words."',
+    ),
+    Code(
+        "stray-brace",
+        "error",
+        "wf",
+        "a brace in a subtask is neither a parameter nor doubled",
+        "`{name}` is replaced by a parameter; `{{` and `}}` stand for the braces themselves.",
+        'step solve by 0: "Return {"',
+        'step solve by 0: "Return {{"',
+    ),
+    Code(
+        "worker-unknown",
+        "error",
+        "wf",
+        "the pool has no worker of this name or tag",
+        "`by NAME` takes the name of a worker of the pool, `by tag NAME` the first one with that tag.",
+        "",
+    ),
+    Code(
+        "pool-needed",
+        "note",
+        "wf",
+        "a worker is given by name or tag, and no pool is given",
+        "Without a pool the file can be checked, drawn and formatted, but not run. `--pool NAME|FILE` gives one.",
+        'step solve by solver: "Solve it."',
+        'step solve by 0: "Solve it."',
+    ),
+)
+
+CODES: dict[str, Code] = {code.name: code for code in (*_COMPLETION, *_MEANING, *_REPAIRS, *_WORKFLOW_FILE)}
+"""Every code by its name, in the order of the reference page."""

@@ -1,0 +1,37 @@
+"""A problem in what somebody wrote, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from wfdsl.source import Span
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem: a stable code, how bad it is, where it is, and what to write instead.
+
+    `label` is what stands behind the caret when it is drawn; `help` is the cure.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    span: Span
+    label: str = ""
+    help: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it makes the text invalid."""
+        return self.severity == "error"
+
+
+def in_order(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics as they stand in the text; at one place errors come first."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return tuple(sorted(found, key=lambda d: (d.span.start, rank[d.severity], d.span.end, d.code)))

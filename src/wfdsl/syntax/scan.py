@@ -1,0 +1,175 @@
+"""Completion text to labelled lists, by `conductor.lark` and nothing else.
+
+The terminals and the LALR table come from the grammar file. What is added here is what the head of that file says:
+prose is skipped, and a list that is no literal becomes a `BadList`. Every character is looked at a bounded number of
+times, nothing recurses, and no input raises.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from wfdsl.source import Span
+from wfdsl.syntax.grammar import load_grammar
+from wfdsl.syntax.lalr import END, Stack, Table, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from lark.lexer import TerminalDef
+
+_START = "completion"
+_CUT = "cut"
+_CUT_STRING = "CUT_STRING"
+_PROSE = {"PROSE", "LANDMARK"}
+_COMMA = Token("COMMA", ",", 0, 0)
+_NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
+
+
+class Phrase(Token):
+    """A rule's match: what it is made of, from the first token to the last."""
+
+    __slots__ = ()
+
+    def __init__(self, type_: str, children: list[Token]) -> None:
+        self.type = type_
+        self.text = ""
+        self.start = children[0].start if children else 0
+        self.end = children[-1].end if children else 0
+        self.children = children
+
+
+class BadList(Token):
+    """A label whose list is no literal, or is cut by the end of the text. Stands for itself as a terminal."""
+
+    __slots__ = ("cut", "label", "misfit", "opened")
+
+    def __init__(self, label: Token, opened: int, misfit: int, *, cut: bool) -> None:
+        super().__init__("BAD_LIST", "", label.start, misfit)
+        self.label = label
+        self.opened = opened
+        """The offset of its opening bracket."""
+        self.misfit = misfit
+        """The offset of the first character that does not fit; the end of the text if the list is cut."""
+        self.cut = cut
+
+
+class Scan(NamedTuple):
+    """What a text holds beside prose, in order."""
+
+    parts: Sequence[Token]
+    """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags."""
+    no_break_spaces: list[Span]
+    """Where no-break spaces stand between the tokens of lists."""
+
+
+class Scanner:
+    """The scanner that a grammar file defines."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        lark = load_grammar("conductor.lark", start=[_START, _CUT], folder=folder, transformer=_Phrases())
+        parser = lark.parse_interactive("", start=_START)
+        outside = parser.accepts() - _PROSE  # type: ignore[no-untyped-call]  # Lark gives it no types
+        ignored = [terminal for terminal in lark.terminals if terminal.name in lark.ignore_tokens]
+        inside = [t for t in lark.terminals if t.name not in outside | _PROSE | set(lark.ignore_tokens)]
+        self._table = Table(parser.parser_state.parse_conf)
+        self._landmark = re.compile(lark.get_terminal("LANDMARK").pattern.to_regexp())
+        self._integer = re.compile(lark.get_terminal("INT").pattern.to_regexp())
+        self._outside = re.compile(_any_of([t for t in lark.terminals if t.name in outside]))
+        self._lexeme = re.compile(_any_of([*ignored, *inside]))
+        self._gaps = re.compile(f"(?:{_any_of(ignored, named=False)})*+")
+        self._token = re.compile(f"{self._gaps.pattern}(?:{_any_of(inside)})")
+
+    def is_integer(self, text: str) -> bool:
+        """Whether a whole text is an integer of the language."""
+        return self._integer.fullmatch(text) is not None
+
+    def scan(self, text: str) -> Scan:
+        """Read a text of any kind."""
+        stack = Stack(self._table)
+        spaces: list[Span] = []
+        position = 0
+        while landmark := self._landmark.search(text, position):
+            match = self._outside.match(text, landmark.start())
+            if match is None:
+                position = landmark.end()
+                continue
+            position = match.end()
+            stack.feed(token := Token(match.lastgroup or "", match.group(), match.start(), position))
+            if not stack.may_end:
+                list_start = position
+                position = self._read_list(text, position, stack, token)
+                spaces += self._no_break_spaces(text, list_start, position)
+        return Scan(stack.finish(Token(END, "", len(text), len(text))).children, spaces)
+
+    def _read_list(self, text: str, position: int, stack: Stack, label: Token) -> int:
+        """Feed the parser the tokens of the list behind a label; the offset at which prose goes on."""
+        before_label = len(stack) - 1
+        opened = self._gaps_end(text, position)
+        position, done = self._feed_list(text, position, stack)
+        if done:
+            return position
+        stack.cut_back(before_label)
+        cut = position == len(text)
+        if cut or text[opened] == "[":
+            stack.feed(BadList(label, opened, position, cut=cut))
+        return position
+
+    def _feed_list(self, text: str, position: int, stack: Stack) -> tuple[int, bool]:
+        """The offset behind the list and True, or that of its misfit and False."""
+        next_token, feed, ends = self._token.match, stack.feed, self._table.ends
+        while match := next_token(text, position):
+            name = match.lastgroup or ""
+            start, position = match.span(name)
+            if name == _CUT_STRING:
+                return len(text), False
+            # Commas are half of all tokens in a long list, and nobody asks where they stand.
+            state = feed(_COMMA if name == "COMMA" else Token(name, text[start:position], start, position))
+            if state is None:
+                return start, False
+            if state in ends:
+                return position, True
+        return self._gaps_end(text, position), False
+
+    def _gaps_end(self, text: str, position: int) -> int:
+        match = self._gaps.match(text, position)
+        return match.end() if match else position
+
+    def _no_break_spaces(self, text: str, start: int, end: int) -> list[Span]:
+        if text.isascii() or not _NO_BREAK.search(text, start, end):
+            return []
+        lexemes = self._lexeme.finditer(text, start, end)
+        return [Span(*found.span()) for found in lexemes if found.lastgroup == "X_NO_BREAK_SPACE"]
+
+
+class _Phrases:
+    """Lark asks its transformer for a method per rule; each makes a phrase of that name. Terminals stay tokens."""
+
+    def __getattr__(self, name: str) -> Callable[[list[Token]], Phrase | _Spliced]:
+        if name.isupper():
+            raise AttributeError(name)
+        return _Spliced if name.startswith("_") else partial(Phrase, sys.intern(str(name)))
+
+
+class _Spliced:
+    """The children of a rule that stands for nothing by itself; Lark puts them into the rule above."""
+
+    __slots__ = ("children",)
+
+    def __init__(self, children: list[Token]) -> None:
+        self.children = children
+
+
+def _any_of(terminals: list[TerminalDef], *, named: bool = True) -> str:
+    patterns = [(t.name, t.pattern.to_regexp()) for t in sorted(terminals, key=lambda t: -t.priority)]
+    return "|".join(f"(?P<{name}>{pattern})" if named else f"(?:{pattern})" for name, pattern in patterns)
+
+
+@cache
+def scanner() -> Scanner:
+    """The scanner of the grammar that comes with the package."""
+    return Scanner()

@@ -1,0 +1,142 @@
+"""Reading completions: the cost beside an honest reference, and growth on texts made to be slow.
+
+Run with `make bench` or `python tests/benchmarks/bench_parse.py`. Figures are ratios within one run; the reference is a
+careful regular expression for the labels, a bracket count that knows strings, and `ast.literal_eval` on each list.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from wfdsl import analyze
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+TARGET_RATIO = 2.0
+TARGET_EXPONENT = 1.25
+TARGET_SECONDS_PER_MB = 1.0
+SMALL, LARGE = 10_000, 1_000_000  # characters
+
+_LABELS = [re.compile(rf"(?<!\w){name}(?!\w)\s*[=:]\s*(?=\[)") for name in ("model_id", "subtasks", "access_list")]
+_BRACKETS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[\[\]]", re.DOTALL)
+
+
+def reference(text: str) -> list[Any]:
+    """The three lists of a well-behaved completion: the last occurrence of each label, evaluated as a literal."""
+    found = []
+    for label in _LABELS:
+        start = list(label.finditer(text))[-1].end()
+        found.append(ast.literal_eval(text[start : _end_of_list(text, start)]))
+    return found
+
+
+def _end_of_list(text: str, start: int) -> int:
+    depth = 0
+    for match in _BRACKETS.finditer(text, start):
+        depth += {"[": 1, "]": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.end()
+    raise ValueError("the list does not end")
+
+
+FAMILIES: dict[str, Callable[[int], str]] = {
+    "plain prose": lambda n: "A careful look at the question shows two parts. " * (n // 48),
+    "prose with every delimiter": lambda n: "Consider [a], {b}, (c), 'd', \"e\" and model x. " * (n // 48),
+    "labels without lists": lambda n: "model_id subtasks access_list " * (n // 30),
+    "labels with equals": lambda n: "model_id = " * (n // 11),
+    "open lists": lambda n: "model_id = [\n" * (n // 13),
+    "open lists of strings": lambda n: 'subtasks = ["' * (n // 13),
+    "comments before labels": lambda n: "model_id = [ # subtasks = [\n" * (n // 28),
+    "spaces behind a label": lambda n: "model_id =" + " " * n + "(0)",
+    "spaces behind labels": lambda n: ("model_id" + " " * 90 + "\n") * (n // 99),
+    "spaces behind a fence": lambda n: "```" + " " * n + '\nsubtasks = ["x"]',
+    "opening brackets": lambda n: "model_id = " + "[" * n,
+    "opening round brackets": lambda n: "subtasks = [" + "(" * n,
+    "matched round brackets": lambda n: "subtasks = [" + "(" * (n // 2) + '"a"' + ")" * (n // 2) + "]",
+    "braces": lambda n: "{" * n,
+    "backslashes in a string": lambda n: 'subtasks = ["' + "\\" * n,
+    "quotes": lambda n: 'subtasks = ["a" ' + '"' * n,
+    "triple quotes": lambda n: "subtasks = [" + '"""' * (n // 3),
+    "one long string": lambda n: 'subtasks = ["' + "x" * n + '"]',
+    "one long list": lambda n: "model_id = [" + "0, " * (n // 3) + "0]",
+    "one long access entry": lambda n: "access_list = [[" + "0, " * (n // 3) + "0]]",
+    "wrong types": lambda n: "model_id = [" + "None, " * (n // 6) + "0]",
+    "one long number": lambda n: "model_id = [" + "9" * n + "]",
+    "annotations": lambda n: "model_id: list[list[ " * (n // 21),
+    "annotation without end": lambda n: "model_id: list[" + "a, " * (n // 3),
+    "remarks": lambda n: "model_id (" * (n // 10),
+    "reasoning tags": lambda n: "<think></think>" * (n // 15),
+    "drafts": lambda n: 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n' * (n // 50),
+    "curly quotes": lambda n: "subtasks = [“" * (n // 13),
+    "apostrophes": lambda n: "subtasks = [‘a’b" + "’b" * (n // 2),
+    "no-break spaces": lambda n: "model_id = [" + "0,\u00a0" * (n // 3) + "0]",
+    "line breaks in strings": lambda n: 'subtasks = ["' + "a\n" * (n // 2) + '"]',
+    "escapes": lambda n: 'subtasks = ["' + "\\u0041" * (n // 6) + '"]',
+    "broken escapes": lambda n: 'subtasks = ["' + "\\u00" * (n // 4) + '"]',
+}
+
+
+def main() -> None:
+    console = Console()
+    console.print(_cost_table())
+    console.print(_growth_table())
+
+
+def _cost_table() -> Table:
+    table = Table(title=f"parse + check against the reference (target: at most {TARGET_RATIO:.1f})")
+    for heading in ("completion", "reference us", "wfdsl us", "ratio"):
+        table.add_column(heading, justify="right")
+    ratios = []
+    for steps in (2, 3, 5):
+        text = (CORPUS / f"typical_{steps}.txt").read_text()
+        pairs = [(_seconds(reference, text), _seconds(_checked, text)) for _ in range(15)]
+        ratio = statistics.median(ours / theirs for theirs, ours in pairs)
+        ratios.append(ratio)
+        theirs, ours = (statistics.median(column) * 1e6 for column in zip(*pairs, strict=True))
+        table.add_row(f"{steps} steps", f"{theirs:.0f}", f"{ours:.0f}", f"{ratio:.2f}")
+    table.add_row("median", "", "", f"{statistics.median(ratios):.2f} {_mark(statistics.median(ratios), TARGET_RATIO)}")
+    return table
+
+
+def _growth_table() -> Table:
+    table = Table(title=f"growth from 10 KB to 1 MB (target: exponent at most {TARGET_EXPONENT}, 1 s per MB)")
+    for heading in ("family", "10 KB ms", "1 MB ms", "exponent", ""):
+        table.add_column(heading, justify="left" if heading == "family" else "right")
+    for name, make in FAMILIES.items():
+        small, large = make(SMALL), make(LARGE)
+        few = min(_seconds(_checked, small, times=3) for _ in range(3))
+        many = min(_seconds(_checked, large, times=1) for _ in range(2))
+        exponent = math.log(many / few) / math.log(len(large) / len(small))
+        fine = exponent <= TARGET_EXPONENT and many / (len(large) / 1e6) <= TARGET_SECONDS_PER_MB
+        table.add_row(name, f"{few * 1e3:.2f}", f"{many * 1e3:.0f}", f"{exponent:.2f}", "ok" if fine else "MISSED")
+    return table
+
+
+def _checked(text: str) -> None:
+    analyze(text, pool_size=7, profile="strict")
+
+
+def _seconds(read: Callable[[str], Any], text: str, *, times: int = 100) -> float:
+    start = time.process_time()
+    for _ in range(times):
+        read(text)
+    return (time.process_time() - start) / times
+
+
+def _mark(figure: float, target: float) -> str:
+    return "ok" if figure <= target else "MISSED"
+
+
+if __name__ == "__main__":
+    main()
