@@ -13,7 +13,7 @@ TORCH_PIN := torch==2.13.0
 
 QUESTION ?= A train travels 60 km per hour for 3 hours. How far does it go?
 
-.PHONY: help demo test lint types unit bench fuzz docs clean
+.PHONY: help demo test lint types unit bench fuzz fuzzer docs clean
 
 help:
 	@echo "make demo    set up, draw a three-step workflow and run it on a small local model (no key, no torch)"
@@ -58,16 +58,18 @@ types: $(SETUP)
 	$(BIN)/mypy
 
 unit: $(SETUP)
-	$(BIN)/pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 bench: $(SETUP)
 	$(PIP) langgraph
 	$(BIN)/python -m tests.benchmarks
 
 SECONDS ?= 60
-fuzz: $(SETUP)
-	$(PIP) atheris
-	$(BIN)/python tests/fuzz/fuzz_completion.py --seconds $(SECONDS)
+fuzz: fuzzer
+	$(BIN)/python -m tests.fuzz.fuzz_completion --seconds $(SECONDS)
+
+fuzzer: $(SETUP)
+	$(PIP) 'atheris>=3,<4'
 
 docs: $(SETUP)
 	$(BIN)/python -m tests.docs.generate

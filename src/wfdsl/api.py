@@ -84,7 +84,7 @@ def analyze(
     if len(text) > max_chars:
         return Checked(source, None, (too_long(max_chars),))
     reading = read_completion(text, profile)
-    limits = Limits.of(pool_size, max_steps, depth_left)
+    limits = Limits.of(pool_size, max_steps, depth_left, recursion=recursion)
     if reading.tree is None or not reading.complete:
         more = check_columns(reading.tree, limits) if reading.tree else []
         return Checked(source, None, in_order([*reading.diagnostics, *more]))
@@ -117,7 +117,7 @@ def analyze_file_text(
     if len(text) > max_chars:
         return Checked(source, None, (too_long(max_chars),))
     file_tree, found = read_workflow_file(source)
-    if file_tree is None or any(problem.is_error for problem in found):
+    if any(problem.is_error for problem in found):
         return Checked(source, None, in_order(found))
     tree, more = expand(file_tree, params=params, pool=pool)
     if tree is None:
@@ -144,15 +144,32 @@ def parse(
     pool_size: PoolSize = None,
     max_steps: int | None = DEFAULT_MAX_STEPS,
     profile: Profile = "strict",
+    recursion: bool = False,
+    max_chars: int = MAX_CHARS,
+    depth_left: int | None = None,
 ) -> Workflow:
     """The workflow that a completion holds. Arguments as for `analyze`.
 
     Raises:
-        WorkflowError: there is none; it carries the diagnostics.
+        WorkflowError: there is none; it carries the diagnostics. Three empty lists are none in any round.
     """
-    workflow = analyze(text, pool_size=pool_size, max_steps=max_steps, profile=profile).raise_for_errors().workflow
-    assert workflow is not None, "a text without errors, in a first round, holds a workflow"
-    return workflow
+    checked = analyze(
+        text,
+        pool_size=pool_size,
+        max_steps=max_steps,
+        profile=profile,
+        recursion=recursion,
+        max_chars=max_chars,
+        depth_left=depth_left,
+    )
+    return _workflow_of(checked)
+
+
+def _workflow_of(checked: Checked) -> Workflow:
+    checked.raise_for_errors()
+    if checked.workflow is None:
+        raise WorkflowError([empty_workflow(checked.tree.span if checked.tree else Span(0, 0))], checked.source)
+    return checked.workflow
 
 
 def load(
@@ -182,10 +199,8 @@ def load(
     """
     checked = analyze_path(
         path, pool=pool, params=params, form=form, pool_size=pool_size, max_steps=max_steps, profile=profile
-    ).raise_for_errors()
-    if checked.workflow is None:
-        raise WorkflowError([empty_workflow(Span(0, 0))], checked.source)
-    return checked.workflow
+    )
+    return _workflow_of(checked)
 
 
 def analyze_path(

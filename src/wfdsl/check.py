@@ -17,6 +17,7 @@ from wfdsl.workflow import Step, Workflow
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+MOST_DIGITS = 18  # of an ordinal or index: no pool has so many workers, and it bounds what int() takes
 NOWHERE = Span(0, 0)
 DEFAULT_MAX_STEPS = 5  # arXiv 2512.04388, section 4: at most five steps
 
@@ -51,14 +52,19 @@ class Limits:
     """The most steps a workflow may have; None: any number."""
     depth_left: int | None = None
     """How many levels of recursion are left; 0 forbids Conductor nodes; None: not known."""
+    recursion: bool = False
+    """Whether this is round 2 or later, in which "all" shows the first step the round before."""
 
     @classmethod
-    def of(cls, pool_size: PoolSize, max_steps: int | None, depth_left: int | None = None) -> Limits:
+    def of(
+        cls, pool_size: PoolSize, max_steps: int | None, depth_left: int | None = None, *, recursion: bool = False
+    ) -> Limits:
         """The limits that a pool, or just its size, gives."""
         if pool_size is None or isinstance(pool_size, int):
             ordinals = None if pool_size is None else range(pool_size)
-            return cls(ordinals, (), max_steps, depth_left)
-        return cls(tuple(pool_size.ordinals), frozenset(pool_size.conductors), max_steps, depth_left)
+            return cls(ordinals, (), max_steps, depth_left, recursion)
+        ordinals = tuple(pool_size.ordinals)
+        return cls(ordinals, frozenset(pool_size.conductors), max_steps, depth_left, recursion)
 
 
 def check(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
@@ -74,7 +80,7 @@ def check_columns(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
         *_not_in_pool(tree, limits),
         *_blank(tree),
         *_not_earlier(tree),
-        *_repeated(tree),
+        *_repeated(tree, limits),
         *_too_deep(tree, limits),
     ]
 
@@ -96,9 +102,7 @@ def lengths_differ(lengths: dict[str, int], span: Span) -> Diagnostic | None:
         return None
     counted = ", ".join(f"{label} has {count}" for label, count in lengths.items())
     message = f"the lists differ in length: {counted}"
-    return Diagnostic(
-        "lengths-differ", "error", message, span, help="write one item per step in each of the lists"
-    )
+    return Diagnostic("lengths-differ", "error", message, span, help="write one item per step in each of the lists")
 
 
 def empty_workflow(span: Span) -> Diagnostic:
@@ -198,10 +202,10 @@ def _earlier_help(step: int) -> str:
     return f'a step sees only earlier steps: here {one}, or "all" for every one of them'
 
 
-def _repeated(tree: WorkflowTree) -> Iterator[Diagnostic]:
+def _repeated(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
     for step, entry in enumerate(tree.access):
         if entry.value == ALL:
-            if step == 0:
+            if step == 0 and not limits.recursion:
                 message = 'the first step sees "all", which is nothing'
                 span = Span(entry.start, entry.end)
                 yield Diagnostic("all-at-first-step", "note", message, span, help="`[]` says the same in a first round")
@@ -275,6 +279,9 @@ def _worker_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
     if not _is_integer(value):
         found.append(_wrong_type("worker-type", f"the worker of step {step}", value, "an integer"))
         return Node(0, 0, 0)
+    if abs(value) >= 10**MOST_DIGITS:
+        found.append(Diagnostic("number-too-large", "error", f"the worker of step {step} has too many digits", NOWHERE))
+        return Node(0, 0, 0)
     return Node(value, 0, 0)
 
 
@@ -282,6 +289,9 @@ def _subtask_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
     if not isinstance(value, str):
         found.append(_wrong_type("subtask-type", f"the subtask of step {step}", value, "a string"))
         return Node("-", 0, 0)
+    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+        message = f"the subtask of step {step} holds half of a surrogate pair, which is no character"
+        found.append(Diagnostic("lone-surrogate", "error", message, NOWHERE, help="give the character itself"))
     return Node(value, 0, 0)
 
 
@@ -314,9 +324,7 @@ def unlistable(workflow: Workflow) -> None:
         WorkflowError: a worker is not resolved, or a step has a depth of its own.
     """
     found = [
-        Diagnostic(
-            "pool-needed", "error", f"worker `{worker}` is only a name", NOWHERE, help="load it with a pool"
-        )
+        Diagnostic("pool-needed", "error", f"worker `{worker}` is only a name", NOWHERE, help="load it with a pool")
         for worker in workflow.unresolved
     ]
     for index, step in enumerate(workflow):

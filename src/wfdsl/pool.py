@@ -183,6 +183,9 @@ class WorkerEntry(_Strict):
             )
         return self
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.provider, self.model))
+
     @property
     def output_limit(self) -> int:
         """The most output tokens that one call can be charged for, thinking included, as far as the provider says."""

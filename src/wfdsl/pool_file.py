@@ -47,9 +47,14 @@ def load_pool(path_or_name: str) -> Pool:
     raise UsageError(_no_such_pool(path_or_name))
 
 
+def shipped_names() -> tuple[str, ...]:
+    """The names of the pools that come with this package, sorted."""
+    return tuple(sorted(_shipped()))
+
+
 def pool_names() -> tuple[str, ...]:
     """The names that `load_pool` knows: shipped pools first, then plug-ins."""
-    return (*sorted(_shipped()), *sorted(found.name for found in entry_points(group=PLUGIN_GROUP)))
+    return (*shipped_names(), *sorted(found.name for found in entry_points(group=PLUGIN_GROUP)))
 
 
 def read_pool_file(path: Path) -> Pool:
@@ -97,15 +102,25 @@ def _pool(table: dict[str, Any], source: str) -> Pool:
     if not isinstance(workers, list) or not all(isinstance(worker, dict) for worker in workers):
         raise UsageError(f"{source}: workers are tables: write [[pool.workers]] above each")
     settings = _build(PoolSettings, {"name": Path(source).stem, **table}, source, "pool")
-    return Pool((_entry(worker, defaults, source, index) for index, worker in enumerate(workers)), settings=settings)
+    entries = [
+        build_entry({**defaults, **worker}, source, _place(index, worker)) for index, worker in enumerate(workers)
+    ]
+    return Pool(entries, settings=settings)
 
 
-def _entry(worker: dict[str, Any], defaults: dict[str, Any], source: str, index: int) -> WorkerEntry:
+def _place(index: int, worker: dict[str, Any]) -> str:
+    return f'worker {index} ("{worker["name"]}")' if "name" in worker else f"worker {index}"
+
+
+def build_entry(fields: dict[str, Any], source: str, where: str) -> WorkerEntry:
+    """An entry from plain values, as a file has them; `source` and `where` are what errors call the place.
+
+    Raises:
+        UsageError: a key is not known, a value does not fit, or nobody provides such workers.
+    """
     from wfdsl.workers.registry import check_provider  # noqa: PLC0415  (workers stand above pools)
 
-    where = f'worker {index} ("{worker["name"]}")' if "name" in worker else f"worker {index}"
-    _check_keys(worker, WorkerEntry.model_fields, source, where)
-    fields = {**defaults, **worker}
+    _check_keys(fields, WorkerEntry.model_fields, source, where)
     for name, model in _NESTED.items():
         if name in fields:
             place = f"{where}, {name}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from wfdsl.api import analyze
+from wfdsl.api import MAX_CHARS, analyze
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wfdsl.api import Checked
     from wfdsl.check import PoolSize
 
+_LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 _PARTS = ("content", "text")  # where a chat message or an API reply keeps its text
 
 
@@ -57,6 +58,8 @@ class Survey:
     pool_size: PoolSize = None
     max_steps: int | None = 5
     recursion: bool = False
+    max_chars: int = MAX_CHARS
+    """Longer completions are not read."""
     examples: int = 3
     total: int = 0
     unreadable: list[Row] = field(default_factory=list)
@@ -116,6 +119,7 @@ class Survey:
             max_steps=self.max_steps,
             profile=cast(Any, profile),
             recursion=self.recursion,
+            max_chars=self.max_chars,
         )
 
     def _count(self, strict: Checked, lenient: Checked) -> None:
@@ -148,10 +152,12 @@ def read_rows(path: str | PathLike[str], name: str, *, on_bytes: Callable[[int],
     """
     try:
         with _opened(path) as file:
-            for number, line in enumerate(file, 1):
+            for number, (line, size) in enumerate(_lines(file), 1):
                 if on_bytes is not None:
-                    on_bytes(len(line))
-                if line.strip():
+                    on_bytes(size)
+                if line is None:
+                    yield Row(str(path), number, None, f"is longer than {_LONGEST_LINE >> 20} MiB")
+                elif line.strip():
                     yield _row(str(path), number, line, name)
     except (OSError, EOFError) as error:
         raise UsageError(
@@ -163,11 +169,21 @@ def _opened(path: str | PathLike[str]) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path) if Path(path).suffix == ".gz" else Path(path).open("rb"))
 
 
+def _lines(file: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
+    """Every line with its size in bytes; None in place of one that is over the limit, which is never held whole."""
+    while line := file.readline(_LONGEST_LINE):
+        size, last = len(line), line
+        while len(last) == _LONGEST_LINE and not last.endswith(b"\n"):
+            last = file.readline(_LONGEST_LINE)
+            size += len(last)
+        yield line if size == len(line) else None, size
+
+
 def _row(file: str, number: int, line: bytes, name: str) -> Row:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return Row(file, number, None, "is no JSON")
+        return Row(file, number, None, "is not JSON")
     value = record
     for key in name.split("."):
         if not isinstance(value, dict) or key not in value:
@@ -181,7 +197,7 @@ def _row(file: str, number: int, line: bytes, name: str) -> Row:
 
 
 def _fields(record: Any) -> str:
-    return f"it has {', '.join(map(repr, record))}" if isinstance(record, dict) and record else "it is no object"
+    return f"it has {', '.join(map(repr, record))}" if isinstance(record, dict) and record else "it is not an object"
 
 
 def _text(value: Any) -> str | None:

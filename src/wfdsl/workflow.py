@@ -82,6 +82,6 @@ class Workflow:
         return workflow_from_lists(model_id, subtasks, access_list)
 
     def _repr_svg_(self) -> str:
-        from wfdsl.render.svg import to_svg  # noqa: PLC0415  (pictures need networkx, workflows do not)
+        from wfdsl.render.svg import to_svg  # noqa: PLC0415  (only notebooks draw)
 
         return to_svg(self)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
 from wfdsl.check import DEFAULT_MAX_STEPS
-from wfdsl.cli.check import verdict
+from wfdsl.cli.check import print_verdict
 from wfdsl.cli.drawing import colour_for, draw
 from wfdsl.cli.inputs import STDIN, load_pool
 from wfdsl.errors import UsageError
@@ -17,6 +17,7 @@ from wfdsl.survey import Row, Survey, read_rows
 
 if TYPE_CHECKING:
     import argparse
+    from collections import Counter
     from collections.abc import Iterator
 
 _PROGRESS_EVERY = 1 << 20  # bytes
@@ -26,11 +27,14 @@ def check_lines(args: argparse.Namespace) -> int:
     """Check every line of every file; 2 if a line cannot be read, else 1 if one is invalid."""
     if STDIN in args.files:
         raise UsageError("--field reads files, not standard input")
+    if args.form == "wf" or args.set:
+        raise UsageError("--field reads completions: leave out --form wf and --set, which are for .wf files")
     pool = load_pool(args)
     settings: dict[str, Any] = {
         "pool_size": args.pool_size if pool is None else pool,
         "max_steps": args.max_steps or DEFAULT_MAX_STEPS,
         "recursion": args.recursion,
+        "max_chars": args.max_chars,
     }
     rows = (row for file in args.files for row in _rows(file, args.field))
     return _summary(rows, settings, args) if args.summary else _verdicts(rows, settings, args)
@@ -49,10 +53,10 @@ def _verdicts(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Name
             print(f"wfdsl check: {place}: {row.problem}", file=sys.stderr)
             worst = 2
             continue
-        checked = analyze(row.text, profile=args.profile, max_chars=args.max_chars, name=place, **settings)
+        checked = analyze(row.text, profile=args.profile, name=place, **settings)
         worst = max(worst, 0 if checked.ok else 1)
         if args.format == "json":
-            print(json.dumps(verdict(checked, place), ensure_ascii=False))
+            print_verdict(checked, place)
         else:
             codes = ", ".join(dict.fromkeys(found.code for found in checked.diagnostics))
             print(f"{place}: {'ok' if checked.ok else 'invalid'}{f': {codes}' if codes else ''}")
@@ -74,18 +78,18 @@ def _summary(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Names
 
 def _print_summary(survey: Survey) -> None:
     total = survey.total
-    print(f"{total:,} completions")
+    print(f"{total:,} completion{'' if total == 1 else 's'}")
     for profile in ("strict", "lenient"):
-        print(f"  valid, {profile:<8}{_share(survey.valid[profile], total)}")
+        print(_row(f"valid, {profile}", survey.valid[profile], of=total))
     if survey.passthrough:
-        print(f"  three empty lists {_share(survey.passthrough, total)}")
-    if survey.steps:
-        print("  steps           " + ", ".join(f"{steps}: {count:,}" for steps, count in sorted(survey.steps.items())))
+        print(_row("three empty lists", survey.passthrough, of=total))
+    for steps, count in sorted(survey.steps.items()):
+        print(_row(f"with {steps} step{'' if steps == 1 else 's'}", count, of=total))
     _print_codes(survey)
     if survey.remarks:
         print("\nwarnings and notes in the lenient profile")
-        for code, count in survey.remarks.most_common():
-            print(f"  {code:<24}{_share(count, total)}")
+        for code in _by_count(survey.remarks):
+            print(_row(code, survey.remarks[code], of=total))
     for example in survey.worst:
         print(f"\n{example.place[0]}:{example.place[1]}")
         for found in example.checked.diagnostics[:3]:
@@ -101,13 +105,20 @@ def _print_codes(survey: Survey) -> None:
     if not strict and not lenient:
         return
     print(f"\n{'completions with the error':<26}{'strict':>16}{'lenient':>16}")
-    for code, count in (strict | lenient).most_common():
-        del count
-        print(f"  {code:<24}{_share(strict[code], survey.total):>16}{_share(lenient[code], survey.total):>16}")
+    for code in _by_count(strict | lenient):
+        print(_row(code, strict[code], lenient[code], of=survey.total))
+
+
+def _by_count(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda code: (-counts[code], code))
+
+
+def _row(label: str, *counts: int, of: int) -> str:
+    return f"  {label:<24}" + "".join(f"{_share(count, of):>16}" for count in counts)
 
 
 def _share(count: int, total: int) -> str:
-    return f"{count:>7,} {count / total:>7.1%}" if total else f"{count:>7,}"
+    return f"{count:,} {count / total:>7.1%}" if total else f"{count:,}"
 
 
 class _Progress:

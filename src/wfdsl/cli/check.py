@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.drawing import colour_for, draw
-from wfdsl.cli.inputs import add_input_options, analyze_input
+from wfdsl.cli.inputs import add_input_options, analyze_input, count_or_none
 from wfdsl.diagnostics.render import as_json, summary
 from wfdsl.errors import UsageError
 
@@ -28,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=["text", "json"], default="text", help="json: one object a line per file")
     parser.add_argument("--field", metavar="NAME", help="FILE is JSON lines with a completion in this field")
     parser.add_argument("--summary", action="store_true", help="with --field: a histogram of codes in both profiles")
-    parser.add_argument("--examples", type=int, default=3, metavar="N", help="with --summary: how many of the worst")
+    parser.add_argument(
+        "--examples", type=count_or_none, default=3, metavar="N", help="with --summary: how many of the worst"
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -51,10 +53,15 @@ def _check(file: str, args: argparse.Namespace) -> int:
         print(f"wfdsl check: {error}", file=sys.stderr)
         return 2
     if args.format == "json":
-        print(json.dumps(verdict(checked, file), ensure_ascii=False))
+        print_verdict(checked, file)
     else:
         _print_text(checked)
     return 0 if checked.ok else 1
+
+
+def print_verdict(checked: Checked, file: str) -> None:
+    """A line of `--format json`, which is valid JSON in every encoding of standard output."""
+    print(json.dumps(verdict(checked, file), ensure_ascii=sys.stdout.encoding.lower() != "utf-8"))
 
 
 def verdict(checked: Checked, file: str) -> dict[str, Any]:

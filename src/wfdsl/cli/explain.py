@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from wfdsl.diagnostics.codes import CODES, Code
 from wfdsl.errors import UsageError
+from wfdsl.syntax.suggestion import Suggestions
 
 if TYPE_CHECKING:
     import argparse
@@ -32,12 +32,10 @@ def execute(args: argparse.Namespace) -> int:
         for code in CODES.values():
             print(f"{code.name:<{width}}  {code.kind:<7}  {code.summary}")
         return 0
-    code = CODES.get(args.code)
-    if code is None:
-        close = difflib.get_close_matches(args.code, CODES, n=1)
-        hint = f"did you mean {close[0]}?" if close else "`wfdsl explain` lists them all"
+    if args.code not in CODES:
+        hint = Suggestions().hint(args.code, CODES) or "`wfdsl explain` lists them all"
         raise UsageError(f"there is no code {args.code!r}: {hint}")
-    print(explained(code))
+    print(explained(CODES[args.code]))
     return 0
 
 

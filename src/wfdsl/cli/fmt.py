@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wfdsl.api import dumps, form_of, read_text
-from wfdsl.cli.inputs import STDIN, add_input_options, read_checked
-from wfdsl.errors import UsageError
+from wfdsl.api import dumps, form_of, too_long
+from wfdsl.cli.inputs import STDIN, add_input_options, read_checked, read_input
+from wfdsl.errors import UsageError, WorkflowError
+from wfdsl.source import Source
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +35,21 @@ def execute(args: argparse.Namespace) -> int:
     """Format every file."""
     if args.write and args.to is not None:
         raise UsageError("--write with --to would put one form into a file named for the other: print it instead")
-    return max(_format(file, args) for file in args.files)
+    codes = [_format_or_say_why_not(file, args) for file in args.files]
+    return max(codes)
+
+
+def _format_or_say_why_not(file: str, args: argparse.Namespace) -> int:
+    """Format one file; a bad one does not keep the others from it."""
+    try:
+        return _format(file, args)
+    except WorkflowError as error:
+        code, message = 1, str(error)
+    except UsageError as error:
+        code, message = 2, f"wfdsl fmt: {error}"
+    sys.stdout.flush()
+    print(message, file=sys.stderr)
+    return code
 
 
 def _format(file: str, args: argparse.Namespace) -> int:
@@ -43,25 +58,24 @@ def _format(file: str, args: argparse.Namespace) -> int:
         before, after = _formatted_file(file, args)
     else:
         checked = read_checked(file, args)
-        assert checked.workflow is not None  # noqa: S101  (read_checked has seen to it)
+        assert checked.workflow is not None, "read_checked returns a workflow or raises"
         before, after = checked.source.text, dumps(checked.workflow, args.to or form)
     return _deliver(file, before, after, args)
 
 
 def _formatted_file(file: str, args: argparse.Namespace) -> tuple[str, str]:
     """A workflow file's text before and after; parameters and pool play no part."""
-    from wfdsl.errors import WorkflowError
-    from wfdsl.source import Source
     from wfdsl.syntax.format_file import format_file
     from wfdsl.syntax.workflow_file import read_workflow_file
 
-    text = sys.stdin.read() if file == STDIN else read_text(file, max_chars=args.max_chars)
+    name = "standard input" if file == STDIN else file
+    text = read_input(file, args)
     if text is None:
-        raise UsageError(f"{file}: is longer than {args.max_chars:,} characters; --max-chars raises the limit")
-    source = Source(text, "standard input" if file == STDIN else file)
+        raise WorkflowError([too_long(args.max_chars)], Source("", name))
+    source = Source(text, name)
     tree, found = read_workflow_file(source)
     errors = [problem for problem in found if problem.is_error]
-    if tree is None or errors:
+    if errors:
         raise WorkflowError(errors, source)
     return text, format_file(tree)
 
@@ -72,8 +86,7 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
             print(f"{file}: would change")
         return 0 if before == after else 1
     if args.diff:
-        lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), file, f"{file} (formatted)")
-        sys.stdout.writelines(lines)
+        sys.stdout.writelines(difflib.unified_diff(_lines(before), _lines(after), file, f"{file} (formatted)"))
     elif not args.write:
         sys.stdout.write(after)
     elif file == STDIN:
@@ -84,3 +97,10 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
         except OSError as error:
             raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error
     return 0
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n\\ No newline at end of file\n"
+    return lines

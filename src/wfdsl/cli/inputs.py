@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wfdsl.syntax.completion import Profile
 
 STDIN = "-"
+_READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow file"}
+_MOST_DIGITS = 18
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
@@ -44,10 +46,20 @@ def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "le
 
 def count(text: str) -> int:
     """An argument that is a whole number from 1."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    return _whole_number(text, least=1)
+
+
+def count_or_none(text: str) -> int:
+    """An argument that is a whole number from 0."""
+    return _whole_number(text, least=0)
+
+
+def _whole_number(text: str, *, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) >= least):
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+    return int(text)
 
 
 def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | None = None) -> Checked:
@@ -59,12 +71,10 @@ def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | No
     form: Form = args.form or ("completion" if path == STDIN else form_of(path))
     name = "standard input" if path == STDIN else path
     pool = load_pool(args, default=default_pool)
-    if path == STDIN:
-        text = read_stream(sys.stdin.buffer, name=name, max_chars=args.max_chars)
-    else:
-        text = read_text(path, max_chars=args.max_chars)
+    text = read_input(path, args)
     if text is None:
         return Checked(Source("", name), None, (too_long(args.max_chars),))
+    remark(f"{name}: {len(text):,} characters, read as {_READ_AS[form].format(args.profile)}")
     return analyze_text(
         text,
         form=form,
@@ -77,6 +87,25 @@ def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | No
         max_chars=args.max_chars,
         name=name,
     )
+
+
+def read_input(path: str, args: argparse.Namespace) -> str | None:
+    """The text of a file, or of standard input for "-"; None if it is longer than the limit.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    if path == STDIN:
+        return read_stream(sys.stdin.buffer, name="standard input", max_chars=args.max_chars)
+    return read_text(path, max_chars=args.max_chars)
+
+
+def remark(message: str) -> None:
+    """Log something for `-v`; only that imports `logging`, which costs start-up time."""
+    if "logging" in sys.modules:
+        import logging
+
+        logging.getLogger("wfdsl").info(message)
 
 
 def read_checked(path: str, args: argparse.Namespace, *, default_pool: str | None = None) -> Checked:

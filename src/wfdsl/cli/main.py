@@ -7,10 +7,12 @@ asked for is imported, so that start-up stays short.
 from __future__ import annotations
 
 import argparse
-import logging
+import errno
+import io
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
@@ -38,22 +40,65 @@ OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    parser, chosen = _parser(arguments)
-    args = parser.parse_args(arguments)
-    if chosen is None:
-        parser.print_help()
+    _prepare_streams()
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`).
+        _drop_output()
+        return OK
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _drop_output()
+        print("wfdsl: the output cannot be written: the disk is full", file=sys.stderr)
         return USAGE
+    return code
+
+
+def _prepare_streams() -> None:
+    """Let every text be printed, whatever the terminal's encoding, and let a stream be closed by the caller."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (open until the end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Let Python flush into nothing when it exits, so that it does not complain a second time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        parser, chosen = _parser(arguments)
+        args = parser.parse_args(arguments)
+        if chosen is None:
+            parser.print_help(sys.stderr)
+            return USAGE
+        _log(args.verbose + args.verbose_too)
+        return _execute(chosen, args)
+    except KeyboardInterrupt:
+        return _report("wfdsl: interrupted", INTERRUPTED)
+
+
+def _log(verbosity: int) -> None:
+    """Say nothing unless asked; without a handler of ours Python would print warnings by itself."""
+    if not verbosity and "logging" not in sys.modules:
+        return
+    import logging
+
     logging.getLogger("wfdsl").addHandler(logging.NullHandler())
-    if args.verbose:
-        logging.basicConfig(level=logging.DEBUG if args.verbose > 1 else logging.INFO, format="%(name)s: %(message)s")
-    return _execute(chosen, args)
+    if verbosity:
+        logging.basicConfig(level=logging.DEBUG if verbosity > 1 else logging.INFO, format="%(name)s: %(message)s")
 
 
 def _execute(command: str, args: argparse.Namespace) -> int:
     try:
         code: int = import_module(f"wfdsl.cli.{command}").execute(args)
-        sys.stdout.flush()
     except WorkflowError as error:
         return _report(str(error), INVALID)
     except UsageError as error:
@@ -64,10 +109,6 @@ def _execute(command: str, args: argparse.Namespace) -> int:
         return _report(f"wfdsl {command}: {error}", FAILED)
     except KeyboardInterrupt:
         return _report(f"wfdsl {command}: interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`); Python must not complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
     return code
 
 
@@ -86,14 +127,25 @@ def _parser(arguments: list[str]) -> tuple[argparse.ArgumentParser, str | None]:
     parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for debugging")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
+    if chosen is not None and chosen not in COMMANDS:
+        parser.error(f"there is no command {chosen!r}: {_hint(chosen)}")
     for name, summary in COMMANDS.items():
         if name == chosen:
             module = import_module(f"wfdsl.cli.{name}")
             own = commands.add_parser(
                 name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
             )
-            own.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for debugging")
+            # A name of its own: a sub-command's defaults would overwrite what was counted before it.
+            own.add_argument(
+                "-v", "--verbose", action="count", default=0, dest="verbose_too", help="say more; twice for debugging"
+            )
             module.configure(own)
         else:
             commands.add_parser(name, help=summary, add_help=False)
-    return parser, chosen if chosen in COMMANDS else None
+    return parser, chosen
+
+
+def _hint(word: str) -> str:
+    from wfdsl.syntax.suggestion import Suggestions
+
+    return Suggestions().hint(word, COMMANDS) or "`wfdsl --help` lists them all"

@@ -165,7 +165,7 @@ def _print_forecast(checked: Checked, question: str, pool: Any, args: argparse.N
     from wfdsl.interpreter.forecast import forecast
 
     assert checked.workflow is not None, "read_checked returns a workflow or raises"
-    require_runnable(checked.workflow, pool)
+    require_runnable(checked.workflow, pool, args.max_depth)
     found = forecast(checked.workflow, question, pool, question_for=args.question_for, run_dead_steps=args.all_steps)
     if args.json:
         print(json.dumps({**asdict(found), "calls": found.calls, "usd": found.usd}, ensure_ascii=False, indent=2))

@@ -1,7 +1,7 @@
 """Diagnostics as a person reads them (source line, caret, help) and as JSON.
 
 Tabs become spaces and control characters become pictures of themselves, so that the caret stands where the eye
-expects it; wide characters count two cells, combining ones none.
+expects it and no text can steer a terminal; wide characters count two cells, combining ones none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wfdsl.diagnostics.diagnostic import Diagnostic
-    from wfdsl.source import Source
+    from wfdsl.source import Source, Span
 
 _TAB = "    "
 _WIDEST = 100  # cells of a source line that are shown; our choice
@@ -22,16 +22,16 @@ _ELLIPSIS = "..."
 
 def as_text(found: Diagnostic, source: Source | None = None) -> str:
     """A diagnostic as text of several lines, without colour. Without a source only what it says, not where."""
-    lines = [f"{found.severity}[{found.code}]: {found.message}"]
-    if source is not None and source.text:
-        lines += _excerpt(found, source)
-        gutter = " " * len(str(source.position(found.span.start)[0]))
-    else:
-        gutter = " "
-        if source is not None:
-            lines.append(f"  --> {source.name}:1:1")
+    lines = [f"{found.severity}[{found.code}]: {_shown(found.message)}"]
+    gutter = " "
+    if source is not None:
+        line, column = source.position(found.span.start)
+        gutter = " " * len(str(line))
+        lines.append(f"{gutter} --> {_shown(source.name)}:{line}:{column}")
+        if source.text:
+            lines += _excerpt(found, source.text, line, column)
     if found.help:
-        lines.append(f"{gutter} = help: {found.help}")
+        lines.append(f"{gutter} = help: {_shown(found.help)}")
     return "\n".join(lines)
 
 
@@ -62,21 +62,30 @@ def summary(found: Iterable[Diagnostic]) -> str:
     )
 
 
-def _excerpt(found: Diagnostic, source: Source) -> list[str]:
-    line, column = source.position(found.span.start)
-    text = source.line(line)
-    last = min(len(text), column - 1 + max(1, found.span.end - found.span.start))
-    before, marked, after = _window(_shown(text[: column - 1]), _shown(text[column - 1 : last]), _shown(text[last:]))
+def _excerpt(found: Diagnostic, text: str, line: int, column: int) -> list[str]:
+    before, marked, after = _window(*_around(found.span, text, column))
     number = str(line)
     gutter = " " * len(number)
     carets = "^" * max(1, _cells(marked))
-    label = f" {found.label}" if found.label else ""
+    label = f" {_shown(found.label)}" if found.label else ""
     return [
-        f"{gutter} --> {source.name}:{line}:{column}",
         f"{gutter} |",
         f"{number} | {before}{marked}{after}".rstrip(),
         f"{gutter} | {' ' * _cells(before)}{carets}{label}",
     ]
+
+
+def _around(span: Span, text: str, column: int) -> tuple[str, str, str]:
+    """What stands before, in and behind a span on its first line. No more of a long line is looked at than is shown."""
+    start, end = span.start, max(span.end, span.start + 1)
+    before = text[start - min(column - 1, _WIDEST + 1) : start].rstrip("\r\n")
+    marked = _line_of(text[start : min(end, start + _WIDEST + 1)])
+    after = _line_of(text[end : end + _WIDEST + 1]) if len(marked) == end - start else ""
+    return _shown(before), _shown(marked), _shown(after)
+
+
+def _line_of(text: str) -> str:
+    return text.partition("\n")[0].partition("\r")[0]
 
 
 def _window(before: str, marked: str, after: str) -> tuple[str, str, str]:
@@ -84,12 +93,20 @@ def _window(before: str, marked: str, after: str) -> tuple[str, str, str]:
     if _cells(before) + _cells(marked) + _cells(after) <= _WIDEST:
         return before, marked, after
     if _cells(marked) > _WIDEST // 2:
-        marked = marked[: _WIDEST // 2] + _ELLIPSIS
-        after = ""
-    if len(before) > _WIDEST // 2:
-        before = _ELLIPSIS + before[-_WIDEST // 2 :]
-    room = max(0, _WIDEST - len(before) - len(marked))
-    return before, marked, after if len(after) <= room else after[:room] + _ELLIPSIS
+        marked, after = _fitting(marked, _WIDEST // 2) + _ELLIPSIS, ""
+    if _cells(before) > _WIDEST // 2:
+        before = _ELLIPSIS + _fitting(before[::-1], _WIDEST // 2)[::-1]
+    room = max(0, _WIDEST - _cells(before) - _cells(marked))
+    return before, marked, after if _cells(after) <= room else _fitting(after, room) + _ELLIPSIS
+
+
+def _fitting(text: str, cells: int) -> str:
+    """As much of the beginning of a text as fits into so many cells."""
+    for index, char in enumerate(text):
+        cells -= _width(char)
+        if cells < 0:
+            return text[:index]
+    return text
 
 
 def _shown(text: str) -> str:
@@ -117,6 +134,6 @@ def _cells(text: str) -> int:
 
 
 def _width(char: str) -> int:
-    if unicodedata.combining(char):
+    if unicodedata.category(char) in {"Mn", "Me"}:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
+from wfdsl.check import MOST_DIGITS
 from wfdsl.diagnostics.diagnostic import Diagnostic, Severity
 from wfdsl.source import Span
 from wfdsl.syntax.groups import LABELS, choose
-from wfdsl.syntax.lalr import Token
+from wfdsl.syntax.lalr import Phrase, Token
 from wfdsl.syntax.literals import joined_surrogates, string_value
 from wfdsl.syntax.misfits import cut_list, misfit, missing_lists
-from wfdsl.syntax.scan import BadList, Phrase, scanner
+from wfdsl.syntax.scan import BadList, scanner
 from wfdsl.tree import ALL, AccessNode, Node, WorkflowTree
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from wfdsl.syntax.scan import Scan, Scanner
 
 Profile: TypeAlias = Literal["strict", "lenient"]
-_MOST_DIGITS = 18  # no pool has so many workers; bounds the time that int() takes
 _NOTHING = 0  # stands for a value that has an error of its own
 Index: TypeAlias = tuple[int, int, int]
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class _Answer:
 
     def _label(self, label: Token) -> None:
         name, written = label.type.removeprefix("X_").lower(), label.text
-        if not written.startswith(name):
+        if not written.startswith(name) or written[len(name) : len(name) + 1].isalnum():
             self._repair("label-spelling", f"the label of this list is `{name}`", label, f"write `{name}`")
         if "(" in written:
             help_ = "leave the remark out, or write a type annotation: `: list[int] =`"
@@ -179,19 +179,21 @@ class _Answer:
         return AccessNode((), item.start, item.end)
 
     def _steps(self, items: Sequence[Token], entry: Token) -> AccessNode:
-        if not items:
-            return AccessNode((), entry.start, entry.end)
-        everything = [item for item in items if item.type == "step_text" and self._says_all(item)]
-        indices = tuple([index for item in items if item not in everything and (index := self._step(item))])
+        everything: list[Token] = []
+        indices: list[Index] = []
+        for item in items:
+            if item.type == "step_text" and self._string(item.children[0], quietly=True).lower() == ALL:
+                everything.append(item)
+            elif index := self._step(item):
+                indices.append(index)
         if not everything:
-            return AccessNode(indices, entry.start, entry.end)
+            return AccessNode(tuple(indices), entry.start, entry.end)
+        for item in everything:
+            self._string(item.children[0])  # for its repairs
         if len(items) > 1:
             message = '"all" already holds every earlier step'
             self._repair("access-all-and-more", message, everything[0], 'write "all" alone')
-        return AccessNode(ALL, entry.start, entry.end, indices)
-
-    def _says_all(self, item: Token) -> bool:
-        return self._string(item.children[0], quietly=True).lower() == ALL
+        return AccessNode(ALL, entry.start, entry.end, tuple(indices))
 
     def _step(self, item: Token) -> Index | None:
         kind = item.type
@@ -219,7 +221,7 @@ class _Answer:
 
     def _integer(self, token: Token) -> int:
         digits = token.text
-        if len(digits) > _MOST_DIGITS:
+        if len(digits.lstrip("-")) > MOST_DIGITS:
             self._error("number-too-large", "this number has too many digits", token, "ordinals and steps are small")
             return _NOTHING
         return int(digits)
@@ -233,6 +235,7 @@ class _Answer:
         digits = self._string(item, quietly=True)
         if not self._grammar.is_integer(digits):
             return None
+        self._string(item)  # for its repairs
         self._repair("number-as-string", f"the number {digits:.20} is written as a string", item, "take the quotes off")
         return self._integer(Token("INT", digits, item.start, item.end))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from wfdsl.syntax.scan import BadList, Phrase
+from wfdsl.syntax.lalr import Phrase
+from wfdsl.syntax.scan import BadList
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,19 +1,19 @@
-"""The LALR loop: tokens in, phrases out, by the tables that Lark makes from a grammar file.
+"""The LALR loop: tokens in, phrases out, by the table that Lark makes from a grammar file.
 
-Lark builds the tables and says what each rule makes of its children; this only runs them. It does so because feeding
-Lark's own parser costs twice as much, and because a list that does not fit has to be taken back off the stack.
+It is ours because feeding Lark's own parser costs twice as much, and because a list that does not fit has to be taken
+back off the stack. What a rule makes of its children is Lark's convention: filtered terminals go, the children of
+rules named "_..." stand in their place, and "?" rules hand an only child on.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-from lark.parsers.lalr_analysis import Shift
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lark.parsers.lalr_parser_state import ParseConf
+    from wfdsl.syntax.tables import RuleData, TableData
 
 END = "$END"
 Reduction: TypeAlias = tuple[int, "Callable[[list[Any]], Any] | None", str]
@@ -34,28 +34,34 @@ class Token:
         self.children: Sequence[Token] = ()
 
 
-class Table:
-    """Lark's table in the shape that the loop reads: per state, a state to shift to or a reduction to make."""
+class Phrase(Token):
+    """A rule's match: what it is made of, from the first token to the last."""
 
-    def __init__(self, conf: ParseConf[Any]) -> None:
-        self.start: int = conf.start_state
-        self.end: int = conf.end_state
+    __slots__ = ()
+
+    def __init__(self, type_: str, children: list[Token]) -> None:
+        self.type = type_
+        self.text = ""
+        self.start = children[0].start if children else 0
+        self.end = children[-1].end if children else 0
+        self.children = children
+
+
+class Table:
+    """The table in the shape that the loop reads: per state, a state to shift to or a reduction to make."""
+
+    def __init__(self, data: TableData) -> None:
+        reductions = [_reduction(rule) for rule in data["rules"]]
+        self.start = data["start"]
         self.actions: dict[int, dict[str, int | Reduction]] = {
-            state: {
-                str(symbol): argument if action is Shift else _reduction(argument, conf.callbacks[argument])
-                for symbol, (action, argument) in actions.items()
+            int(state): {
+                sys.intern(symbol): target if target >= 0 else reductions[-1 - target]
+                for symbol, target in actions.items()
             }
-            for state, actions in conf.states.items()
+            for state, actions in data["actions"].items()
         }
         self.ends = frozenset(state for state, actions in self.actions.items() if END in actions)
         """The states in which the text may end."""
-
-
-def _reduction(rule: Any, make: Callable[[list[Any]], Any]) -> Reduction:
-    size = len(rule.expansion)
-    inlined = any(symbol.name.startswith("_") for symbol in (rule.origin, *rule.expansion) if not symbol.is_term)
-    hands_on = size == 1 and rule.options.expand1 and not rule.alias and not inlined
-    return size, None if hands_on else make, str(rule.origin.name)
 
 
 class Stack:
@@ -105,3 +111,44 @@ class Stack:
     def cut_back(self, size: int) -> None:
         """Give up all but the first values."""
         del self._states[size + 1 :], self._values[size:]
+
+
+def _reduction(rule: RuleData) -> Reduction:
+    size, keep, hands_on = rule["size"], rule["keep"], rule["hands_on"]
+    spliced = rule["origin"].startswith("_")
+    if hands_on and size == 1 and keep and not keep[0][1]:
+        return size, None, sys.intern(rule["origin"])
+    children = _children(size, [(index, splice) for index, splice in keep])
+    name = sys.intern(rule["name"])
+
+    def make(values: list[Any]) -> Any:
+        kept = children(values)
+        if hands_on and len(kept) == 1:
+            return kept[0]
+        return kept if spliced else Phrase(name, kept)
+
+    return size, make, sys.intern(rule["origin"])
+
+
+def _children(size: int, keep: list[tuple[int, bool]]) -> Callable[[list[Any]], list[Any]]:
+    """What picks a rule's children. A spliced child is a list; the first one is extended in place, so that a long list
+    costs no more per item than a short one."""
+    if len(keep) == size and not any(splice for _, splice in keep):
+        return _all
+
+    def pick(values: list[Any]) -> list[Any]:
+        kept: list[Any] = []
+        for index, splice in keep:
+            if not splice:
+                kept.append(values[index])
+            elif kept:
+                kept += values[index]
+            else:
+                kept = values[index]
+        return kept
+
+    return pick
+
+
+def _all(values: list[Any]) -> list[Any]:
+    return values

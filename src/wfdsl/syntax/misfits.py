@@ -6,7 +6,6 @@ The grammar decides that a text does not fit; this looks at the text around the 
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from wfdsl.diagnostics.diagnostic import Diagnostic
@@ -62,6 +61,8 @@ def _not_there(text: str, label: str) -> Diagnostic:
     message = f"the list `{label}` is not there"
     tail = len(text) - _LOOK_FOR_NAMES
     names = {found["name"]: found.span("name") for found in _LISTED_NAME.finditer(text, max(0, tail))}
+    from difflib import get_close_matches  # noqa: PLC0415  (start-up time, and only for a list that is not there)
+
     close = get_close_matches(label, [name for name in names if name not in LABELS], n=1)
     if close:
         return Diagnostic("list-missing", "error", message, Span(*names[close[0]]), f"did you mean `{label}`?")

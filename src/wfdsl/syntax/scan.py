@@ -8,19 +8,17 @@ times, nothing recurses, and no input raises.
 from __future__ import annotations
 
 import re
-import sys
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wfdsl.source import Span
-from wfdsl.syntax.grammar import load_grammar
 from wfdsl.syntax.lalr import END, Stack, Table, Token
+from wfdsl.syntax.tables import load_grammar_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from lark.lexer import TerminalDef
 
 _START = "completion"
 _CUT = "cut"
@@ -28,19 +26,6 @@ _CUT_STRING = "CUT_STRING"
 _PROSE = {"PROSE", "LANDMARK"}
 _COMMA = Token("COMMA", ",", 0, 0)
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
-
-
-class Phrase(Token):
-    """A rule's match: what it is made of, from the first token to the last."""
-
-    __slots__ = ()
-
-    def __init__(self, type_: str, children: list[Token]) -> None:
-        self.type = type_
-        self.text = ""
-        self.start = children[0].start if children else 0
-        self.end = children[-1].end if children else 0
-        self.children = children
 
 
 class BadList(Token):
@@ -71,18 +56,18 @@ class Scanner:
     """The scanner that a grammar file defines."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        lark = load_grammar("conductor.lark", start=[_START, _CUT], folder=folder, transformer=_Phrases())
-        parser = lark.parse_interactive("", start=_START)
-        outside = parser.accepts() - _PROSE  # type: ignore[no-untyped-call]  # Lark gives it no types
-        ignored = [terminal for terminal in lark.terminals if terminal.name in lark.ignore_tokens]
-        inside = [t for t in lark.terminals if t.name not in outside | _PROSE | set(lark.ignore_tokens)]
-        self._table = Table(parser.parser_state.parse_conf)
-        self._landmark = re.compile(lark.get_terminal("LANDMARK").pattern.to_regexp())
-        self._integer = re.compile(lark.get_terminal("INT").pattern.to_regexp())
-        self._outside = re.compile(_any_of([t for t in lark.terminals if t.name in outside]))
-        self._lexeme = re.compile(_any_of([*ignored, *inside]))
-        self._gaps = re.compile(f"(?:{_any_of(ignored, named=False)})*+")
-        self._token = re.compile(f"{self._gaps.pattern}(?:{_any_of(inside)})")
+        data = load_grammar_data("conductor.lark", start=_START, also=[_CUT], folder=folder)
+        terminals = data["terminals"]
+        outside = [name for name in terminals if name in data["first"] and name not in _PROSE]
+        inside = [name for name in terminals if name not in {*outside, *_PROSE, *data["ignored"]}]
+        gaps = "|".join(f"(?:{terminals[name]})" for name in data["ignored"])
+        self._table = Table(data["table"])
+        self._landmark = re.compile(terminals["LANDMARK"])
+        self._integer = re.compile(terminals["INT"])
+        self._outside = re.compile(_any_of(terminals, outside))
+        self._gaps = re.compile(f"(?:{gaps})*+")
+        self._token = re.compile(f"(?:{gaps})*+(?:{_any_of(terminals, inside)})")
+        self._lexeme = _any_of(terminals, [*data["ignored"], *inside])
 
     def is_integer(self, text: str) -> bool:
         """Whether a whole text is an integer of the language."""
@@ -142,31 +127,12 @@ class Scanner:
     def _no_break_spaces(self, text: str, start: int, end: int) -> list[Span]:
         if text.isascii() or not _NO_BREAK.search(text, start, end):
             return []
-        lexemes = self._lexeme.finditer(text, start, end)
+        lexemes = re.compile(self._lexeme).finditer(text, start, end)
         return [Span(*found.span()) for found in lexemes if found.lastgroup == "X_NO_BREAK_SPACE"]
 
 
-class _Phrases:
-    """Lark asks its transformer for a method per rule; each makes a phrase of that name. Terminals stay tokens."""
-
-    def __getattr__(self, name: str) -> Callable[[list[Token]], Phrase | _Spliced]:
-        if name.isupper():
-            raise AttributeError(name)
-        return _Spliced if name.startswith("_") else partial(Phrase, sys.intern(str(name)))
-
-
-class _Spliced:
-    """The children of a rule that stands for nothing by itself; Lark puts them into the rule above."""
-
-    __slots__ = ("children",)
-
-    def __init__(self, children: list[Token]) -> None:
-        self.children = children
-
-
-def _any_of(terminals: list[TerminalDef], *, named: bool = True) -> str:
-    patterns = [(t.name, t.pattern.to_regexp()) for t in sorted(terminals, key=lambda t: -t.priority)]
-    return "|".join(f"(?P<{name}>{pattern})" if named else f"(?:{pattern})" for name, pattern in patterns)
+def _any_of(terminals: dict[str, str], names: list[str]) -> str:
+    return "|".join(f"(?P<{name}>{terminals[name]})" for name in names)
 
 
 @cache

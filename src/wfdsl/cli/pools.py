@@ -1,0 +1,255 @@
+"""List, show, check and write pools of workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from wfdsl.pool import Pool, WorkerEntry
+
+_FAILED = 3
+_CHECK_TIMEOUT_S = 60.0
+_CHECK_TOKENS = 64
+"""Enough for a model that must think a little before it says anything. Our choice."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl pools`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    commands = {
+        "list": "list the pools that can be used by name",
+        "show": "show the workers of a pool",
+        "check": "ask each worker of a pool one tiny question",
+        "init": "write a pool file for the models of an OpenAI-style server",
+    }
+    made = {name: actions.add_parser(name, help=text, description=text) for name, text in commands.items()}
+    for command in made.values():
+        command.add_argument("--format", choices=["text", "json"], default="text", help="default: %(default)s")
+    for name in ("show", "check"):
+        made[name].add_argument("pool", metavar="NAME|FILE", help="a pool's name, or a TOML file")
+    _configure_init(made["init"])
+
+
+def _configure_init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--base-url", required=True, metavar="URL", help="such as http://localhost:8000/v1")
+    parser.add_argument("--model", action="append", default=[], help="only this model; may be repeated")
+    parser.add_argument("--name", default="my-pool", help="what the pool is called (default: %(default)s)")
+    parser.add_argument(
+        "--api-key-env", metavar="VARIABLE", help="the environment variable that holds the server's key"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there; default: print")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    return {"list": _list, "show": _show, "check": _check, "init": _init}[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from wfdsl.pool import Pool
+    from wfdsl.pool_file import pool_names, shipped_names
+
+    shipped = [Pool.load(name) for name in shipped_names()]
+    plugins = [name for name in pool_names() if name not in shipped_names()]
+    if args.format == "json":
+        for pool in shipped:
+            _print_json({"name": pool.name, "workers": list(pool.names), "description": pool.settings.description})
+        for name in plugins:
+            _print_json({"name": name, "workers": None, "description": "plug-in"})
+        return 0
+    width = max(map(len, pool_names()))
+    for pool in shipped:
+        _say((pool.name.ljust(width), "bold"), f"  {pool.settings.description}")
+    for name in plugins:
+        _say((name.ljust(width), "bold"), "  plug-in")
+    _say("\nA pool of your own is a TOML file; `wfdsl pools init --base-url URL` writes one.")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from wfdsl.pool import Pool
+
+    pool = Pool.load(args.pool)
+    if args.format == "json":
+        workers = [{"ordinal": ordinal, **_plain(pool.entry(ordinal))} for ordinal in pool.ordinals]
+        _print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
+        return 0
+    _say((pool.name, "bold"), f"  {pool.settings.description}")
+    for ordinal in pool.ordinals:
+        _show_worker(ordinal, pool.entry(ordinal))
+    return 0
+
+
+def _show_worker(ordinal: int, entry: WorkerEntry) -> None:
+    _say(f"\n{ordinal:>2}  ", (entry.name, "bold"), f"  {entry.description}")
+    for label, value in _facts(entry).items():
+        if value:
+            _say((f"    {label:<9}", "dim"), value)
+
+
+def _facts(entry: WorkerEntry) -> dict[str, str]:
+    where = f" at {entry.base_url}" if entry.base_url else ""
+    key = entry.api_key_file or entry.api_key_env
+    return {
+        "model": f"{entry.model} ({entry.provider}{where})" if entry.model else entry.provider,
+        "settings": _settings(entry),
+        "key": f"in {key}" if key else "",
+        "limits": ", ".join(f"{name} {value}" for name, value in entry.limits if value is not None),
+        "price": _price(entry),
+        "tags": ", ".join(entry.tags),
+        "fallback": entry.fallback or "",
+    }
+
+
+def _price(entry: WorkerEntry) -> str:
+    if entry.prices is None:
+        return "not known"
+    dated = f", {entry.prices.as_of}" if entry.prices.as_of else ""
+    source = f" ({entry.prices.source}{dated})" if entry.prices.source else ""
+    return f"${entry.prices.input:g} in, ${entry.prices.output:g} out per million tokens{source}"
+
+
+def _plain(entry: WorkerEntry) -> dict[str, Any]:
+    return entry.model_dump(mode="json", exclude_defaults=True)
+
+
+def _settings(entry: WorkerEntry) -> str:
+    asked = {
+        "temperature": entry.temperature,
+        "max tokens": entry.max_tokens,
+        "thinking budget": entry.thinking_budget,
+        "reasoning effort": entry.reasoning_effort,
+    }
+    return ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from wfdsl.pool import Pool
+
+    pool = Pool.load(args.pool)
+    results = asyncio.run(_check_all(pool))
+    width = max(map(len, pool.names))
+    for result in results:
+        if args.format == "json":
+            _print_json(result)
+        else:
+            mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
+            _say(
+                f"{result['ordinal']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}"
+            )
+    return 0 if all(result["ok"] for result in results) else _FAILED
+
+
+async def _check_all(pool: Pool) -> list[dict[str, Any]]:
+    async with pool.open():
+        return await asyncio.gather(*(_check_one(pool, ordinal) for ordinal in pool.ordinals))
+
+
+async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
+    from wfdsl.errors import UsageError
+    from wfdsl.workers.protocol import Call, WorkerFailure
+
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    try:
+        reply = await pool.worker(ordinal)(
+            Call(
+                ({"role": "user", "content": "Reply with the word ok."},),
+                settings={"max_tokens": _CHECK_TOKENS},
+                deadline=started + _CHECK_TIMEOUT_S,
+            )
+        )
+    except (UsageError, WorkerFailure) as error:
+        return {"ordinal": ordinal, "name": pool.entry(ordinal).name, "ok": False, "message": str(error)}
+    said = " ".join(reply.text.split())
+    short = said if len(said) <= 60 else f"{said[:60]}..."
+    message = f'"{short}" in {loop.time() - started:.1f} s' if said else f"answers ({reply.finish})"
+    return {"ordinal": ordinal, "name": pool.entry(ordinal).name, "ok": True, "message": message}
+
+
+def _init(args: argparse.Namespace) -> int:
+    from wfdsl.pool_file import parse_pool
+
+    models = args.model or asyncio.run(_models(args.base_url, args.api_key_env))
+    text = _pool_text(args, models)
+    pool = parse_pool(text, args.output or "the new pool")
+    if args.output is None:
+        print(text, end="")
+        return 0
+    _write_new(args.output, text)
+    if args.format == "json":
+        _print_json({"file": args.output, "workers": list(pool.names)})
+    else:
+        print(f"wrote {args.output} with {len(pool)} workers; try them: wfdsl pools check {args.output}")
+    return 0
+
+
+async def _models(base_url: str, key_variable: str | None) -> list[str]:
+    from wfdsl.errors import UsageError
+    from wfdsl.pool_file import build_entry
+    from wfdsl.workers.protocol import WorkerFailure
+    from wfdsl.workers.registry import load_builder
+
+    asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": 30.0}
+    entry = build_entry({**asked, "api_key_env": key_variable}, "wfdsl pools init", "the server")
+    load_builder(entry)
+    from wfdsl.workers.openai_models import server_models
+
+    try:
+        models = await server_models(entry)
+    except WorkerFailure as failure:
+        raise UsageError(
+            f"cannot list the models of {base_url}: {failure}. With --model NAME no list is needed"
+        ) from None
+    if not models:
+        raise UsageError(f"{base_url} lists no models; name one with --model")
+    return models
+
+
+def _pool_text(args: argparse.Namespace, models: Sequence[str]) -> str:
+    lines = ["[pool]", f"name = {_toml(args.name)}", "", "[pool.defaults]", 'provider = "openai"']
+    lines.append(f"base_url = {_toml(args.base_url)}")
+    if args.api_key_env:
+        lines.append(f"api_key_env = {_toml(args.api_key_env)}")
+    lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
+    for model in models:
+        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
+        lines += ['description = ""  # what a Conductor is told about this worker']
+    return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    """A TOML string; JSON's are the same, but for one character that needs an escape."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _write_new(path: str, text: str) -> None:
+    from pathlib import Path
+
+    from wfdsl.errors import UsageError
+
+    try:
+        with Path(path).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} exists; name another file with -o, or remove it first") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def _say(*parts: str | tuple[str, str]) -> None:
+    """Print a line; parts may carry a style, which a terminal shows."""
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text.assemble(*parts))

@@ -1,0 +1,218 @@
+"""Reading a journal: which runs it has, what they were asked, what happened, and which calls were lost."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.journal import reply_from_json
+from wfdsl.interpreter.journal_file import connect_to_read, failure
+from wfdsl.interpreter.owner import is_alive
+from wfdsl.interpreter.plan import Plan
+from wfdsl.interpreter.record import Charge, LostCall, Run, StepRecord
+from wfdsl.interpreter.schedule import schedule_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from wfdsl.interpreter.record import StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in one line."""
+
+    id: str
+    created: float
+    """Seconds since 1970."""
+    status: str
+    """As in a run's record; `interrupted`: its process ended before the run did."""
+    title: str
+    """The question."""
+    charged: Charge
+
+
+def summaries(path: Path) -> list[RunSummary]:
+    """The runs of a journal, newest first.
+
+    Raises:
+        JournalFailure: the journal cannot be read.
+    """
+    with closing(connect_to_read(path)) as connection:
+        rows = connection.execute(
+            "SELECT runs.id, created, runs.status, owner, title, coalesce(sum(calls), 0), coalesce(sum(tokens), 0), "
+            "coalesce(sum(usd), 0.0) FROM runs LEFT JOIN calls ON calls.run = runs.id "
+            "GROUP BY runs.id ORDER BY created DESC, runs.id DESC"
+        ).fetchall()
+    return [
+        RunSummary(run_id, created, _status(path, status, owner), title, Charge(*charge))
+        for run_id, created, status, owner, title, *charge in rows
+    ]
+
+
+def full_id(path: Path, prefix: str) -> str:
+    """The run whose id begins like this; `last` is the newest.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    found = [summary.id for summary in summaries(path)]
+    if prefix == "last" and found:
+        return found[0]
+    matching = [run_id for run_id in found if run_id == prefix] or [
+        run_id for run_id in found if run_id.startswith(prefix)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(f"several runs begin with {prefix!r}: {', '.join(matching[:5])}; write more of the id")
+    raise UsageError(f"the journal {path} has no run {prefix!r}; `wfdsl runs` lists those that it has")
+
+
+def plan_of(path: Path, run_id: str) -> Plan:
+    """What a run was asked to do.
+
+    Raises:
+        UsageError: the journal has no such run.
+    """
+    with closing(connect_to_read(path)) as connection:
+        row = connection.execute("SELECT plan FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if row is None:
+        raise UsageError(f"the journal {path} has no run {run_id!r}; `wfdsl runs` lists those that it has")
+    return Plan.from_json(row[0])
+
+
+def run_of(path: Path, run_id: str) -> Run:
+    """The record of a run; pieced together from its calls if its process ended before it could write one.
+
+    Raises:
+        UsageError: the journal has no such run.
+    """
+    plan = plan_of(path, run_id)
+    with closing(connect_to_read(path)) as connection:
+        created, status, owner, record = connection.execute(
+            "SELECT created, status, owner, record FROM runs WHERE id = ?", (run_id,)
+        ).fetchone()
+        calls = connection.execute(
+            "SELECT path, worker, status, started, finished, call, reply, error, calls, tokens, usd "
+            "FROM calls WHERE run = ? ORDER BY id",
+            (run_id,),
+        ).fetchall()
+    if record is not None and status != "running":
+        return Run.from_json(record)
+    return _pieced_together(run_id, plan, created, _status(path, status, owner), [_CallRow(*row) for row in calls])
+
+
+def remove(path: Path, run_ids: Iterable[str]) -> int:
+    """Forget runs and their calls; gives how many there were.
+
+    Raises:
+        UsageError: a process is at work on one of them.
+    """
+    wanted = list(run_ids)
+    with closing(connect_to_read(path)) as connection:
+        for run_id in wanted:
+            row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
+            if row is not None and row[0] is not None and is_alive(_owners(path), row[0]):
+                raise UsageError(f"run {run_id} is being worked on; stop it first")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            removed = sum(connection.execute("DELETE FROM runs WHERE id = ?", (run_id,)).rowcount for run_id in wanted)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise failure(path, error) from error
+    return removed
+
+
+def exported(path: Path, run_ids: Iterable[str]) -> Iterator[str]:
+    """The records of runs as JSON, one a line."""
+    return (run_of(path, run_id).to_json() for run_id in run_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _CallRow:
+    path: str
+    worker: str
+    status: str
+    started: float
+    finished: float | None
+    call: str
+    reply: str | None
+    error: str
+    calls: int
+    tokens: int
+    usd: float
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return tuple(json.loads(self.path))
+
+
+def _pieced_together(run_id: str, plan: Plan, created: float, status: str, rows: list[_CallRow]) -> Run:
+    own = [row for row in rows if len(row.steps) == 1]
+    pruned = schedule_of(plan.workflow, run_dead_steps=plan.run_dead_steps).pruned
+    steps = tuple(
+        _step(plan, index, [row for row in own if row.steps == (index,)], is_pruned=index in pruned)
+        for index in range(len(plan.workflow))
+    )
+    charge = Charge()
+    for row in rows:
+        charge = charge.plus(Charge(row.calls, row.tokens, row.usd))
+    return Run(
+        id=run_id,
+        workflow=plan.workflow,
+        question=plan.question,
+        steps=steps,
+        status="running" if status == "running" else "stopped",
+        started=created,
+        finished=None,
+        names=plan.names,
+        pool=plan.pool,
+        settings=plan.settings(),
+        error="" if status == "running" else f"its process ended before the run did; `wfdsl resume {run_id}` goes on",
+        lost=tuple(
+            LostCall(row.steps, row.worker, row.started, row.tokens, row.usd)
+            for row in rows
+            if row.status in ("lost", "started")
+        ),
+        charged=charge,
+    )
+
+
+def _step(plan: Plan, index: int, rows: list[_CallRow], *, is_pruned: bool) -> StepRecord:
+    worker = plan.workflow[index].worker
+    assert isinstance(worker, int)  # plans hold workflows that could run
+    if not rows:
+        return StepRecord(index, worker, status="pruned" if is_pruned else "waiting")
+    last = next((row for row in rows if row.status == "finished"), rows[-1])
+    plain: dict[str, Any] = {
+        "worker_name": last.worker,
+        "messages": tuple(json.loads(last.call)["messages"]),
+        "started": rows[0].started,
+        "finished": last.finished,
+        "retries": sum(row.status in ("failed", "rejected") for row in rows),
+        "error": last.error,
+    }
+    if last.status == "finished" and last.reply is not None:
+        reply = reply_from_json(last.reply)
+        plain |= {"response": reply.text, "finish": reply.finish, "usage": reply.usage, "model": reply.model}
+        plain |= {"paid_usd": reply.paid_usd, "list_usd": reply.list_usd}
+    return StepRecord(index, worker, status=_STATUS_OF.get(last.status, "stopped"), **plain)
+
+
+_STATUS_OF: dict[str, StepStatus] = {"finished": "done", "failed": "failed", "rejected": "failed"}
+
+
+def _status(path: Path, status: str, owner: str | None) -> str:
+    if status != "running":
+        return status
+    return "running" if owner is not None and is_alive(_owners(path), owner) else "interrupted"
+
+
+def _owners(path: Path) -> Path:
+    return path.with_name(path.name + ".owners")

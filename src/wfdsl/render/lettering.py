@@ -1,0 +1,100 @@
+"""Text made fit for a picture: one line without anything that acts on its surroundings, wrapped by any measure.
+
+A subtask is whatever somebody wrote: line breaks, escape codes, marks that turn the direction of what follows.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SPACE = re.compile(r"\s+")
+# Controls, marks of writing direction (they reorder what stands around a label), surrogates and noncharacters
+# (illegal in XML). Line breaks and tabs are white space and gone before this is used.
+_UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
+)
+_BEYOND = frozenset(plane * 0x10000 + last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
+_REPLACEMENT = "\ufffd"
+ELLIPSIS = "…"
+
+
+def plain(text: str) -> str:
+    """One line of harmless text: white space runs become one space, what cannot be shown becomes a visible sign."""
+    return "".join(map(_visible, _SPACE.sub(" ", text).strip()))
+
+
+def _visible(character: str) -> str:
+    if _UNSAFE.match(character):
+        code = ord(character)
+        return chr(0x2400 + code) if code < 0x20 else _REPLACEMENT
+    return _REPLACEMENT if ord(character) in _BEYOND else character
+
+
+def wrap(text: str, *, width: float, lines: int, measure: Callable[[str], float]) -> tuple[str, ...]:
+    """Break plain text at spaces, and inside a word only if it is wider than a line; cut it after `lines` lines.
+
+    What is cut off is marked by an ellipsis. Units: `width` in whatever `measure` measures.
+    """
+    found: list[str] = []
+    rest = text
+    while rest and len(found) < lines:
+        line, rest = _first_line(rest, width=width, measure=measure)
+        found.append(line)
+    if rest and found:
+        found[-1] = _with_ellipsis(f"{found[-1]} {rest}", width=width, measure=measure)
+    return tuple(found)
+
+
+def _first_line(text: str, *, width: float, measure: Callable[[str], float]) -> tuple[str, str]:
+    end = _fitting(text, width=width, measure=measure)
+    if end == len(text):
+        return text, ""
+    space = text.rfind(" ", 0, end + 1)
+    cut = space if space > 0 else end
+    return text[:cut].rstrip(), text[cut:].lstrip()
+
+
+def _fitting(text: str, *, width: float, measure: Callable[[str], float]) -> int:
+    """How many characters fit, at least one; a character that only modifies the one before it stays with it."""
+    used = 0.0
+    for place, character in enumerate(text):
+        used += measure(character)
+        if used > width and place:
+            return _cluster_start(text, place)
+    return len(text)
+
+
+def _cluster_start(text: str, place: int) -> int:
+    start = place
+    while start > 1 and (
+        unicodedata.combining(text[start]) or text[start] in "\u200d\ufe0f" or text[start - 1] == "\u200d"
+    ):
+        start -= 1
+    return start
+
+
+def _with_ellipsis(text: str, *, width: float, measure: Callable[[str], float]) -> str:
+    room = width - measure(ELLIPSIS)
+    end = _fitting(text, width=room, measure=measure) if measure(text[:1]) <= room else 0
+    return text[:end].rstrip() + ELLIPSIS
+
+
+def shorten(text: str, *, width: float, measure: Callable[[str], float]) -> str:
+    """The text on one line, with an ellipsis if it does not fit."""
+    return "".join(wrap(text, width=width, lines=1, measure=measure))
+
+
+def cells(text: str) -> float:
+    """The width in a monospaced font: 2 for wide characters, 0 for those that modify another."""
+    return float(sum(_cell(character) for character in text))
+
+
+def _cell(character: str) -> int:
+    if unicodedata.combining(character) or character in "\u200b\u200c\u200d\ufe0e\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

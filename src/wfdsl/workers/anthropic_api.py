@@ -1,0 +1,164 @@
+"""Workers that speak Anthropic's messages API. The SDK's client neither retries nor follows redirects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import anthropic
+
+from wfdsl.errors import UsageError
+from wfdsl.redaction import Scrubber
+from wfdsl.workers.chat_answer import bound
+from wfdsl.workers.http_client import http_options, secret_headers
+from wfdsl.workers.http_failure import error_in_body
+from wfdsl.workers.http_worker import Dialect, HttpWorker
+from wfdsl.workers.keys import read_key
+from wfdsl.workers.plain_json import count, mapping, mappings, text
+from wfdsl.workers.protocol import Finish, Reply, Usage, WorkerFailure
+from wfdsl.workers.sampling import sampling, split_system
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.bench import Bench
+    from wfdsl.workers.protocol import Call, Message, Worker
+    from wfdsl.workers.sampling import Sampling
+
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
+_LEAST_THINKING_TOKENS: Final = 1024
+_FINISHES: Final[Mapping[str, Finish]] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+
+
+def build(entry: WorkerEntry, bench: Bench) -> Worker:  # noqa: ARG001  (every builder takes a bench)
+    """The worker of an entry whose provider is `anthropic`.
+
+    Raises:
+        UsageError: a setting, a key or a file is missing or does not fit.
+    """
+    if not entry.model:
+        raise UsageError(f'worker "{entry.name}" needs a model: set model = "..."')
+    if entry.thinking_budget and entry.thinking_budget < _LEAST_THINKING_TOKENS:
+        raise UsageError(
+            f'worker "{entry.name}": thinking_budget is 0 (no thinking) or at least {_LEAST_THINKING_TOKENS} '
+            f"tokens at Anthropic, not {entry.thinking_budget}"
+        )
+    key, secret = read_key(entry, "ANTHROPIC_API_KEY"), secret_headers(entry)
+    client = anthropic.AsyncAnthropic(
+        base_url=entry.base_url or ANTHROPIC_URL,
+        api_key=key or "none",
+        default_headers={**entry.headers, **secret},
+        http_client=anthropic.DefaultAsyncHttpxClient(**http_options(entry)),
+        max_retries=0,
+    )
+    errors = (anthropic.APIStatusError, anthropic.AnthropicError)
+    create = client.messages.with_streaming_response.create
+    dialect = Dialect(messages_request, create, MessagesAnswer, errors, client.close)
+    return HttpWorker(entry, dialect, Scrubber([key, *secret.values()]))
+
+
+def messages_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
+    """The arguments of `messages.create` for this call. The API takes no seed."""
+    asked = sampling(entry, call)
+    system, messages = split_system(entry, call.messages)
+    request = {
+        "model": entry.model,
+        "system": system or None,
+        "messages": messages,
+        "max_tokens": asked.max_tokens + (asked.thinking_budget or 0),
+        "stop_sequences": list(asked.stop) or None,
+        "thinking": _thinking(asked),
+        "output_config": {"effort": asked.reasoning_effort} if asked.reasoning_effort else None,
+        "stream": call.on_delta is not None or None,
+        "extra_body": {**_randomness(asked), **entry.extra_body} or None,
+    }
+    return {name: value for name, value in request.items() if value is not None}
+
+
+def _thinking(asked: Sampling) -> dict[str, Any] | None:
+    if asked.thinking_budget is None:
+        return None
+    return (
+        {"type": "enabled", "budget_tokens": asked.thinking_budget} if asked.thinking_budget else {"type": "disabled"}
+    )
+
+
+def _randomness(asked: Sampling) -> dict[str, float]:
+    """The API has words for these, the SDK has none. A model that thinks takes neither; a temperature is at most 1."""
+    if asked.thinking_budget:
+        return {}
+    temperature = {} if asked.temperature is None else {"temperature": min(asked.temperature, 1.0)}
+    return temperature if asked.top_p is None else {**temperature, "top_p": asked.top_p}
+
+
+@dataclass(slots=True)
+class MessagesAnswer:
+    """A message, or the events of one."""
+
+    _text: list[str] = field(default_factory=list)
+    _finish: str = ""
+    _model: str = ""
+    _usage: dict[str, Any] = field(default_factory=dict)
+    _ended: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the server has said how and that the message ended."""
+        return self._ended and self._finish != ""
+
+    def whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a message.
+
+        Raises:
+            WorkerFailure: it is an error, or holds no content.
+        """
+        if body.get("error"):
+            raise error_in_body(body)
+        if not isinstance(body.get("content"), list):
+            raise WorkerFailure("the server sent a message without any content", retryable=True)
+        self._text += [text(part.get("text")) for part in mappings(body["content"]) if part.get("type") == "text"]
+        self._begin(body)
+
+    def piece(self, event: Mapping[str, Any]) -> str:
+        """Take in an event; the text that it adds.
+
+        Raises:
+            WorkerFailure: it is an error.
+        """
+        if "error" in event:
+            raise error_in_body(event)
+        kind, delta = event.get("type"), mapping(event.get("delta"))
+        self._begin(mapping(event.get("message")))
+        self._finish = text(delta.get("stop_reason")) or self._finish
+        self._usage |= mapping(event.get("usage"))
+        self._ended = self._ended or kind == "message_stop"
+        new = text(delta.get("text")) if delta.get("type") == "text_delta" else ""
+        self._text.append(new)
+        return new
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """The reply. Where the server counts no tokens, their upper bound is charged."""
+        said = "".join(self._text)
+        finish = _FINISHES.get(self._finish, "stop")
+        finish = "empty" if not said.strip() and finish != "refusal" else finish
+        return Reply(said, finish, _tokens(self._usage) or bound(messages, said), self._model)
+
+    def _begin(self, message: Mapping[str, Any]) -> None:
+        self._model = text(message.get("model")) or self._model
+        self._finish = text(message.get("stop_reason")) or self._finish
+        self._usage |= mapping(message.get("usage"))
+
+
+def _tokens(usage: Mapping[str, Any]) -> Usage | None:
+    """Anthropic counts what it reads from the cache, and writes into it, apart from the other input."""
+    if "input_tokens" not in usage:
+        return None
+    cached = count(usage, "cache_read_input_tokens")
+    asked = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
+    thinking = count(mapping(usage.get("output_tokens_details")), "thinking_tokens")
+    return Usage(asked, count(usage, "output_tokens"), thinking, cached)

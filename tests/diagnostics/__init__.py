@@ -1,0 +1,1 @@
+"""Tests of diagnostics: the table of codes, and how they are drawn."""

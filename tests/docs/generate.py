@@ -1,0 +1,68 @@
+"""Write the generated parts of the documentation: `python -m tests.docs.generate`, which is `make docs`.
+
+A page says where they stand: what is between `<!-- generated: NAME -->` and `<!-- end -->` is written anew, the rest is
+left alone. A test asserts that nothing would change.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from .pages import ROOT, pages, read_page
+from .write_cli import exit_codes, options
+from .write_codes import code_list, code_pages
+from .write_grammar import literate
+from .write_language import limits, repairs, static_checks
+from .write_pictures import picture, picture_sources
+from .write_python import public_names, testing_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "cli": options,
+    "code-list": code_list,
+    "codes": code_pages,
+    "conductor.lark": lambda: literate("conductor.lark"),
+    "exit-codes": exit_codes,
+    "limits": limits,
+    "literals.lark": lambda: literate("literals.lark"),
+    "public-names": public_names,
+    "repairs": repairs,
+    "static-checks": static_checks,
+    "testing-names": testing_names,
+    "workflow.lark": lambda: literate("workflow.lark"),
+}
+_REGION = re.compile(r"(?P<head><!-- generated: (?P<name>[\w.-]+) -->\n).*?(?P<foot><!-- end -->)", re.S)
+
+
+def regenerated(text: str) -> str:
+    """A page with its generated parts written anew.
+
+    Raises:
+        KeyError: the page names a part that nothing generates.
+    """
+    return _REGION.sub(lambda region: f"{region['head']}\n{REGIONS[region['name']]().strip()}\n\n{region['foot']}", text)
+
+
+def generated_files() -> dict[str, str]:
+    """What every page and picture should hold, by its path from the root of the repository."""
+    texts = {page: regenerated(read_page(page)) for page in pages()}
+    return {**texts, **{path: picture(path) for path in picture_sources()}}
+
+
+def main() -> int:
+    """Write what is not current."""
+    for path, text in generated_files().items():
+        file = ROOT / path
+        if not file.exists() or file.read_text("utf-8") != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8", newline="\n")
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The reference of the command line, from its parsers."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wfdsl.cli.main import COMMANDS, EXIT_CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def options() -> str:
+    """A section for each command with all its arguments."""
+    return "\n\n".join(_command(name) for name in COMMANDS)
+
+
+def exit_codes() -> str:
+    """The exit codes in a table."""
+    listed = EXIT_CODES.partition(":")[2].replace("\n", " ").split(",")
+    rows = [item.strip().partition(" ") for item in listed]
+    return "\n".join(["| exit code | meaning |", "|---|---|", *(f"| {code} | {meaning} |" for code, _, meaning in rows)])
+
+
+def _command(name: str) -> str:
+    module = import_module(f"wfdsl.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"wfdsl {name}", description=module.__doc__)
+    module.configure(parser)
+    return "\n\n".join([f"## wfdsl {name}", *_parts(parser)])
+
+
+def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
+    if parser.description:
+        yield parser.description.strip()
+    yield f"```text\n{_usage(parser)}\n```"
+    rows = [_row(action) for action in _arguments(parser)]
+    if rows:
+        yield "\n".join(["| argument | meaning |", "|---|---|", *rows])
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield "\n\n".join([f"### {parser.prog} {name}", *_parts(inner)])
+
+
+def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Options in the order in which they are declared, what stands without a dash first."""
+    shown = [found for found in parser._actions if not isinstance(found, argparse._HelpAction | argparse._SubParsersAction)]
+    return sorted(shown, key=lambda action: bool(action.option_strings))
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """One line; argparse's own differs between versions of Python."""
+    words = [parser.prog]
+    arguments = _arguments(parser)
+    if any(action.option_strings for action in arguments):
+        words.append("[OPTION]...")
+    words += [_operand(action) for action in arguments if not action.option_strings]
+    words += ["ACTION ..." for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return " ".join(words)
+
+
+def _operand(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest)
+    return {None: name, "?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}[str(action.nargs) if action.nargs else None]
+
+
+def _row(action: argparse.Action) -> str:
+    if not action.option_strings:
+        written = f"`{_operand(action)}`"
+    else:
+        value = "" if action.nargs == 0 else f" {action.metavar or _choices(action) or action.dest.upper()}"
+        written = ", ".join(f"`{option}{value}`" for option in action.option_strings)
+    help_ = (action.help or "") % {**vars(action), "prog": ""}
+    required = "; required" if action.option_strings and action.required else ""
+    return f"| {written.replace('|', chr(92) + '|')} | {help_.replace('|', chr(92) + '|')}{required} |"
+
+
+def _choices(action: argparse.Action) -> str:
+    return "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""

@@ -1,0 +1,64 @@
+"""The reference of diagnostic codes, from the table that the program has them from."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from wfdsl.api import analyze, analyze_file_text
+from wfdsl.cli.explain import _FORMS, _KINDS
+from wfdsl.diagnostics.codes import CODES
+from wfdsl.diagnostics.render import as_text
+
+if TYPE_CHECKING:
+    from wfdsl.diagnostics.codes import Code
+
+
+def code_list() -> str:
+    """All codes in a table."""
+    rows = [f"| [`{code.name}`](#{code.name}) | {code.kind} | {_FORMS[code.form]} | {code.summary} |" for code in CODES.values()]
+    return "\n".join(["| code | kind | in | what it says |", "|---|---|---|---|", *rows])
+
+
+def code_pages() -> str:
+    """A section for each code, under a heading for those that stand together."""
+    sections = []
+    for title, codes in groupby(CODES.values(), _group):
+        sections += [f"## {title}", *(_section(code) for code in codes)]
+    return "\n\n".join(sections)
+
+
+def rendered(code: Code) -> str:
+    """What `wfdsl check` says to the code's example, of this code alone."""
+    read = analyze_file_text if _is_file(code) else analyze
+    checked = read(code.wrong, name="example.wf" if _is_file(code) else "completion")
+    return "\n\n".join(as_text(found, checked.source) for found in checked.diagnostics if found.code == code.name)
+
+
+def _group(code: Code) -> str:
+    if code.kind == "repair":
+        return "Repairs"
+    return {"completion": "Completions", "both": "Both forms", "wf": "Workflow files"}[code.form]
+
+
+def _section(code: Code) -> str:
+    parts = [f"### {code.name}", f"{_sentence(code.summary)} ({_KINDS[code.kind]}; {_FORMS[code.form]})", code.explanation]
+    if code.wrong:
+        parts += ["Wrong:", _block(code, code.wrong, error=True), "What is said:", f"```text\n{rendered(code)}\n```"]
+    if code.right:
+        parts += ["Right:", _block(code, code.right, error=False)]
+    return "\n\n".join(parts)
+
+
+def _block(code: Code, text: str, *, error: bool) -> str:
+    invalid = error and code.kind in {"error", "repair"}
+    mark = f"<!-- error: {code.name} -->\n" if invalid else ""
+    return f"{mark}```{'wf' if _is_file(code) else 'completion'}\n{text}\n```"
+
+
+def _is_file(code: Code) -> bool:
+    return code.form == "wf"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

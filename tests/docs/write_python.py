@@ -1,0 +1,162 @@
+"""The reference of the Python interface, from the source: signatures, fields and docstrings of the public names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from functools import cache
+from importlib import import_module, util
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_SECTION = re.compile(r"(?P<title>Args|Raises|Source):[ ]*(?P<rest>.*)")
+_LONGEST = 100  # characters of a signature that stands on one line
+
+
+def public_names() -> str:
+    """The names of `wfdsl`: functions first, then classes."""
+    return _reference("wfdsl")
+
+
+def testing_names() -> str:
+    """The names of `wfdsl.testing`."""
+    return _reference("wfdsl.testing")
+
+
+def _reference(package: str) -> str:
+    homes = _homes(package)
+    found = [(name, _definition(home, name)) for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
+    functions = [_function(package, node) for _, node in found if not isinstance(node, ast.ClassDef)]
+    classes = [_class(package, node) for _, node in found if isinstance(node, ast.ClassDef)]
+    return "\n\n".join([*functions, *classes])
+
+
+def _homes(package: str) -> dict[str, str]:
+    module = import_module(package)
+    homes: dict[str, str] = module._HOMES
+    return {name: home if home.startswith("wfdsl.") else f"wfdsl.{home}" for name, home in homes.items()}
+
+
+@cache
+def _module(home: str) -> ast.Module:
+    spec = util.find_spec(home)
+    assert spec is not None
+    assert spec.origin is not None
+    return ast.parse(Path(spec.origin).read_text("utf-8"))
+
+
+def _definition(home: str, name: str) -> Definition:
+    for node in _module(home).body:
+        if isinstance(node, Definition) and node.name == name:
+            return node
+    raise LookupError(f"{home} does not define {name}")
+
+
+def _function(package: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    return "\n\n".join([f"## {package}.{node.name}", f"```python\n{_signature(node)}\n```", *_paragraphs(node)])
+
+
+def _class(package: str, node: ast.ClassDef) -> str:
+    parts = [f"## {package}.{node.name}", *_paragraphs(node)]
+    fields = list(_fields(node))
+    if fields:
+        parts.append("\n".join(["| field | type | meaning |", "|---|---|---|", *fields]))
+    return "\n\n".join([*parts, *_methods(node)])
+
+
+def _fields(node: ast.ClassDef) -> Iterator[str]:
+    for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            name = statement.target.id
+            if not name.startswith("_") and name != "model_config":
+                doc = after.value.value if _is_text(after) else ""  # type: ignore[union-attr,attr-defined]
+                yield f"| `{name}` | `{_cell(ast.unparse(statement.annotation))}` | {_cell(_one_line(str(doc)))} |"
+
+
+def _is_text(node: ast.stmt | None) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _methods(node: ast.ClassDef) -> Iterator[str]:
+    for method in node.body:
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name.startswith("_"):
+            continue
+        kinds = {ast.unparse(decorator) for decorator in method.decorator_list}
+        if "property" in kinds or "cached_property" in kinds:
+            result = f": {ast.unparse(method.returns)}" if method.returns else ""
+            yield f"- `.{method.name}{result}`: {_summary(method)}"
+        elif not any("validator" in kind for kind in kinds):
+            owner = f"{node.name}." if "classmethod" in kinds else "."
+            asynchronous = "async with " if "asynccontextmanager" in kinds else ""
+            yield f"- `{asynchronous}{owner}{_call(method, skip_first=True)}`: {_summary(method)}"
+
+
+def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    line = f"{word} {_call(node)}"
+    if len(line) > _LONGEST:
+        arguments = [f"    {argument},\n" for argument in _arguments(node)]
+        result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        line = f"{word} {node.name}(\n{''.join(arguments)}){result}"
+    return f"{line}: ..."
+
+
+def _call(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skip_first: bool = False) -> str:
+    result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{node.name}({', '.join(_arguments(node)[1 if skip_first else 0 :])}){result}"
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The parameters one by one, as they are written."""
+    arguments = node.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
+    found = [_argument(argument, default) for argument, default in zip(plain, defaults, strict=True)]
+    if arguments.vararg:
+        found.append(f"*{_argument(arguments.vararg, None)}")
+    elif arguments.kwonlyargs:
+        found.append("*")
+    found += [_argument(argument, default) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return [*found, f"**{_argument(arguments.kwarg, None)}"] if arguments.kwarg else found
+
+
+def _argument(argument: ast.arg, default: ast.expr | None) -> str:
+    annotation = f": {ast.unparse(argument.annotation)}" if argument.annotation else ""
+    equals = " = " if annotation else "="
+    return f"{argument.arg}{annotation}{equals + ast.unparse(default) if default else ''}"
+
+
+def _summary(node: Definition) -> str:
+    return _one_line((ast.get_docstring(node) or "").partition("\n\n")[0])
+
+
+def _paragraphs(node: Definition) -> Iterator[str]:
+    """A docstring as Markdown: its sections as lists."""
+    for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
+        section = _SECTION.match(paragraph)
+        if section is None:
+            yield paragraph
+        elif section["title"] == "Source":
+            yield _one_line(paragraph)
+        else:
+            head, _, body = paragraph.partition("\n")
+            items = re.split(r"\n(?=\S)", textwrap.dedent(body))
+            yield "\n".join([f"{head}", "", *(f"- {_item(item)}" for item in items)])
+
+
+def _item(item: str) -> str:
+    name, colon, text = _one_line(item).partition(": ")
+    return f"`{name}`{colon}{text}" if re.fullmatch(r"[\w, ]+", name) else _one_line(item)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,419 @@
+"""Each finished call is durable before anything uses it; a resumed run makes no call again that has a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.interpreter.toy_workers import Answering, always, in_turn, pool_of
+
+from wfdsl import BudgetExhausted, RunFailed, Step, UsageError, Workflow
+from wfdsl.errors import JournalFailure
+from wfdsl.interpreter import journal_file
+from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import full_id, plan_of, remove, run_of, summaries
+from wfdsl.interpreter.owner import Owner, is_alive
+from wfdsl.interpreter.record import Charge, Run
+from wfdsl.interpreter.running import resume, run
+from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CHAIN = Workflow((Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", "all")))
+COPIES = Workflow((*(Step(0, "same") for _ in range(5)), Step(0, "pick", "all")))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "journal.db"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[Journal]:
+    with Journal(path) as opened:
+        yield opened
+
+
+def counting(texts: str = "reply") -> Answering:
+    async def answer(call: Call) -> Reply:
+        return Reply(f"{texts} {len(worker.calls)}", usage=Usage(3, 2), paid_usd=0.5, list_usd=0.5)
+
+    worker = Answering(answer)
+    return worker
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(path) as connection:
+        found = connection.execute(query).fetchall()
+    connection.close()
+    return found
+
+
+async def test_a_reply_is_durable_before_the_next_step_uses_it(journal: Journal) -> None:
+    seen: list[list[tuple[Any, ...]]] = []
+
+    async def answer(call: Call) -> Reply:
+        seen.append(rows(journal.path, "SELECT status FROM calls ORDER BY id"))
+        return Reply("x")
+
+    await run(CHAIN, "Q", pool_of(Answering(answer)), journal=journal)
+
+    assert seen == [
+        [("started",)],
+        [("finished",), ("started",)],
+        [("finished",), ("finished",), ("started",)],
+    ]
+
+
+async def test_a_run_that_failed_goes_on_where_it_stopped(journal: Journal) -> None:
+    worker = in_turn(Reply("one"), WorkerFailure("HTTP 500", retryable=False), Reply("two"), Reply("three"))
+    pool = pool_of(worker)
+    with pytest.raises(RunFailed, match="wfdsl resume") as caught:
+        await run(CHAIN, "Q", pool, journal=journal)
+
+    done = await resume(caught.value.run.id, pool, journal=journal)
+
+    assert [step.response for step in done.steps] == ["one", "two", "three"]
+    assert [step.replayed for step in done.steps] == [True, False, False]
+    assert len(worker.calls) == 4
+
+
+async def test_a_spent_budget_is_counted_on_and_a_larger_one_goes_on(journal: Journal) -> None:
+    worker = counting()
+    with pytest.raises(BudgetExhausted) as caught:
+        await run(CHAIN, "Q", pool_of(worker), journal=journal, budget=Budget(calls=2))
+    run_id = caught.value.run.id
+
+    with pytest.raises(BudgetExhausted):
+        await resume(run_id, pool_of(worker), journal=journal)
+    done = await resume(run_id, pool_of(worker), journal=journal, budget=Budget(calls=3))
+
+    assert len(worker.calls) == 3
+    assert done.charged == Charge(3, 15, 1.5)
+    assert done.paid_usd == pytest.approx(1.5)
+
+
+async def test_identical_copies_make_as_many_calls_and_each_is_replayed_as_itself(journal: Journal) -> None:
+    worker = counting()
+    first = await run(COPIES, "Q", pool_of(worker), journal=journal)
+
+    again = await resume(first.id, pool_of(worker), journal=journal)
+
+    assert len(worker.calls) == 6
+    assert len({step.response for step in first.steps}) == 6
+    assert [step.response for step in again.steps] == [step.response for step in first.steps]
+
+
+async def test_another_run_of_the_same_makes_its_own_calls(journal: Journal) -> None:
+    worker = counting()
+
+    await run(CHAIN, "Q", pool_of(worker), journal=journal)
+    await run(CHAIN, "Q", pool_of(worker), journal=journal)
+
+    assert len(worker.calls) == 6
+
+
+async def test_with_reuse_another_run_is_answered_from_the_journal_at_no_cost(journal: Journal) -> None:
+    worker = counting()
+    first = await run(COPIES, "Q", pool_of(worker), journal=journal)
+
+    again = await run(COPIES, "Q", pool_of(worker), journal=journal, reuse=True)
+
+    assert len(worker.calls) == 6
+    assert [step.response for step in again.steps] == [step.response for step in first.steps]
+    assert (again.paid_usd, again.list_usd) == (0.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"temperature": 0.9}, {"system_prompt": "Be brief."}, {"model": "other"}, {"name": "other"}]
+)
+async def test_a_worker_that_would_answer_otherwise_is_asked_again(journal: Journal, change: dict[str, Any]) -> None:
+    worker = counting()
+    first = await run(CHAIN, "Q", pool_of(worker), journal=journal)
+
+    await resume(first.id, pool_of(worker, entries=[change]), journal=journal)
+
+    assert len(worker.calls) == 6
+
+
+@pytest.mark.parametrize("change", [{"description": "x"}, {"retries": 3}, {"limits": {"concurrency": 2}}])
+async def test_what_changes_no_answer_changes_no_key(journal: Journal, change: dict[str, Any]) -> None:
+    worker = counting()
+    first = await run(CHAIN, "Q", pool_of(worker), journal=journal)
+
+    await resume(first.id, pool_of(worker, entries=[change]), journal=journal)
+
+    assert len(worker.calls) == 3
+
+
+async def test_runs_with_a_common_sample_share_replies(journal: Journal) -> None:
+    worker = counting()
+
+    first = await run(CHAIN, "Q", pool_of(worker), journal=journal, sample="seed 1, question 7")
+    again = await run(CHAIN, "Q", pool_of(worker), journal=journal, sample="seed 1, question 7")
+    await run(CHAIN, "Q", pool_of(worker), journal=journal, sample="seed 2, question 7")
+
+    assert again.answer == first.answer
+    assert len(worker.calls) == 6
+
+
+async def test_of_two_replies_to_one_call_the_first_is_used_by_both(journal: Journal) -> None:
+    one = Workflow((Step(0, "a"),))
+    both_asked = asyncio.Event()
+
+    async def answer(call: Call) -> Reply:
+        number = len(worker.calls)
+        if number == 2:
+            both_asked.set()
+        await both_asked.wait()
+        await asyncio.sleep(0.05 * number)
+        return Reply(f"reply {number}")
+
+    worker = Answering(answer)
+    runs = (run(one, "Q", pool_of(worker), journal=journal, sample="common") for _ in range(2))
+
+    results = await asyncio.gather(*runs)
+
+    assert [result.answer for result in results] == ["reply 1", "reply 1"]
+
+
+async def test_replies_without_content_are_kept_as_charged_and_never_replayed(journal: Journal) -> None:
+    worker = in_turn(Reply("", "empty", Usage(4, 0)), Reply("a"), Reply("b"), Reply("c"))
+
+    done = await run(CHAIN, "Q", pool_of(worker, entries=[{"retries": 1}]), journal=journal)
+
+    journal.close()
+    statuses = [status for (status,) in rows(journal.path, "SELECT status FROM calls ORDER BY id")]
+    assert statuses == ["rejected", "finished", "finished", "finished"]
+    assert done.charged is not None
+    assert done.charged.calls == 4
+
+
+async def test_a_fallback_worker_s_reply_is_replayed_without_asking_the_first_again(journal: Journal) -> None:
+    broken, saving = in_turn(WorkerFailure("down", retryable=False)), counting("saved")
+    one = Workflow((Step(0, "a"),))
+    entries: list[dict[str, Any]] = [{"fallback": "w1"}, {}]
+    first = await run(one, "Q", pool_of(broken, saving, entries=entries), journal=journal)
+
+    again = await resume(first.id, pool_of(broken, saving, entries=entries), journal=journal)
+
+    assert again.answer == "saved 1"
+    assert again.steps[0].answered_by == 1
+    assert (len(broken.calls), len(saving.calls)) == (1, 1)
+
+
+async def test_a_cancelled_call_is_lost_and_stays_charged(journal: Journal) -> None:
+    pool = pool_of(always("x", delay_s=60), entries=[{"max_tokens": 100}])
+    task = asyncio.create_task(run(CHAIN, "Q", pool, journal=journal, run_id="the-run"))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    done = await resume("the-run", pool_of(counting(), entries=[{"max_tokens": 100}]), journal=journal)
+
+    assert [(lost.path, lost.worker_name, lost.tokens) for lost in done.lost] == [((0,), "w0", 104)]
+    assert done.charged == Charge(4, 104 + 15, 1.5)
+
+
+async def test_a_run_is_worked_on_by_one_at_a_time(path: Path, journal: Journal) -> None:
+    slow = pool_of(always("x", delay_s=0.3))
+    at_work = asyncio.create_task(run(CHAIN, "Q", slow, journal=journal, run_id="the-run"))
+    await asyncio.sleep(0.1)
+
+    with Journal(path) as other, pytest.raises(UsageError, match=f"being worked on by process {os.getpid()}"):
+        await resume("the-run", slow, journal=other)
+    with pytest.raises(UsageError, match="being worked on by this process"):
+        await resume("the-run", slow, journal=journal)
+
+    assert (await at_work).answer == "x"
+    assert (await resume("the-run", slow, journal=journal)).answer == "x"
+
+
+async def test_a_conversation_budget_and_settings_survive_in_the_plan(path: Path, journal: Journal) -> None:
+    await run(
+        CHAIN,
+        [{"role": "system", "content": "s"}, {"role": "user", "content": "Why\n so?"}],
+        pool_of(counting()),
+        journal=journal,
+        seed=5,
+        names=["x", "y", "z"],
+        budget=Budget(tokens=10**6),
+        question_for="first",
+        run_id="the-run",
+        origin={"pool": "local"},
+    )
+
+    plan = plan_of(path, "the-run")
+
+    assert (plan.workflow, plan.seed, plan.names, plan.question_for) == (CHAIN, 5, ("x", "y", "z"), "first")
+    assert (plan.budget, plan.origin, plan.title) == (Budget(tokens=10**6), {"pool": "local"}, "Why so?")
+
+
+async def test_listing_tracing_and_removing(path: Path, journal: Journal) -> None:
+    done = await run(CHAIN, "Q", pool_of(counting()), journal=journal)
+    with pytest.raises(RunFailed):
+        await run(CHAIN, "Q2", pool_of(in_turn(WorkerFailure("down", retryable=False))), journal=journal)
+    journal.close()
+
+    found = summaries(path)
+
+    assert [(summary.title, summary.status, summary.charged.calls) for summary in found] == [
+        ("Q2", "failed", 1),
+        ("Q", "done", 3),
+    ]
+    assert run_of(path, done.id) == Run.from_json(done.to_json())
+    assert full_id(path, "last") == found[0].id
+    assert full_id(path, done.id[:-2]) == done.id
+    assert remove(path, [done.id]) == 1
+    assert rows(path, "SELECT count(*) FROM calls") == [(1,)]
+    with pytest.raises(UsageError, match="has no run"):
+        run_of(path, done.id)
+
+
+def test_an_owner_is_alive_as_long_as_its_file_is_locked(tmp_path: Path) -> None:
+    owner = Owner(tmp_path)
+    alive = is_alive(tmp_path, owner.name)
+    owner.close()
+
+    assert alive
+    assert not is_alive(tmp_path, owner.name)
+    (tmp_path / "left-by-a-dead-process").touch()
+    assert not is_alive(tmp_path, "left-by-a-dead-process")
+
+
+def test_a_journal_lies_where_wfdsl_home_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
+    here = journal_file.default_path()
+    monkeypatch.delenv("WFDSL_HOME")
+    elsewhere = journal_file.default_path()
+
+    assert here == tmp_path / "journal.db"
+    assert elsewhere.name == "journal.db"
+    assert "wfdsl" in str(elsewhere)
+
+
+def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
+    Journal(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 1"):
+        Journal(path)
+
+
+def test_a_file_that_is_no_journal_is_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("hello " * 1000)
+
+    with pytest.raises(JournalFailure, match="move that file away"):
+        Journal(path)
+
+    assert path.read_text() == "hello " * 1000
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(JournalFailure, match="set WFDSL_HOME"):
+        Journal(tmp_path / "file" / "journal.db")
+
+
+async def test_a_journal_that_becomes_read_only_ends_the_run_with_a_clear_error(journal: Journal) -> None:
+    async def answer(call: Call) -> Reply:
+        await journal._writer.do(lambda connection: None)
+        journal._writer._connection.execute("PRAGMA query_only = ON")
+        return Reply("lost")
+
+    with pytest.raises(RunFailed, match="cannot be written: attempt to write a readonly database") as caught:
+        await run(CHAIN, "Q", pool_of(Answering(answer)), journal=journal)
+
+    assert caught.value.run.steps[0].response is None
+    assert caught.value.run.answer is None
+
+
+async def test_a_locked_journal_is_an_error_and_no_answer_is_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_file, "_BUSY_TIMEOUT_MS", 50)
+
+    async def answer(call: Call) -> Reply:
+        locker.execute("BEGIN IMMEDIATE")
+        return Reply("lost")
+
+    with Journal(path) as journal:
+        locker = sqlite3.connect(path, isolation_level=None)
+        with pytest.raises(RunFailed, match="another program holds it") as caught:
+            await run(CHAIN, "Q", pool_of(Answering(answer)), journal=journal)
+        locker.close()
+
+    assert caught.value.run.steps[0].response is None
+
+
+_FILL = """
+import asyncio, resource, signal, sys
+from tests.interpreter.test_journal import CHAIN, counting
+from tests.interpreter.toy_workers import pool_of
+from wfdsl import RunFailed
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.running import run
+
+async def main():
+    with Journal(sys.argv[1]) as journal:
+        await run(CHAIN, "Q", pool_of(counting()), journal=journal)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+        try:
+            while True:
+                await run(CHAIN, "Q" * 3000, pool_of(counting()), journal=journal)
+        except RunFailed as error:
+            print(error)
+            print([step.status for step in error.run.steps])
+
+asyncio.run(main())
+"""
+
+
+def test_a_full_disk_ends_the_run_with_a_clear_error(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FILL, str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    message, statuses = done.stdout.splitlines()
+    assert "free some space there" in message
+    assert "wfdsl resume" in message
+    assert "'failed'" in statuses
+    assert done.returncode == 0, done.stderr
+    assert resource.RLIM_INFINITY in resource.getrlimit(resource.RLIMIT_FSIZE)
+
+
+async def test_rows_are_plain_json(journal: Journal) -> None:
+    await run(CHAIN, "Q", pool_of(counting()), journal=journal)
+    journal.close()
+
+    for plan, record in rows(journal.path, "SELECT plan, record FROM runs"):
+        assert json.loads(plan)["question"] == "Q"
+        assert json.loads(record)["format"] == "wfdsl-run"
+    for call, reply in rows(journal.path, "SELECT call, reply FROM calls"):
+        assert json.loads(call)["messages"][0]["role"] == "user"
+        assert json.loads(reply)["text"].startswith("reply")
+
+
+async def test_lone_surrogates_are_kept(journal: Journal) -> None:
+    worker = counting()
+
+    first = await run(CHAIN, "Q\udfff", pool_of(worker), journal=journal)
+    again = await resume(first.id, pool_of(worker), journal=journal)
+
+    assert len(worker.calls) == 3
+    assert again.question == "Q\udfff"
+    assert json.loads(again.to_json())["question"] == "Q\ufffd"

@@ -1,0 +1,155 @@
+"""Failures that may pass are tried again, others are not, and nothing waits past its deadline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_clock, pool_of
+
+from wfdsl import RunFailed, Step, Workflow
+from wfdsl.interpreter import events
+from wfdsl.interpreter.running import run
+from wfdsl.workers.protocol import Call, Reply, WorkerFailure
+
+if TYPE_CHECKING:
+    from wfdsl.interpreter.record import Run
+
+ONE = Workflow((Step(0, "a"),))
+
+
+def busy(retry_after: float | None = None, status: int = 429) -> WorkerFailure:
+    return WorkerFailure(f"HTTP {status}", retryable=True, status=status, retry_after=retry_after)
+
+
+def run_one(*replies: Reply | Exception, retries: int = 4, heard: list[Any] | None = None, **options: Any) -> Run:
+    pool = pool_of(in_turn(*replies), entries=[{"retries": retries}])
+    return on_test_clock(run(ONE, "Q", pool, on_event=None if heard is None else heard.append, **options))
+
+
+def test_a_passing_failure_is_tried_again_after_a_growing_wait() -> None:
+    heard: list[Any] = []
+
+    done = run_one(busy(), busy(), busy(), Reply("ok"), heard=heard)
+
+    waits = [event.wait_s for event in heard if isinstance(event, events.Retried)]
+    assert done.answer == "ok"
+    assert [low <= wait <= 2 * low for wait, low in zip(waits, (0.25, 0.5, 1.0), strict=True)] == [True] * 3
+    assert done.steps[0].retries == 3
+    assert done.steps[0].retry_s == pytest.approx(sum(waits))
+
+
+def test_the_server_s_wait_is_kept_to_where_it_is_longer_than_the_back_off() -> None:
+    done = run_one(busy(30.0), Reply("ok"))
+
+    assert done.seconds == pytest.approx(30.0)
+
+
+def test_a_wait_of_zero_still_backs_off() -> None:
+    done = run_one(busy(0.0), Reply("ok"))
+
+    assert 0.25 <= (done.seconds or 0) <= 0.5
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_failure_that_stays_is_not_tried_again(status: int) -> None:
+    worker = in_turn(WorkerFailure(f"HTTP {status}", retryable=False, status=status), Reply("never"))
+
+    with pytest.raises(RunFailed):
+        on_test_clock(run(ONE, "Q", pool_of(worker, entries=[{"retries": 4}])))
+
+    assert len(worker.calls) == 1
+
+
+def test_after_the_last_attempt_the_error_says_how_many_there_were() -> None:
+    with pytest.raises(RunFailed, match=r"HTTP 503 \(3 attempts\)"):
+        run_one(*[busy(status=503)] * 3, retries=2)
+
+
+@pytest.mark.parametrize("finish", ["empty", "filtered"])
+def test_a_reply_without_content_is_tried_again(finish: Any) -> None:
+    done = run_one(Reply("", finish), Reply("ok"))
+
+    assert done.answer == "ok"
+    assert done.steps[0].retries == 1
+
+
+def test_a_reply_that_stays_empty_fails_the_step() -> None:
+    with pytest.raises(RunFailed, match="the reply was empty"):
+        run_one(*[Reply("", "empty")] * 5)
+
+
+@pytest.mark.parametrize("finish", ["length", "refusal"])
+def test_a_cut_or_refused_reply_is_a_response_with_a_mark(finish: Any) -> None:
+    done = run_one(Reply("I cannot", finish))
+
+    assert done.answer == "I cannot"
+    assert done.steps[0].finish == finish
+
+
+def test_a_wait_past_the_deadline_fails_at_once_and_says_so() -> None:
+    async def timed() -> float:
+        import asyncio
+
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, which would pass the deadline"):
+            await run(ONE, "Q", pool_of(in_turn(busy(1e6)), entries=[{"retries": 4}]), timeout_s=60, longest_wait_s=1e9)
+        return asyncio.get_running_loop().time() - began
+
+    assert on_test_clock(timed()) == pytest.approx(0.0)
+
+
+def test_a_wait_of_weeks_fails_at_once_without_any_deadline() -> None:
+    with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, more than the 600 s that a run waits at most"):
+        run_one(busy(1e6))
+
+
+@pytest.mark.parametrize("option", ["timeout_s", "step_timeout_s"])
+def test_a_hang_becomes_an_error_that_names_what_it_waited_for(option: str) -> None:
+    async def hang(call: Call) -> Reply:
+        import asyncio
+
+        await asyncio.sleep(1e9)
+        return Reply("never")
+
+    options: dict[str, Any] = {option: 20.0}
+    with pytest.raises(RunFailed, match="its time was over while waiting for the worker's reply"):
+        on_test_clock(run(ONE, "Q", pool_of(Answering(hang)), **options))
+
+
+def test_a_step_s_time_begins_when_the_step_may_start() -> None:
+    chain = Workflow((Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", (1,))))
+
+    done = on_test_clock(run(chain, "Q", pool_of(always("x", delay_s=8)), step_timeout_s=10))
+
+    assert done.seconds == pytest.approx(24.0)
+
+
+def test_a_worker_is_told_the_deadline() -> None:
+    worker = always("x")
+
+    on_test_clock(run(ONE, "Q", pool_of(worker), timeout_s=50, step_timeout_s=20))
+
+    assert worker.calls[0].deadline == pytest.approx(1020.0)
+
+
+def test_a_fallback_worker_answers_where_another_failed_for_good() -> None:
+    heard: list[Any] = []
+    broken = in_turn(WorkerFailure("HTTP 404: no such model", retryable=False, status=404))
+    pool = pool_of(broken, always("saved"), entries=[{"fallback": "w1"}, {}])
+
+    done = on_test_clock(run(ONE, "Q", pool, on_event=heard.append))
+
+    assert done.answer == "saved"
+    assert done.steps[0].answered_by == 1
+    assert [event.worker_name for event in heard if isinstance(event, events.FellBack)] == ["w1"]
+
+
+def test_a_ring_of_fallbacks_ends() -> None:
+    def broken(name: str) -> Answering:
+        return in_turn(*[WorkerFailure(f"{name} is down", retryable=False)] * 2)
+
+    pool = pool_of(broken("first"), broken("second"), entries=[{"fallback": "w1"}, {"fallback": "w0"}])
+
+    with pytest.raises(RunFailed, match=r"first is down; fallback worker 1 \(w1\): second is down"):
+        on_test_clock(run(ONE, "Q", pool))

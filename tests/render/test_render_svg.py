@@ -1,0 +1,209 @@
+"""The SVG picture: well-formed whatever is in it, whole in itself, and no line runs through a box."""
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
+
+from wfdsl.render.layout import Lane, place
+from wfdsl.render.status import StepStatus
+from wfdsl.render.svg import to_svg
+from wfdsl.render.typeface import text_width
+from wfdsl.workflow import Step, Workflow
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(found.itertext()) for found in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def cards(svg: str) -> list[ET.Element]:
+    return [found for found in ET.fromstring(svg).iter(f"{SVG}g") if "step" in found.attrib["class"].split()]
+
+
+@given(st.data())
+def test_any_workflow_with_any_text_is_well_formed(data: st.DataObject) -> None:
+    workflow = data.draw(workflows())
+
+    svg = to_svg(workflow, **data.draw(options(workflow)))
+
+    assert len(cards(svg)) == len(workflow)
+    svg.encode()
+
+
+def test_odd_text_is_shown_as_text() -> None:
+    svg = to_svg(ODD, **ODD_OPTIONS)
+
+    shown = "\n".join(texts(svg))
+    assert 'Say "hi" <b>&amp;</b>' in shown
+    assert "日本語" in shown
+    assert "\x1b" not in svg
+    assert "\u202e" not in svg
+    assert not list(ET.fromstring(svg).iter(f"{SVG}script"))
+
+
+def test_nothing_is_fetched_and_nothing_can_clash_on_a_page_of_pictures() -> None:
+    svg = to_svg(MIXED, title="A title", names=list("abcdef"))
+
+    root = ET.fromstring(svg)
+    names = {name for found in root.iter() for name in found.attrib}
+    assert not re.search(r"url\(|@import|@font-face|xlink|href", svg)
+    assert svg.count("http") == 1, "only the name of the SVG namespace"
+    assert "id" not in names
+    assert {found.tag.removeprefix(SVG) for found in root.iter()} == {
+        *("svg", "title", "style", "rect", "circle", "path", "text", "g"),
+    }
+
+
+def test_every_style_is_kept_to_the_picture() -> None:
+    style = next(ET.fromstring(to_svg(MIXED)).iter(f"{SVG}style")).text or ""
+
+    rules = re.sub(r"@media[^{]*\{", "", style).split("}")
+    selectors = [selector.strip() for rule in rules if "{" in rule for selector in rule.split("{")[0].split(",")]
+    assert len(selectors) > 20
+    assert all(selector.startswith(".wfdsl ") for selector in selectors)
+
+
+def test_a_notebook_shows_the_picture() -> None:
+    assert MIXED._repr_svg_() == to_svg(MIXED)
+
+
+def test_a_picture_is_the_same_every_time() -> None:
+    assert to_svg(MIXED) == to_svg(MIXED)
+
+
+def test_the_answer_dead_steps_and_conductors_stand_out() -> None:
+    dead = cards(to_svg(DEAD))
+    conductor = cards(to_svg(MIXED, conductors={3}))
+
+    assert [card.attrib["class"] for card in dead] == ["step", "step faint", "step answer"]
+    cut = [card.find(f"{SVG}path") is not None for card in conductor]
+    assert cut == [False, False, False, True, True, False]
+
+
+def test_lines_to_dead_steps_are_faint() -> None:
+    lines = [found.attrib["class"] for found in ET.fromstring(to_svg(DEAD)).iter(f"{SVG}path")]
+
+    assert lines.count("line faint") == 1
+    assert lines.count("line") == 2, "from the question and to the answer"
+
+
+def test_the_whole_subtask_is_in_the_tooltip() -> None:
+    long = "Read every attempt. " * 60
+
+    svg = to_svg(Workflow((Step(0, long),)))
+
+    tooltip = cards(svg)[0].find(f"{SVG}title")
+    assert tooltip is not None
+    assert tooltip.text == f"step 0 · worker 0 · {long.strip()}"
+    assert any(line.endswith("…") for line in texts(svg))
+
+
+def test_status_is_laid_over_the_steps() -> None:
+    svg = to_svg(DEAD, status={0: StepStatus("done", 2.41, 0.0031), 2: StepStatus("failed", note="no reply")})
+
+    assert "done · 2.4 s · $0.0031" in texts(svg)
+    assert "failed · no reply" in texts(svg)
+
+
+def test_names_workers_and_title_are_used() -> None:
+    shown = texts(to_svg(DEAD, names=["plan", "lost", "end"], title="My title", workers={0: "gemini"}))
+
+    assert {"My title", "plan", "lost", "end", "gemini", "worker 1"} <= set(shown)
+
+
+def test_names_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 steps but 1 name"):
+        to_svg(DEAD, names=["one"])
+
+
+def test_a_workflow_without_steps_is_drawn() -> None:
+    assert "question" in texts(to_svg(Workflow(())))
+
+
+@given(workflows(max_steps=30))
+def test_text_stays_inside_its_card(workflow: Workflow) -> None:
+    for card in cards(to_svg(workflow)):
+        box = card.find(f"{SVG}rect[@class='box']")
+        if box is None:
+            continue
+        left, right = float(box.attrib["x"]), float(box.attrib["x"]) + float(box.attrib["width"])
+        bottom = float(box.attrib["y"]) + float(box.attrib["height"])
+        for text in card.iter(f"{SVG}text"):
+            if "text-anchor" not in text.attrib and (text.text or "")[:1] != "…":
+                end = float(text.attrib["x"]) + text_width(text.text or "", 11)
+                assert left < float(text.attrib["x"])
+                assert end < right + 1
+                assert float(text.attrib["y"]) < bottom
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
+    count = draw(st.integers(1, 30))
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda pair: pair[0] < pair[1])
+    return count, draw(st.lists(pairs, unique=True, max_size=40)) if count > 1 else []
+
+
+@given(graphs())
+def test_boxes_and_lanes_of_a_row_keep_apart(graph: tuple[int, list[tuple[int, int]]]) -> None:
+    count, edges = graph
+
+    layout = place(edges, count, box=200, lane=14, gap=20, row_length=8)
+
+    def half(spot: object) -> float:
+        return 7 if isinstance(spot, Lane) else 100
+
+    for row in layout.rows:
+        assert sum(not isinstance(spot, Lane) for spot in row) <= 8
+        for left, right in pairwise(row):
+            room = layout.x[right] - layout.x[left] - half(left) - half(right)
+            assert room > (-0.01 if isinstance(left, Lane) and isinstance(right, Lane) else 19.99)
+
+
+@given(graphs())
+def test_each_line_goes_down_row_by_row_through_lanes_of_its_own_end(graph: tuple[int, list[tuple[int, int]]]) -> None:
+    count, edges = graph
+
+    layout = place(edges, count, box=200, lane=14, gap=20, row_length=8)
+
+    row = {spot: number for number, spots in enumerate(layout.rows) for spot in spots}
+    assert set(layout.lines) == set(edges)
+    for (source, target), spots in layout.lines.items():
+        assert (spots[0], spots[-1]) == (source, target)
+        assert [row[spot] for spot in spots] == list(range(row[source], row[target] + 1))
+        for lane in spots[1:-1]:
+            assert isinstance(lane, Lane)
+            assert lane.box == (source if lane.end == "from" else target)
+
+
+def test_a_chain_is_straight_even_with_shortcuts() -> None:
+    edges = [(i, i + 1) for i in range(8)] + [(i, 8) for i in range(7)]
+
+    layout = place(edges, 9, box=200, lane=14, gap=20, row_length=8)
+
+    assert max(layout.x[i] for i in range(9)) - min(layout.x[i] for i in range(9)) < 3
+
+
+def test_attempts_stand_in_step_order_with_the_aggregate_in_their_middle() -> None:
+    layout = place([(i, 7) for i in range(7)], 8, box=168, lane=14, gap=20, row_length=8)
+
+    assert layout.rows == ((0, 1, 2, 3, 4, 5, 6), (7,))
+    assert layout.x[7] == pytest.approx(layout.x[3])
+
+
+def test_a_join_stands_centred_below_what_it_joins() -> None:
+    layout = place([(0, 2), (1, 2), (3, 5), (4, 5), (2, 6), (5, 6)], 7, box=200, lane=14, gap=20, row_length=8)
+
+    assert layout.x[2] == pytest.approx((layout.x[0] + layout.x[1]) / 2)
+    assert layout.x[6] == pytest.approx((layout.x[2] + layout.x[5]) / 2)
+
+
+def test_lines_that_need_not_cross_do_not() -> None:
+    layout = place([(0, 3), (1, 2)], 4, box=200, lane=14, gap=20, row_length=8)
+
+    assert (layout.x[0] < layout.x[1]) == (layout.x[3] < layout.x[2])

@@ -1,0 +1,178 @@
+"""Mermaid, DOT and JSON: what they say, and that no text in them can break out of its place."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
+
+from wfdsl.render.dot import to_dot
+from wfdsl.render.json_text import to_json
+from wfdsl.render.mermaid import to_mermaid
+from wfdsl.render.status import StepStatus
+from wfdsl.workflow import Step, Workflow
+
+needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's `dot` is not installed")
+
+# What a label may hold: words and plain punctuation, codes, our own three tags, and anything beyond ASCII.
+LABEL = r'"(?:[\w .,?!\']|[^\x00-\x7fﬂ¶]|#\d+;|</?[bi]>|<br/>)*"'
+NODE = re.compile(rf"  s\d+(?:\[{LABEL}\]|\{{\{{{LABEL}\}}\}})(?::::[a-z]+)?")
+OTHER = re.compile(
+    r'flowchart TD|  question\(\["question"\]\)|  (?:s\d+|question) (?:-->|-\.->) s\d+|  class s\d+ [a-z]+'
+    r"|  classDef [a-z]+ [\w#:,.\- ]+"
+)
+
+
+def mermaid_lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines[3:-1] if lines[0] == "---" else lines[:-1]
+
+
+def test_mermaid_of_a_small_workflow() -> None:
+    workflow = Workflow((Step(0, "Plan it."), Step(1, "Why dead?"), Step(5, "Answer.", "all", 1)))
+
+    found = to_mermaid(Workflow((workflow[0], workflow[1], Step(5, "Answer.", (0,), 1))), title="T", names=list("abc"))
+
+    assert found == (
+        '---\ntitle: "T"\n---\n'
+        "flowchart TD\n"
+        '  question(["question"])\n'
+        '  s0["<b>a</b> · worker 0<br/>Plan it."]\n'
+        '  s1["<b>b</b> · worker 1<br/>Why dead?<br/><i>dead</i>"]:::dead\n'
+        '  s2{{"<b>c</b> · worker 5<br/>Answer.<br/><i>answer · conductor, depth 1</i>"}}:::answer\n'
+        "  question --> s0\n"
+        "  question -.-> s1\n"
+        "  s0 --> s2\n"
+        "  classDef answer stroke:#2f6fde,stroke-width:2px\n"
+        "  classDef dead stroke-dasharray:5 4,opacity:0.5\n"
+    )
+
+
+@given(st.data())
+def test_no_text_breaks_out_of_a_mermaid_label(data: st.DataObject) -> None:
+    workflow = data.draw(workflows())
+
+    lines = mermaid_lines(to_mermaid(workflow, **data.draw(options(workflow))))
+
+    assert all(NODE.fullmatch(line) or OTHER.fullmatch(line) for line in lines)
+    assert sum(bool(NODE.fullmatch(line)) for line in lines) == len(workflow)
+
+
+def test_mermaid_signs_become_codes() -> None:
+    found = to_mermaid(Workflow((Step(0, '1. "a" <b> `c` #d; %%e [f] _g_ h\\n'),)))
+
+    assert "1#46; #34;a#34; #60;b#62; #96;c#96; #35;d#59; #37;#37;e #91;f#93;<br/>" in found
+    assert "#95;g#95; h#92;\u2060n" in found
+
+
+def test_a_mermaid_title_is_one_yaml_string() -> None:
+    found = to_mermaid(DEAD, title='a "b" \\ <c> & d\n---\ne')
+
+    assert found.startswith('---\ntitle: "a \\"b\\" \\\\ ＜c＞ ＆ d --- e"\n---\n')
+
+
+def test_dot_of_a_small_workflow() -> None:
+    found = to_dot(DEAD, names=list("abc"), title='A "title"')
+
+    assert 'label="A \\"title\\""' in found
+    assert '  s0 [label="a · worker 0\\lPlan.\\l", tooltip="a · worker 0 · Plan."]' in found
+    assert '  s0 -> s1 [style=dashed, color="#c3c8d1"]' in found
+    assert "  s0 -> s2\n" in found
+    assert "  question -> s0\n" in found
+
+
+@needs_graphviz
+def test_graphviz_reads_odd_text_and_shows_it() -> None:
+    shown = subprocess.run(
+        ["dot", "-Tjson"],
+        input=to_dot(ODD, **ODD_OPTIONS),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        timeout=60,
+    )
+
+    assert shown.stderr == ""
+    nodes = {node["name"]: node for node in json.loads(shown.stdout)["objects"]}
+    assert len(nodes) == len(ODD) + 1
+    drawn = [op["text"] for op in nodes["s4"]["_ldraw_"] if op["op"] == "T"]
+    assert "back\\slash \\n \\N \\l \\" in drawn
+    assert any('Say "hi" <b>&amp;</b>' in op.get("text", "") for op in nodes["s0"]["_ldraw_"])
+
+
+@needs_graphviz
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_graphviz_reads_any_workflow(data: st.DataObject) -> None:
+    workflow = data.draw(workflows())
+    dot = to_dot(workflow, **data.draw(options(workflow)))
+
+    drawn = subprocess.run(
+        ["dot", "-Tplain"], input=dot, capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+
+    assert (drawn.returncode, drawn.stderr) == (0, "")
+    assert len(re.findall(r"^node ", drawn.stdout, re.MULTILINE)) == len(workflow) + 1
+
+
+def step(**own: object) -> dict[str, object]:
+    plain: dict[str, object] = {"name": None, "sees": [], "access": [], "live": True, "conductor": False, "depth": None}
+    return {**plain, **own}
+
+
+def test_json_holds_the_whole_graph_as_written() -> None:
+    workflow = Workflow((Step(2, "Plan\nit."), Step("best", "Drop."), Step(0, "Do it.", "all", 1)))
+
+    found = json.loads(to_json(workflow, title="T", status={0: StepStatus("done", 1.5)}))
+
+    assert found == {
+        "title": "T",
+        "description": "",
+        "steps": [
+            step(index=0, worker=2, subtask="Plan\nit.")
+            | {"status": {"state": "done", "seconds": 1.5, "usd": None, "note": ""}},
+            step(index=1, worker="best", subtask="Drop."),
+            step(index=2, worker=0, subtask="Do it.")
+            | {"sees": [0, 1], "access": "all", "conductor": True, "depth": 1},
+        ],
+        "edges": [[0, 2], [1, 2]],
+        "topology": "independent-then-aggregate",
+        "depth": 2,
+        "width": 2,
+        "calls": 3,
+        "answer": 2,
+    }
+
+
+@given(st.data())
+def test_json_of_any_workflow_reads_back(data: st.DataObject) -> None:
+    workflow = data.draw(workflows())
+
+    found = json.loads(to_json(workflow, **data.draw(options(workflow))))
+
+    assert [step["subtask"] for step in found["steps"]] == [step.subtask for step in workflow]
+    assert {tuple(edge) for edge in found["edges"]} == {
+        (seen, i) for i in range(len(workflow)) for seen in workflow.sees(i)
+    }
+
+
+@pytest.mark.parametrize("draw", [to_mermaid, to_dot])
+def test_all_is_said_in_words_where_its_lines_are_left_out(draw: object) -> None:
+    chain = Workflow((Step(0, "A."), Step(1, "B.", "all"), Step(2, "C.", "all")))
+
+    found = draw(chain)  # type: ignore[operator]
+
+    assert found.count("sees all") == 2
+    assert len(re.findall(r"s\d+ -->? ?s\d+|s\d+ -> s\d+", found)) == 2
+
+
+@pytest.mark.parametrize("draw", [to_mermaid, to_dot])
+def test_text_formats_show_status(draw: object) -> None:
+    found = draw(MIXED, status={1: StepStatus("running", 3.0), 2: StepStatus("pruned")})  # type: ignore[operator]
+
+    assert "running · 3" in found
+    assert "pruned" in found

@@ -1,0 +1,145 @@
+"""The corpus: completions with the verdict that they must get, each in both profiles.
+
+`tests/corpus/completions.jsonl` and `more_completions.jsonl` hold a case a line: `text` (or `text_parts`: [[piece,
+times], ...]), `pool_size`, `max_steps`, and what is expected. Tier "core": both profiles give `expected` (the lenient
+one `expected_lenient`, where there is one). Tier "lenient": strict rejects the text, lenient gives `expected`, with
+warnings of exactly the codes in `repairs`, where they are listed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl import analyze
+from wfdsl.diagnostics.codes import CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wfdsl.api import Checked
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}
+UNREADABLE = {"not-a-literal", "list-continued", "nested-too-deep"}
+NUMBERS = {"number-as-string", "number-as-float", "number-too-large"}
+CODES_OF = {
+    "missing_list": {"list-missing"},
+    "not_a_list": {"list-missing", "not-a-literal"},
+    "not_a_literal": UNREADABLE,
+    "truncated": {"list-truncated"},
+    "unequal_lengths": {"lengths-differ"},
+    "bad_model_id": {"worker-type", *NUMBERS, *UNREADABLE},
+    "model_id_out_of_range": {"worker-not-in-pool"},
+    "bad_subtask": {"subtask-type", *UNREADABLE},
+    "empty_subtask": {"subtask-blank"},
+    "bad_escape": {"bad-escape"},
+    "bad_access_entry": {
+        "access-type",
+        "access-none",
+        "access-bare-index",
+        "access-all-and-more",
+        "tuple-for-list",
+        *NUMBERS,
+        *UNREADABLE,
+    },
+    "bad_access_ref": {"access-not-earlier", "access-negative"},
+    "too_many_steps": {"too-many-steps"},
+    "text_too_long": {"text-too-long"},
+}
+"""The codes that fit each class of error."""
+TYPOGRAPHIC = str.maketrans("“”‘’", "\"\"''")
+
+
+def cases() -> Iterator[Any]:
+    for file in ("completions.jsonl", "more_completions.jsonl"):
+        with (CORPUS / file).open(encoding="utf-8") as lines:
+            for line in lines:
+                case = json.loads(line)
+                for profile in ("strict", "lenient"):
+                    yield pytest.param(case, profile, id=f"{case['id']}-{profile}")
+
+
+def text_of(case: dict[str, Any]) -> str:
+    text = case.get("text")
+    return text if text is not None else "".join(piece * times for piece, times in case["text_parts"])
+
+
+def expected_of(case: dict[str, Any], profile: str) -> dict[str, Any] | None:
+    """What is expected in a profile; None if the text is to be rejected because it needs a repair."""
+    if case["tier"] == "lenient" and profile == "strict":
+        return None
+    expected = case.get("expected_lenient", case["expected"]) if profile == "lenient" else case["expected"]
+    assert isinstance(expected, dict)
+    return expected
+
+
+def compared(subtasks: list[str], how: str) -> list[str]:
+    if how == "collapse_ws":
+        return [re.sub(r"\s+", " ", subtask).strip() for subtask in subtasks]
+    if how == "normalize_quotes":
+        return [subtask.translate(TYPOGRAPHIC) for subtask in subtasks]
+    assert how == "exact"
+    return subtasks
+
+
+@pytest.mark.parametrize(("case", "profile"), list(cases()))
+def test_a_completion_gets_its_verdict(case: dict[str, Any], profile: Any) -> None:
+    expected = expected_of(case, profile)
+    limits = {"pool_size": case["pool_size"], "max_steps": case["max_steps"]}
+
+    first = analyze(text_of(case), profile=profile, **limits)
+    later = analyze(text_of(case), profile=profile, recursion=True, **limits)
+
+    if expected is None:
+        assert_rejected(first, REPAIRS)
+        assert_rejected(later, REPAIRS)
+    elif expected["verdict"] == "accept":
+        assert_accepted(first, expected)
+        assert later.workflow == first.workflow
+    elif expected["verdict"] == "passthrough":
+        assert later.ok
+        assert later.passthrough
+        assert later.workflow is None
+        assert_rejected(first, {"empty-workflow"})
+        assert first.passthrough
+    else:
+        fitting = {code for reason in (expected["reason"], *expected["reason_alt"]) for code in CODES_OF[reason]}
+        assert_rejected(first, fitting)
+        assert_rejected(later, fitting)
+
+
+def assert_rejected(checked: Checked, fitting: set[str]) -> None:
+    codes = {found.code for found in checked.diagnostics if found.is_error}
+    assert checked.workflow is None
+    assert not checked.ok
+    assert codes & fitting, f"{codes} hold none of {fitting}"
+
+
+def assert_accepted(checked: Checked, expected: dict[str, Any]) -> None:
+    workflow = checked.raise_for_errors().workflow
+    assert workflow is not None
+    lists = workflow.to_lists()
+    how = expected["compare"]
+    assert lists["model_id"] == expected["model_id"]
+    assert compared(lists["subtasks"], how) == compared(expected["subtasks"], how)
+    assert lists["access_list"] == expected["access_list"]
+    assert [list(workflow.sees(step)) for step in range(len(workflow))] == expected["sees"]
+    if "repairs" in expected:
+        assert {found.code for found in checked.diagnostics} & REPAIRS == set(expected["repairs"])
+
+
+def test_the_corpus_names_each_case_once() -> None:
+    names = [parameter.id for parameter in cases()]
+
+    assert len(names) == len(set(names))
+
+
+def test_the_corpus_shows_every_repair() -> None:
+    shown = {code for parameter in cases() for code in parameter.values[0]["expected"].get("repairs", ())}
+
+    assert shown == REPAIRS

@@ -1,0 +1,158 @@
+"""Laws of the completion form, on texts that hypothesis draws."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from wfdsl import WorkflowError, analyze, dumps, parse
+from wfdsl.api import analyze_file_text
+from wfdsl.diagnostics.codes import CODES
+from wfdsl.diagnostics.render import as_json, as_text
+from wfdsl.testing import completions, near_misses, repairable_completions, workflow_files, workflows
+from wfdsl.testing.mutations import TOKENS
+
+if TYPE_CHECKING:
+    from wfdsl import Workflow
+    from wfdsl.api import Checked
+    from wfdsl.testing import Written
+
+ANY_TEXT = st.text(st.characters(), max_size=200)
+TOKEN_SOUP = st.lists(st.one_of(st.sampled_from(TOKENS), st.text(st.characters(), max_size=3)), max_size=40).map(
+    "".join
+)
+HOSTILE = st.one_of(ANY_TEXT, TOKEN_SOUP, near_misses())
+REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}
+
+
+def assert_sound(checked: Checked) -> None:
+    """What holds for the result of reading any text at all."""
+    size = len(checked.source.text)
+    for found in checked.diagnostics:
+        assert found.code in CODES
+        assert 0 <= found.span.start <= found.span.end <= size
+        assert as_text(found, checked.source).startswith(f"{found.severity}[{found.code}]: ")
+        json.dumps(as_json(found, checked.source))
+    assert checked.ok == (not any(found.severity == "error" for found in checked.diagnostics))
+    assert checked.workflow is None or checked.ok
+    starts = [found.span.start for found in checked.diagnostics]
+    assert starts == sorted(starts)
+
+
+@given(workflows(max_steps=8, dead_steps=True))
+def test_reading_a_printed_workflow_gives_it_back(workflow: Workflow) -> None:
+    text = dumps(workflow)
+
+    assert parse(text, max_steps=None) == workflow
+
+
+@given(workflows(max_steps=8))
+def test_reading_a_workflow_printed_as_a_file_gives_it_back(workflow: Workflow) -> None:
+    text = dumps(workflow, form="wf")
+
+    assert analyze_file_text(text).raise_for_errors().workflow == workflow
+
+
+@given(workflow_files())
+def test_a_file_in_any_layout_means_its_workflow(written: Written) -> None:
+    checked = analyze_file_text(written.text)
+
+    assert_sound(checked)
+    assert checked.raise_for_errors().workflow == written.workflow
+
+
+@given(workflows(dead_steps=False, min_steps=2))
+def test_workflows_without_dead_steps_get_no_warning(workflow: Workflow) -> None:
+    checked = analyze(dumps(workflow), pool_size=7)
+
+    assert {found.severity for found in checked.diagnostics} <= {"note"}
+
+
+@given(completions())
+def test_a_completion_in_any_style_means_its_workflow_in_both_profiles(written: Written) -> None:
+    strict = analyze(written.text)
+    lenient = analyze(written.text, profile="lenient")
+
+    assert strict.raise_for_errors().workflow == written.workflow
+    assert lenient.workflow == strict.workflow
+    assert lenient.diagnostics == strict.diagnostics
+    assert not {found.code for found in strict.diagnostics} & REPAIRS
+
+
+@given(repairable_completions())
+def test_a_repair_keeps_every_step_and_edge_and_is_reported_by_its_code(written: Written) -> None:
+    strict = analyze(written.text)
+    lenient = analyze(written.text, profile="lenient")
+
+    assert lenient.raise_for_errors().workflow == written.workflow
+    assert {found.code for found in lenient.diagnostics} & REPAIRS == written.repairs
+    assert strict.workflow is None
+    assert {found.code for found in strict.diagnostics if found.is_error} == written.repairs
+    assert [found.span for found in strict.diagnostics] == [found.span for found in lenient.diagnostics]
+
+
+@given(HOSTILE)
+@example("")
+@example("\ud800")
+@example("model_id = [\ud800")
+def test_no_text_makes_reading_raise_anything_undeclared(text: str) -> None:
+    for recursion in (False, True):
+        assert_sound(analyze(text, pool_size=7, recursion=recursion))
+        assert_sound(analyze(text, profile="lenient", recursion=recursion))
+    if analyze(text).workflow is None:
+        with pytest.raises(WorkflowError) as caught:
+            parse(text)
+        assert caught.value.diagnostics
+        assert str(caught.value)
+
+
+@given(st.one_of(HOSTILE, near_misses(workflow_files().map(lambda written: written.text))))
+@example("step")
+@example("step x by 0:")
+@example("\ufeffwfdsl 1")
+def test_no_text_makes_reading_a_file_raise_anything_undeclared(text: str) -> None:
+    assert_sound(analyze_file_text(text))
+
+
+@given(near_misses())
+def test_strict_is_a_subset_of_lenient_with_the_same_values(text: str) -> None:
+    strict = analyze(text, pool_size=7, recursion=True)
+    lenient = analyze(text, pool_size=7, recursion=True, profile="lenient")
+
+    assert {found.code for found in strict.diagnostics} == {found.code for found in lenient.diagnostics}
+    if strict.ok:
+        assert (lenient.workflow, lenient.passthrough) == (strict.workflow, strict.passthrough)
+        assert lenient.diagnostics == strict.diagnostics
+    if lenient.ok and not strict.ok:
+        assert {found.code for found in strict.diagnostics if found.is_error} <= REPAIRS
+
+
+@given(near_misses())
+def test_what_is_accepted_prints_to_a_text_that_means_the_same(text: str) -> None:
+    workflow = analyze(text, profile="lenient").workflow
+
+    if workflow is not None:
+        assert parse(dumps(workflow)) == workflow
+
+
+@given(near_misses(), near_misses(), st.sampled_from(["strict", "lenient"]))
+def test_reading_depends_on_nothing_but_the_text(first: str, second: str, profile: str) -> None:
+    before = analyze(first, profile=profile)  # type: ignore[arg-type]
+    analyze(second)
+
+    after = analyze(first, profile=profile)  # type: ignore[arg-type]
+
+    assert after == before
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 6])
+def test_the_limit_on_steps_is_the_only_thing_that_depends_on_it(size: int) -> None:
+    columns = f"model_id = {[0] * size}\nsubtasks = {['x'] * size}\naccess_list = {['all'] * size}"
+
+    checked = analyze(columns, recursion=True)
+
+    assert checked.ok == (size <= 5)

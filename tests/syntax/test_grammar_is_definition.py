@@ -1,0 +1,309 @@
+"""`conductor.lark` is the language: the scanner reads what plain Lark reads with it, and a changed file changes that.
+
+Plain Lark is the oracle: its LALR parser and contextual lexer, made from the grammar file with nothing added. It has no
+way to go on after an error, so the two are compared up to the first one:
+
+- If Lark accepts a text, the scanner finds the same lists, tags and tokens at the same places.
+- If Lark stops at an offset, the scanner has a bad list whose misfit is there, with two exceptions. Where the text ends
+  inside a list, the misfit is the end of the text, while Lark may stop at the string that is cut. And a round bracket
+  that opens no tuple opens no list, so that the scanner has nothing there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import assume, given, target
+from hypothesis import strategies as st
+from hypothesis.extra.lark import from_lark
+from lark import Lark, Token, Tree, UnexpectedInput
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+from wfdsl.syntax.completion import read_completion
+from wfdsl.syntax.grammar import grammar_folder
+from wfdsl.syntax.scan import BadList, Scanner, scanner
+from wfdsl.testing import completions, near_misses, repairable_completions
+from wfdsl.testing.mutations import TOKENS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl.syntax.lalr import Token as OurToken
+    from wfdsl.testing import Written
+
+LABELS = {"MODEL_ID", "SUBTASKS", "ACCESS_LIST", "X_MODEL_ID", "X_SUBTASKS", "X_ACCESS_LIST"}
+PLAIN_LISTS = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Do it."]\naccess_list = [[], [0]]'
+SOUP = st.lists(st.one_of(st.sampled_from(TOKENS), st.text(max_size=2)), max_size=30).map("".join)
+TEXTS = st.one_of(
+    near_misses(),
+    st.one_of(completions(), repairable_completions()).map(lambda written: written.text),
+    SOUP,
+)
+
+
+@cache
+def plain_lark() -> Lark:
+    """The grammar file under Lark's own lexer and parser."""
+    folder = grammar_folder()
+    grammar = (folder / "conductor.lark").read_text("utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start="completion",
+        import_paths=[str(folder)],
+        maybe_placeholders=False,
+    )
+
+
+def lark_parts(tree: Tree[Token]) -> list[Any]:
+    """What a completion holds beside prose, as nested tuples."""
+    shapes = [_lark_shape(child) for child in tree.children]
+    return [shape for shape in shapes if shape[0] not in {"PROSE", "LANDMARK"}]
+
+
+def _lark_shape(node: Tree[Token] | Token) -> Any:
+    if isinstance(node, Token):
+        return node.type, *(() if node.type == "COMMA" else (str(node), node.start_pos, node.end_pos))
+    return str(node.data), [_lark_shape(child) for child in node.children]
+
+
+def _our_shape(token: OurToken) -> Any:
+    if token.type.isupper():
+        return token.type, *(() if token.type == "COMMA" else (token.text, token.start, token.end))
+    return token.type, [_our_shape(child) for child in token.children]
+
+
+def assert_same_reading(text: str) -> bool:
+    """Compare the two; whether Lark accepts the text."""
+    parts = scanner().scan(text).parts
+    bad = [part for part in parts if isinstance(part, BadList)]
+    try:
+        tree = plain_lark().parse(text)
+    except UnexpectedInput as error:
+        _assert_same_error(text, bad, error)
+        return False
+    assert not bad
+    assert [_our_shape(part) for part in parts] == lark_parts(tree)
+    return True
+
+
+def _assert_same_error(text: str, bad: list[BadList], error: UnexpectedInput) -> None:
+    at = _offset(text, error)
+    if _opened_by_round_bracket(text, error):
+        assert all(found.label.start != _last_label(error).start_pos or found.cut for found in bad)
+        return
+    assert bad
+    if bad[0].cut:
+        assert bad[0].misfit == len(text)
+        assert bad[0].opened <= at <= len(text)
+    else:
+        assert bad[0].misfit == at
+
+
+def _offset(text: str, error: UnexpectedInput) -> int:
+    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
+        return len(text)
+    assert isinstance(error, UnexpectedCharacters | UnexpectedToken)
+    assert error.pos_in_stream is not None
+    return error.pos_in_stream
+
+
+def _last_label(error: UnexpectedInput) -> Token:
+    stack = error.interactive_parser.parser_state.value_stack  # type: ignore[attr-defined]
+    return next(value for value in reversed(stack) if isinstance(value, Token) and value.type in LABELS)
+
+
+def _opened_by_round_bracket(text: str, error: UnexpectedInput) -> bool:
+    label = _last_label(error)
+    assert label.end_pos is not None
+    return text[label.end_pos] == "("
+
+
+@given(TEXTS)
+def test_the_scanner_reads_a_text_as_plain_lark_does(text: str) -> None:
+    accepted = assert_same_reading(text)
+
+    target(float(accepted))
+
+
+def _from_the_grammar() -> st.SearchStrategy[str]:
+    """Texts that Lark's grammar generates.
+
+    Terminals with look-around are drawn from samples, because the text of a single terminal cannot satisfy them;
+    whether the whole text fits is for Lark to say.
+    """
+    space = st.sampled_from(["", " ", "\n", " # [\n"])
+    labels = {
+        "MODEL_ID": ["model_id = ", "model_id: list[int] =", "model_id**: `"],
+        "SUBTASKS": ["subtasks=", 'subtasks":', "subtasks："],
+        "ACCESS_LIST": ["access_list = ", "access_list :\n", "access_list: List[List[int]] = "],
+        "X_MODEL_ID": ["Model ID: ", "model_ids = ", "model\\_id (one each) = "],
+        "X_SUBTASKS": ["SUBTASKS = ", "subtasks\u00a0="],
+        "X_ACCESS_LIST": ["Access Lists: ", "access_list (x) ="],
+    }
+    explicit = {name: st.sampled_from(samples) for name, samples in labels.items()}
+    explicit |= {
+        "_END": st.just("]"),
+        "INT": st.sampled_from(["0", "-1", "7", "12"]),
+        "STRING": st.sampled_from(['"a"', "'it'", '"""x\n"y"""', "r'\\d'", '""', "U'\\x41'", "'''it's'''"]),
+        "X_BROKEN_STRING": st.sampled_from(['"a\nb"', "'\r\n'"]),
+        "X_CURLY_STRING": st.sampled_from(["“a”", "‘it’s’"]),
+        "X_FLOAT": st.sampled_from(["1.0", "-2.", "0.000"]),
+        "X_NUMBER": st.sampled_from(["1.5", "007", "1e3", ".5", "1_0", "0x1F", "-1.2.3"]),
+        "X_NONE": st.sampled_from(["None", "null"]),
+        "X_CONSTANT": st.sampled_from(["True", "false"]),
+        "X_NO_BREAK_SPACE": st.just("\u00a0"),
+        "SPACE": st.sampled_from([" ", "\n", "\\\n"]),
+        "COMMENT": st.sampled_from(["# c\n", "#[\n"]),
+        "PROSE": st.sampled_from(["\n", "so ", ". ", "[", '"', "(", "#", "é"]),
+        "LANDMARK": st.sampled_from(["model", "Access", "<think>"]),
+        "THINK": st.just("<think>"),
+        "END_THINK": st.just("</think>"),
+        "BAD_LIST": st.just("model_id = [x\n"),
+    }
+    return st.tuples(from_lark(plain_lark(), start="completion", explicit=explicit), space).map("".join)
+
+
+@given(_from_the_grammar())
+def test_the_scanner_reads_what_the_grammar_generates_as_plain_lark_does(text: str) -> None:
+    assert_same_reading(text)
+
+
+@given(completions(surroundings=False))
+def test_plain_lark_accepts_every_list_that_the_strict_profile_accepts(written: Written) -> None:
+    assert assert_same_reading(written.text)
+
+
+@given(completions())
+def test_plain_lark_reads_the_lists_of_whole_completions(written: Written) -> None:
+    assume(not any(isinstance(part, BadList) for part in scanner().scan(written.text).parts))
+
+    assert assert_same_reading(written.text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "### model_id = [0]",
+        "# <think> # </think> model_id = [1]",
+        "model_id = (0) and model_id = (0, 1)",
+        "xmodel_id = [0] model_id_ = [1] model_id = [2]",
+        "model_id == [0] model_id = = [0]",
+        'model_id": [0], "subtasks": ["\\/"]',
+        "model_id = [0] * 2",
+        "model_id = [0]\n* 2",
+        "model_id = [[[0]]]",
+        "subtasks = ['a' 'b' (\"c\")]",
+        "subtasks = [''' ]",
+        'access_list = ["all',
+        "model_id: [int] = [0]",
+        "model_id: list[list[list[list[int]]]] = [0]",
+    ],
+)
+def test_the_scanner_reads_an_edge_of_the_grammar_as_plain_lark_does(text: str) -> None:
+    assert_same_reading(text)
+
+
+def changed_grammar(folder: Path, file: str, old: str, new: str) -> Scanner:
+    """The scanner of a copy of the grammar in which one rule reads differently."""
+    shutil.copytree(grammar_folder(), folder, dirs_exist_ok=True)
+    path = folder / file
+    text = path.read_text("utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), "utf-8")
+    return Scanner(folder)
+
+
+def codes(text: str, scan_with: Scanner | None = None) -> list[str]:
+    reading = read_completion(text, "strict", scan_with)
+    return [found.code for found in reading.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "text", "before", "after"),
+    [
+        pytest.param(
+            "conductor.lark",
+            "?worker: INT\n       | X_FLOAT",
+            "?worker: INT\n       | X_FLOAT -> x_worker_type",
+            PLAIN_LISTS.replace("[0, 1]", "[0.0, 1]"),
+            ["number-as-float"],
+            ["worker-type"],
+            id="a float is no worker any more, not even a repaired one",
+        ),
+        pytest.param(
+            "conductor.lark",
+            '!_items{item}: _more{item} ","?',
+            "!_items{item}: _more{item}",
+            PLAIN_LISTS.replace("[0, 1]", "[0, 1,]"),
+            [],
+            ["list-continued"],
+            id="no trailing commas",
+        ),
+        pytest.param(
+            "conductor.lark",
+            "MODEL_ID.2:    /(?<!\\w)model_id(?!\\w)/",
+            "MODEL_ID.2:    /(?<!\\w)(?:model_id|model_of_step)(?!\\w)/",
+            PLAIN_LISTS.replace("model_id", "model_of_step"),
+            ["list-missing"],
+            [],
+            id="another label",
+        ),
+        pytest.param(
+            "conductor.lark",
+            '_BINDING: /[ \\t\\f\\r\\n"\'`*]*+/ (_ANNOTATION "=" | /=(?!=)|[:：]/)',
+            '_BINDING: /[ \\t\\f\\r\\n"\'`*]*+/ (_ANNOTATION "=" | /=(?!=)|[:：]|<-/)',
+            PLAIN_LISTS.replace(" = ", " <- "),
+            ["list-missing"] * 3,
+            [],
+            id="another binding",
+        ),
+        pytest.param(
+            "conductor.lark",
+            '!?sight: "["',
+            '!?sight: "{" [_items{step}] "}" -> sight\n      | "["',
+            PLAIN_LISTS.replace("[0]]", "{0}]"),
+            ["not-a-literal"],
+            [],
+            id="other brackets around an access entry",
+        ),
+        pytest.param(
+            "literals.lark",
+            "INT: /-?(?:0|[1-9][0-9]*)(?![\\w.])/",
+            "INT: /-?[0-9]+(?![\\w.])/",
+            PLAIN_LISTS.replace("[0, 1]", "[00, 01]"),
+            ["worker-type", "worker-type"],
+            [],
+            id="integers with leading zeros",
+        ),
+        pytest.param(
+            "conductor.lark",
+            "X_NONE: /(?:None|null)(?!\\w)/",
+            "X_NONE: /(?:None|null|nothing)(?!\\w)/",
+            PLAIN_LISTS.replace("[[], ", "[nothing, "),
+            ["not-a-literal"],
+            ["access-none"],
+            id="another word that is repaired",
+        ),
+        pytest.param(
+            "conductor.lark",
+            'END_THINK.2: "</think>"',
+            'END_THINK.2: "</thinking>"',
+            PLAIN_LISTS + "\n</think>",
+            ["list-missing"] * 3,
+            [],
+            id="another tag ends the reasoning",
+        ),
+    ],
+)
+def test_changing_a_rule_in_the_file_changes_what_is_accepted(
+    tmp_path: Path, file: str, old: str, new: str, text: str, before: list[str], after: list[str]
+) -> None:
+    changed = changed_grammar(tmp_path, file, old, new)
+
+    assert codes(text) == before
+    assert codes(text, changed) == after

@@ -1,0 +1,53 @@
+"""Files with the expected problems on the lines where they occur: `#! code code`. Each code is named once a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from wf_reading import read
+
+from wfdsl.diagnostics.codes import CODES
+from wfdsl.source import Source
+
+CORPUS = sorted((Path(__file__).parent.parent / "corpus" / "wf").glob("*.wf"))
+_EXPECTED = re.compile(r"#!((?: [a-z-]+)+)$")
+
+
+def _expected(text: str) -> set[tuple[int, str]]:
+    return {
+        (number, code)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if (match := _EXPECTED.search(line))
+        for code in match[1].split()
+    }
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_a_file_has_the_problems_that_its_lines_name(path: Path) -> None:
+    text = path.read_text("utf-8")
+    source = Source(text, path.name)
+
+    _, found = read(text)
+
+    assert {(source.position(problem.span.start)[0], problem.code) for problem in found} == _expected(text)
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in CODES.values() if code.form == "wf" and code.wrong], ids=lambda c: c.name
+)
+def test_the_examples_of_a_code_show_it_and_its_cure(code: object) -> None:
+    row = CODES[code.name]  # type: ignore[attr-defined]
+
+    wrong, right = read(row.wrong)[1], read(row.right)[1]
+
+    assert {problem.code for problem in wrong} == {row.name}
+    assert {problem.severity for problem in wrong} == {row.kind}
+    assert not right
+
+
+def test_every_code_of_workflow_files_occurs_in_the_corpus() -> None:
+    named = {code for path in CORPUS for _, code in _expected(path.read_text("utf-8"))}
+
+    assert {code.name for code in CODES.values() if code.form == "wf"} - named == {"worker-unknown"}  # needs a pool

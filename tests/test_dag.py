@@ -1,0 +1,226 @@
+"""The DAG and the shape of a workflow; networkx's own algorithms are the oracle for our passes."""
+
+import subprocess
+import sys
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfdsl.dag import to_dag
+from wfdsl.topology import (
+    calls,
+    critical_path,
+    dead_steps,
+    depth,
+    essential,
+    live_steps,
+    topology,
+    waves,
+    width,
+)
+from wfdsl.tree import Access
+from wfdsl.workflow import Step, Workflow
+
+
+@st.composite
+def workflows(draw: st.DrawFn, max_steps: int = 9) -> Workflow:
+    steps = []
+    for index in range(draw(st.integers(1, max_steps))):
+        listed = st.sets(st.integers(0, index - 1)).map(lambda seen: tuple(sorted(seen))) if index else st.just(())
+        access: Access = draw(st.one_of(listed, listed, st.just("all")))
+        steps.append(Step(draw(st.integers(0, 2)), draw(st.sampled_from(["Solve.", "Check."])), access))
+    return Workflow(tuple(steps))
+
+
+def shape(*access: Access, workers: list[int] | None = None, subtasks: list[str] | None = None) -> Workflow:
+    """A workflow with these access entries; workers differ unless given."""
+    return Workflow(
+        tuple(
+            Step(workers[i] if workers else i, subtasks[i] if subtasks else f"Do part {i}.", entry)
+            for i, entry in enumerate(access)
+        )
+    )
+
+
+@given(workflows())
+def test_there_is_an_edge_for_exactly_each_step_that_a_step_sees(workflow: Workflow) -> None:
+    dag = to_dag(workflow)
+
+    assert set(dag.edges) == {(seen, i) for i in range(len(workflow)) for seen in workflow.sees(i)}
+    assert list(dag.nodes) == list(range(len(workflow)))
+    assert all(earlier < later for earlier, later in dag.edges)
+
+
+def test_nodes_carry_what_the_step_says() -> None:
+    workflow = Workflow((Step(3, "Plan.", (), 2), Step(1, "Look."), Step(4, "Join.", "all")))
+
+    dag = to_dag(workflow, names=["plan", "look", "join"], conductors={4})
+
+    assert dag.nodes[0] == {
+        "worker": 3,
+        "subtask": "Plan.",
+        "access": (),
+        "conductor": True,
+        "depth": 2,
+        "name": "plan",
+        "live": True,
+    }
+    assert [dag.nodes[i]["conductor"] for i in dag] == [True, False, True]
+    assert dag.edges[0, 2] == {"access": "all"}
+    assert dag.graph == {"answer": 2, "topology": "independent-then-aggregate"}
+
+
+def test_a_list_of_every_step_and_all_stay_apart() -> None:
+    listed, literal = to_dag(shape((), (0,))), to_dag(shape((), "all"))
+
+    assert listed.edges[0, 1]["access"] == "listed"
+    assert literal.edges[0, 1]["access"] == "all"
+
+
+def test_names_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        to_dag(shape((), (0,)), names=["only one"])
+
+
+@given(workflows())
+def test_live_steps_are_the_last_one_and_its_ancestors(workflow: Workflow) -> None:
+    last = len(workflow) - 1
+
+    expected = nx.ancestors(to_dag(workflow), last) | {last}
+
+    assert live_steps(workflow) == expected
+    assert dead_steps(workflow) == set(range(len(workflow))) - expected
+    assert calls(workflow) == len(expected)
+
+
+@given(workflows())
+def test_essential_edges_are_the_transitive_reduction(workflow: Workflow) -> None:
+    reduced = nx.transitive_reduction(to_dag(workflow))
+
+    assert {(seen, i) for i, kept in enumerate(essential(workflow)) for seen in kept} == set(reduced.edges)
+
+
+@given(workflows())
+def test_depth_and_width_agree_with_the_longest_path_and_the_generations(workflow: Workflow) -> None:
+    live = to_dag(workflow).subgraph(live_steps(workflow))
+
+    generations = list(nx.topological_generations(live))
+
+    assert depth(workflow) == nx.dag_longest_path_length(live) + 1 == len(generations)
+    assert width(workflow) == max(map(len, generations))
+    assert all(waves(workflow)[step] == wave for wave, steps in enumerate(generations) for step in steps)
+
+
+@given(workflows(), st.data())
+def test_the_critical_path_is_the_heaviest_path_to_the_answer(workflow: Workflow, data: st.DataObject) -> None:
+    costs = data.draw(st.lists(st.integers(0, 9), min_size=len(workflow), max_size=len(workflow)))
+    dag, last = to_dag(workflow), len(workflow) - 1
+    starts = [step for step in live_steps(workflow) if not workflow.sees(step)]
+    paths = [
+        path for start in starts for path in ([[last]] if start == last else nx.all_simple_paths(dag, start, last))
+    ]
+
+    length, steps = critical_path(workflow, costs)
+
+    assert length == max(sum(costs[step] for step in path) for path in paths)
+    assert list(steps) in paths
+    assert sum(costs[step] for step in steps) == length
+
+
+def test_a_critical_path_by_hand() -> None:
+    workflow = shape((), (0,), (), (1, 2), (0,), (3,))
+
+    assert critical_path(workflow, [1, 2, 5, 1, 99, 1]) == (7, (2, 3, 5))
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [([1.0], "step 1 has no cost"), ({0: 1.0}, "step 1"), ([1, -1], "step 1 is -1.0"), ([1, float("nan")], "nan")],
+)
+def test_costs_that_make_no_sense_are_named(costs: list[float] | dict[int, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        critical_path(shape((), (0,)), costs)
+
+
+def test_only_live_steps_need_costs() -> None:
+    assert critical_path(shape((), (), (0,)), {0: 2, 2: 3}) == (5, (0, 2))
+
+
+SOLVE5 = ["Solve."] * 5
+
+
+@pytest.mark.parametrize(
+    ("workflow", "expected"),
+    [
+        (shape(()), "single"),
+        (shape("all"), "single"),
+        (shape((), ()), "single"),
+        (shape((), (0,)), "chain"),
+        (shape((), (0,), (1,)), "chain"),
+        (shape((), "all", "all"), "chain"),
+        (shape((), (0,), (0, 1)), "chain"),
+        (shape((), (), (0,), (2,)), "chain"),
+        (shape((), (), "all", workers=[1, 1, 1], subtasks=["Solve.", "Solve.", "Pick."]), "best-of-n"),
+        (shape((), (), (), (), (0, 1, 2, 3), workers=[2, 2, 2, 2, 0], subtasks=SOLVE5), "best-of-n"),
+        (shape((), (), (0, 1), workers=[1, 2, 1], subtasks=["Solve."] * 3), "independent-then-aggregate"),
+        (shape((), (), (0, 1), workers=[1, 1, 1]), "independent-then-aggregate"),
+        (shape((), (), (), (0, 2), workers=[1, 2, 1, 1], subtasks=["Solve."] * 4), "best-of-n"),
+        (shape((), (), (0, 1), (), (2, 3)), "tree"),
+        (shape((), (), (0, 1), (), (), (3, 4), (2, 5)), "tree"),
+        (shape((), (), (0, 1), (), "all"), "tree"),
+        (shape((), (), (0, 1), (2,)), "tree"),
+        (shape((), (0,), (0,), (1, 2)), "general"),
+        (shape((), (), (0, 1), (0, 1), (2, 3)), "general"),
+    ],
+)
+def test_each_topology_class_by_example(workflow: Workflow, expected: str) -> None:
+    assert topology(workflow) == expected
+
+
+@given(workflows())
+def test_topology_depends_on_the_order_of_information_only(workflow: Workflow) -> None:
+    reduced = Workflow(
+        tuple(Step(s.worker, s.subtask, kept) for s, kept in zip(workflow, essential(workflow), strict=True))
+    )
+    closure = nx.transitive_closure_dag(to_dag(workflow))
+    closed = Workflow(
+        tuple(Step(s.worker, s.subtask, tuple(sorted(closure.predecessors(i)))) for i, s in enumerate(workflow))
+    )
+
+    assert topology(workflow) == topology(reduced) == topology(closed)
+
+
+@given(workflows())
+def test_topology_ignores_dead_steps(workflow: Workflow) -> None:
+    live = sorted(live_steps(workflow))
+    place = {step: index for index, step in enumerate(live)}
+    pruned = Workflow(
+        tuple(Step(workflow[i].worker, workflow[i].subtask, tuple(place[j] for j in workflow.sees(i))) for i in live)
+    )
+
+    assert topology(workflow) == topology(pruned)
+    assert (depth(workflow), width(workflow)) == (depth(pruned), width(pruned))
+
+
+def test_a_workflow_without_steps_has_no_shape() -> None:
+    empty = Workflow(())
+
+    assert (depth(empty), width(empty), calls(empty), topology(empty)) == (0, 0, 0, "single")
+    assert critical_path(empty, []) == (0.0, ())
+
+
+def test_thousands_of_steps_need_no_recursion() -> None:
+    workflow = Workflow(tuple(Step(0, "Refine.", (i - 1,) if i else ()) for i in range(5000)))
+
+    assert topology(workflow) == "chain"
+    assert critical_path(workflow, [1.0] * 5000).length == 5000
+
+
+def test_the_shape_needs_no_graph_library() -> None:
+    code = "import sys, wfdsl.topology, wfdsl.render.svg, wfdsl.render.dot; print('networkx' in sys.modules)"
+
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert found.stdout.strip() == "False"

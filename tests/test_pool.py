@@ -1,0 +1,204 @@
+"""Pools: ordinals, subsets, prices, and what is opened and closed behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+
+from wfdsl.errors import UsageError
+from wfdsl.pool import Pool, PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.protocol import Call, Reply, Usage
+from wfdsl.workers.scripted import ScriptedWorker
+
+ASK = Call(({"role": "user", "content": "?"},))
+
+
+def _entry(name: str, **more: Any) -> WorkerEntry:
+    return WorkerEntry(name=name, provider="scripted", **{"options": {"replies": [name], "repeat": True}, **more})
+
+
+def _pool() -> Pool:
+    return Pool([_entry("a", tags=("x",)), _entry("b", tags=("x", "y"), fallback="c"), _entry("c")])
+
+
+def test_ordinals_are_positions() -> None:
+    pool = _pool()
+
+    assert (pool.ordinals, pool.names, len(pool)) == ((0, 1, 2), ("a", "b", "c"), 3)
+    assert [entry.name for entry in pool] == ["a", "b", "c"]
+    assert (pool.find("b"), pool.find("z")) == (1, None)
+    assert (pool.tagged("x"), pool.tagged("y"), pool.tagged("z")) == ((0, 1), (1,), ())
+    assert 2 in pool
+    assert "c" in pool
+    assert pool.entry(2) in pool
+    assert 3 not in pool
+
+
+def test_a_worker_that_is_not_there_is_told_apart_from_those_that_are() -> None:
+    with pytest.raises(UsageError, match='the pool "pool" has no worker 7; it has 0, 1, 2'):
+        _pool().entry(7)
+
+
+def test_conductors_are_known_by_their_provider() -> None:
+    conductor = WorkerEntry(name="boss", provider="conductor")
+
+    pool = Pool.from_workers([(_entry("a"), ScriptedWorker([])), (conductor, ScriptedWorker([]))])
+
+    assert pool.conductors == (1,)
+
+
+def test_a_subset_keeps_its_ordinals() -> None:
+    part = _pool().subset([2, 0])
+
+    assert (part.ordinals, part.names) == ((0, 2), ("a", "c"))
+
+
+def test_a_subset_is_renumbered_in_the_order_asked_for() -> None:
+    part = _pool().subset([2, 0], renumber=True)
+
+    assert (part.ordinals, part.names) == ((0, 1), ("c", "a"))
+
+
+def test_a_subset_has_no_fallback_that_it_does_not_offer() -> None:
+    pool = _pool()
+
+    assert pool.subset([1]).entry(1).fallback is None
+    assert pool.subset([1, 2]).entry(1).fallback == "c"
+    assert pool.entry(1).fallback == "c"
+
+
+def test_a_subset_of_nothing_or_of_strangers_is_refused() -> None:
+    with pytest.raises(UsageError, match="has no workers"):
+        _pool().subset([])
+    with pytest.raises(UsageError, match="has no worker 5"):
+        _pool().subset([5])
+
+
+async def test_a_subset_asks_the_same_workers() -> None:
+    pool = _pool()
+
+    async with pool.open():
+        assert pool.subset([2], renumber=True).worker(0) is pool.worker(2)
+
+
+async def test_a_worker_is_built_once() -> None:
+    pool = _pool()
+
+    assert pool.worker(1) is pool.worker(1)
+    assert (await pool.worker(1)(ASK)).text == "b"
+
+
+def test_entries_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        _pool().entry(0).name = "z"
+
+
+def test_prices_count_cached_tokens_apart() -> None:
+    prices = Prices(input=2.0, output=10.0, cached=0.5)
+
+    assert prices.usd(Usage(1_000_000, 100_000)) == pytest.approx(3.0)
+    assert prices.usd(Usage(1_000_000, 0, 0, 400_000)) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
+    assert Prices(input=2.0, output=1.0).usd(Usage(1_000_000, 0, 0, 400_000)) == pytest.approx(2.0)
+
+
+def test_an_unknown_price_is_none() -> None:
+    assert _entry("a").cost_usd(Usage(5, 5)) is None
+
+
+def test_the_output_limit_counts_thinking() -> None:
+    assert _entry("a", max_tokens=100).output_limit == 100
+    assert _entry("a", max_tokens=100, thinking_budget=50).output_limit == 150
+
+
+def test_a_pool_survives_a_trip_to_another_process() -> None:
+    pool = _pool()
+    pool.worker(0)
+
+    copy = pickle.loads(pickle.dumps(pool))
+
+    assert (copy.names, copy.ordinals, copy.name) == (pool.names, pool.ordinals, pool.name)
+    assert asyncio.run(copy.worker(0)(ASK)).text == "a"
+
+
+class _Closing:
+    """A worker that counts how often it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def __call__(self, call: Call) -> Reply:
+        return Reply("here")
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[_Closing]:
+    """The workers that pools build, in the order of building."""
+    made: list[_Closing] = []
+
+    def build(entry: WorkerEntry, bench: Any) -> _Closing:
+        made.append(_Closing())
+        return made[-1]
+
+    monkeypatch.setattr("wfdsl.workers.registry.build_worker", build)
+    return made
+
+
+async def test_the_last_open_block_closes_what_was_built(built: list[_Closing]) -> None:
+    pool = _pool()
+
+    async with pool.open() as outer:
+        async with outer.subset([0]).open() as inner:
+            await inner.worker(0)(ASK)
+        assert [worker.closed for worker in built] == [0]
+    assert [worker.closed for worker in built] == [1]
+
+    async with pool.open():
+        pool.worker(0)
+    assert [worker.closed for worker in built] == [1, 1]
+
+
+async def test_an_error_in_the_block_closes_too(built: list[_Closing]) -> None:
+    pool = _pool()
+
+    async def fail() -> None:
+        async with pool.open():
+            pool.worker(0)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await fail()
+
+    assert [worker.closed for worker in built] == [1]
+
+
+def test_each_event_loop_has_workers_of_its_own(built: list[_Closing]) -> None:
+    pool = _pool()
+
+    async def once() -> None:
+        async with pool.open():
+            await pool.worker(0)(ASK)
+
+    asyncio.run(once())
+    asyncio.run(once())
+
+    assert [worker.closed for worker in built] == [1, 1]
+
+
+async def test_workers_that_were_given_are_the_givers_to_close() -> None:
+    given = _Closing()
+    pool = Pool.from_workers([(_entry("a"), given)])
+
+    async with pool.open():
+        assert (await pool.worker(0)(ASK)).text == "here"
+
+    assert given.closed == 0
+
+
+def test_a_pool_shows_its_workers() -> None:
+    assert repr(Pool([_entry("a")], settings=PoolSettings(name="p"))) == "Pool('p': 0=a)"

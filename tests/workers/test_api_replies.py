@@ -1,0 +1,293 @@
+"""What the three APIs say when all is well, or nearly: texts, finishes, tokens, and what is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
+
+from wfdsl.pool import Prices
+from wfdsl.workers.protocol import Usage
+
+PRICES = Prices(input=1.0, output=10.0, cached=0.5)
+
+
+def _json(body: dict[str, Any]) -> bytes:
+    return bytes(reply(json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_reply_has_text_finish_tokens_model_and_cost(kind: str) -> None:
+    async with serving(_json(good_body(kind))) as wire:
+        got = await ask(entry_for(kind, wire.url, prices=PRICES))
+
+    assert (got.text, got.finish, got.usage, got.model) == (ANSWER, "stop", Usage(11, 5), "m-1")
+    assert got.paid_usd == got.list_usd == pytest.approx((11 * 1.0 + 5 * 10.0) / 1e6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_streamed_reply_is_the_same_and_its_pieces_join_to_the_text(kind: str) -> None:
+    pieces: list[str] = []
+
+    async with serving(stream(*good_events(kind))) as wire:
+        got = await ask(entry_for(kind, wire.url), call(on_delta=pieces.append))
+
+    assert "".join(pieces) == got.text == ANSWER
+    assert len(pieces) == 3
+    assert (got.finish, got.usage, got.model) == ("stop", Usage(11, 5), "m-1")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_may_be_cut_anywhere_by_the_network(kind: str) -> None:
+    async def byte_by_byte(writer: Any) -> None:
+        for byte in stream(*good_events(kind)):
+            writer.write(bytes([byte]))
+            await writer.drain()
+
+    pieces: list[str] = []
+    async with serving(byte_by_byte) as wire:
+        got = await ask(entry_for(kind, wire.url), call(on_delta=pieces.append))
+
+    assert "".join(pieces) == got.text == ANSWER
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_price_that_is_not_known_is_none_and_never_zero(kind: str) -> None:
+    async with serving(_json(good_body(kind))) as wire:
+        got = await ask(entry_for(kind, wire.url))
+
+    assert got.paid_usd is None
+    assert got.list_usd is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_tokens_that_the_server_does_not_count_are_charged_at_their_bytes(kind: str) -> None:
+    async with serving(_json(good_body(kind, "é" * 10, usage=None))) as wire:
+        got = await ask(entry_for(kind, wire.url), call("é" * 7))
+
+    assert got.usage == Usage(14, 20)
+
+
+FINISHES = [
+    ("chat", {"choices": [{"message": {"content": "It is"}, "finish_reason": "length"}]}, "length", "It is"),
+    ("chat", {"choices": [{"message": {"content": "It"}, "finish_reason": "content_filter"}]}, "filtered", "It"),
+    (
+        "chat",
+        {"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]},
+        "refusal",
+        "No.",
+    ),
+    ("chat", {"choices": [{"message": {"content": " "}, "finish_reason": "stop"}]}, "empty", " "),
+    ("chat", {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}, "empty", ""),
+    ("chat", {"choices": [{"message": {"content": [{"type": "text", "text": "A"}]}}]}, "stop", "A"),
+    ("responses", {"incomplete_details": {"reason": "max_output_tokens"}}, "length", ANSWER),
+    ("responses", {"incomplete_details": {"reason": "content_filter"}}, "filtered", ANSWER),
+    ("responses", {"output": [{"content": [{"type": "refusal", "refusal": "No."}]}]}, "refusal", "No."),
+    ("responses", {"output": []}, "empty", ""),
+    ("anthropic", {"stop_reason": "max_tokens"}, "length", ANSWER),
+    ("anthropic", {"stop_reason": "refusal", "content": []}, "refusal", ""),
+    ("anthropic", {"stop_reason": "stop_sequence"}, "stop", ANSWER),
+    ("anthropic", {"content": [{"type": "thinking", "thinking": "hm"}]}, "empty", ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "finish", "text"), FINISHES)
+async def test_cut_refused_filtered_and_empty_replies_are_told_apart(
+    kind: str, change: dict[str, Any], finish: str, text: str
+) -> None:
+    async with serving(_json({**good_body(kind), **change})) as wire:
+        got = await ask(entry_for(kind, wire.url))
+
+    assert (got.finish, got.text) == (finish, text)
+
+
+USAGES = [
+    (
+        "chat",
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 7,
+            "completion_tokens_details": {"reasoning_tokens": 4},
+            "prompt_tokens_details": {"cached_tokens": 3},
+        },
+        Usage(9, 7, 4, 3),
+    ),
+    ("chat", {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 116}, Usage(9, 107, 100)),
+    (
+        "responses",
+        {
+            "input_tokens": 9,
+            "output_tokens": 7,
+            "output_tokens_details": {"reasoning_tokens": 4},
+            "input_tokens_details": {"cached_tokens": 3},
+        },
+        Usage(9, 7, 4, 3),
+    ),
+    (
+        "anthropic",
+        {
+            "input_tokens": 9,
+            "output_tokens": 7,
+            "cache_read_input_tokens": 3,
+            "cache_creation_input_tokens": 2,
+            "output_tokens_details": {"thinking_tokens": 4},
+        },
+        Usage(14, 7, 4, 3),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "usage", "expected"), USAGES)
+async def test_thinking_and_cached_tokens_are_counted_as_each_provider_means_them(
+    kind: str, usage: dict[str, Any], expected: Usage
+) -> None:
+    async with serving(_json(good_body(kind, usage=usage))) as wire:
+        got = await ask(entry_for(kind, wire.url))
+
+    assert got.usage == expected
+
+
+async def _sent(kind: str, asked: Any = None, **fields: Any) -> Any:
+    async with serving(_json(good_body(kind))) as wire:
+        await ask(entry_for(kind, wire.url, **fields), asked)
+    return wire.requests[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_system_prompt_stands_first_and_only_once(kind: str) -> None:
+    asked = call()
+    asked = type(asked)(({"role": "system", "content": "Be brief."}, *asked.messages))
+
+    request = await _sent(kind, asked, system_prompt="You check.")
+
+    body = request.body
+    messages = body.get("messages", body.get("input"))
+    system = {"chat": lambda: messages.pop(0)["content"], "responses": lambda: body["instructions"]}.get(
+        kind, lambda: body["system"]
+    )()
+    assert system == "You check.\n\nBe brief."
+    assert messages == [{"role": "user", "content": "What is it?"}]
+
+
+async def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
+    request = await _sent(
+        "chat",
+        call(settings={"temperature": 0.7, "stop": "END"}),
+        temperature=0.2,
+        top_p=0.9,
+        seed=5,
+        max_tokens=77,
+        headers={"X-Team": "blue"},
+        extra_body={"chat_template_kwargs": {"enable_thinking": False}},
+    )
+
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["x-team"] == "blue"
+    assert request.body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "What is it?"}],
+        "max_tokens": 77,
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "seed": 5,
+        "stop": ["END"],
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+
+
+async def test_an_unset_setting_is_left_to_the_provider() -> None:
+    request = await _sent("chat")
+
+    assert set(request.body) == {"model", "messages", "max_tokens"}
+
+
+async def test_a_responses_request_holds_effort_and_is_not_stored() -> None:
+    request = await _sent("responses", reasoning_effort="minimal", max_tokens=77)
+
+    assert request.path == "/v1/responses"
+    assert request.body["reasoning"] == {"effort": "minimal"}
+    assert request.body["max_output_tokens"] == 77
+    assert request.body["store"] is False
+
+
+async def test_anthropic_thinks_within_a_budget_that_comes_on_top_of_the_reply() -> None:
+    request = await _sent("anthropic", thinking_budget=2000, max_tokens=100, temperature=0.2, top_p=0.9)
+
+    assert request.path == "/v1/messages"
+    assert request.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert request.body["max_tokens"] == 2100
+    assert not {"temperature", "top_p"} & set(request.body)
+
+
+async def test_anthropic_does_not_think_with_a_budget_of_zero() -> None:
+    request = await _sent("anthropic", thinking_budget=0, temperature=2.0)
+
+    assert request.body["thinking"] == {"type": "disabled"}
+    assert request.body["temperature"] == 1.0
+
+
+async def test_google_gets_its_thinking_budget_in_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "planted-key")
+    async with serving(_json(good_body("chat"))) as wire:
+        entry = entry_for("chat", wire.url, thinking_budget=128, max_tokens=4096, api_key_env="GEMINI_API_KEY")
+        await ask(entry.model_copy(update={"provider": "google"}))
+
+    body = wire.requests[0].body
+    assert body["extra_body"] == {"google": {"thinking_config": {"thinking_budget": 128}}}
+    assert body["max_tokens"] == 4224
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_openai_or_anthropic_key_goes_to_another_server(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-openai-key")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "planted-anthropic-key")
+
+    request = await _sent(kind)
+
+    assert "planted" not in json.dumps(request.headers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_keys_and_secret_headers_come_from_the_environment(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", " planted-key\n")
+    monkeypatch.setenv("MY_TOKEN", "planted-token")
+
+    request = await _sent(kind, api_key_env="MY_KEY", headers_env={"X-Auth-Token": "MY_TOKEN"})
+
+    assert request.headers["authorization"] == "Bearer planted-key"
+    assert request.headers["x-auth-token"] == "planted-token"
+
+
+async def test_a_key_may_stand_in_a_file(tmp_path: Any) -> None:
+    (tmp_path / "key").write_text("planted-key\n")
+
+    request = await _sent("chat", api_key_file=str(tmp_path / "key"))
+
+    assert request.headers["authorization"] == "Bearer planted-key"
+
+
+async def test_a_proxy_is_asked_in_place_of_the_server() -> None:
+    async with serving(_json(good_body("chat"))) as proxy:
+        entry = entry_for("chat", "http://models.invalid", proxy=proxy.url)
+        got = await ask(entry)
+
+    assert got.text == ANSWER
+    assert proxy.requests[0].path == "http://models.invalid/v1/chat/completions"
+
+
+async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+    request = await _sent("chat")
+
+    assert request.path == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_setting_that_no_worker_knows_is_refused(kind: str) -> None:
+    from wfdsl.errors import UsageError
+
+    with pytest.raises(UsageError, match='cannot set "heat"'):
+        await _sent(kind, call(settings={"heat": 1}))

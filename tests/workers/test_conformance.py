@@ -1,0 +1,161 @@
+"""Every worker of this package keeps the promises of the protocol, and the suite finds those that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.workers.wire import KINDS, Request, call, entry_for, good_body, good_events, serving, stream
+from tests.workers.wire import reply as http_reply
+
+from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.workers import conformance
+from wfdsl.workers.function import FunctionWorker
+from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.workers.scripted import ScriptedWorker
+
+if TYPE_CHECKING:
+    from llmock.pytest_plugin import LLMock
+
+
+async def _echo(messages: list[dict[str, Any]]) -> str:
+    await asyncio.sleep(0.01)
+    return str(messages[-1]["content"])
+
+
+async def test_functions_conform() -> None:
+    await conformance.check_worker(FunctionWorker(_echo))
+
+
+async def test_scripts_conform() -> None:
+    await conformance.check_worker(ScriptedWorker(["Hello there."], repeat=True, delay_s=0.01))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_workers_behind_apis_conform(kind: str, llmock: LLMock) -> None:
+    url = llmock.base_url("anthropic" if kind == "anthropic" else "openai").removesuffix("/v1")
+    pool = Pool([entry_for(kind, url)])
+
+    async with pool.open():
+        await conformance.check_worker(pool.worker(0))
+
+
+@pytest.mark.local
+async def test_local_workers_conform() -> None:
+    pool = Pool([WorkerEntry(name="w", provider="local", max_tokens=8, temperature=0.0)])
+
+    async with pool.open():
+        await conformance.check_worker(pool.worker(0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_calls_at_the_same_time_each_get_their_own_reply(kind: str) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        request: Request = wire.requests[-1]
+        asked = (request.body.get("messages") or request.body["input"])[-1]["content"]
+        await asyncio.sleep(0.02 * (len(wire.requests) % 3))
+        writer.write(http_reply(json.dumps(good_body(kind, f"about {asked}")).encode()))
+
+    async with serving(answer) as wire:
+        pool = Pool([entry_for(kind, wire.url)])
+        async with pool.open():
+            await conformance.check_own_question(
+                pool.worker(0),
+                [f"q{index}" for index in range(8)],
+                lambda question, reply: reply.text == f"about {question}",
+            )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_cancelled_call_lets_go_of_its_connection(kind: str) -> None:
+    let_go = asyncio.Event()
+
+    async def stall(writer: asyncio.StreamWriter) -> None:
+        writer.write(stream(*good_events(kind)[:3]))
+        await writer.drain()
+        while not writer.transport.is_closing():
+            writer.write(b": still there\n")
+            await asyncio.sleep(0.01)
+        let_go.set()
+
+    begun = asyncio.Event()
+    async with serving(stall) as wire, asyncio.timeout(10):
+        pool = Pool([entry_for(kind, wire.url)])
+        async with pool.open():
+            task = asyncio.ensure_future(pool.worker(0)(call(on_delta=lambda piece: begun.set())))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await let_go.wait()
+
+
+class _Broken:
+    """A worker that answers well but for one promise."""
+
+    def __init__(self, **broken: Any) -> None:
+        self._broken = broken
+
+    async def __call__(self, call: Call) -> Reply:
+        late = call.deadline is not None and call.deadline < asyncio.get_running_loop().time()
+        if late and self._broken.get("late") != "answers":
+            wrong = self._broken.get("late", {})
+            raise WorkerFailure("late", **{"retryable": True, "sent": False, **wrong})
+        if self._broken.get("writes"):
+            call.messages[0]["content"] = "changed"
+        if call.on_delta is not None:
+            call.on_delta(self._broken.get("piece", "hello"))
+        await self._wait()
+        good = Reply("hello", "stop", Usage(1, 1))
+        return dataclasses.replace(good, **self._broken.get("reply", {})) if "plain" not in self._broken else "hello"  # type: ignore[return-value]
+
+    async def _wait(self) -> None:
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            if self._broken.get("deaf"):
+                await asyncio.sleep(60)
+            if self._broken.get("swallows"):
+                raise ValueError("cancelled") from None
+            raise
+
+
+BROKEN = {
+    "returns no Reply": {"plain": True},
+    "returns no text": {"reply": {"text": None}},
+    "makes up a finish": {"reply": {"finish": "done"}},
+    "calls nothing an answer": {"reply": {"text": " "}},
+    "counts below zero": {"reply": {"usage": Usage(-1, 0)}},
+    "returns no usage": {"reply": {"usage": None}},
+    "writes into the messages": {"writes": True},
+    "streams another text": {"piece": "goodbye"},
+    "answers after the deadline": {"late": "answers"},
+    "says that a late call is hopeless": {"late": {"retryable": False}},
+    "says that a late call was sent": {"late": {"sent": True}},
+    "does not hear a cancel": {"deaf": True},
+    "turns a cancel into another error": {"swallows": True},
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+async def test_a_worker_that_breaks_a_promise_is_found(broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "_PROMPT_S", 0.2)
+
+    with pytest.raises((AssertionError, ValueError)):
+        await conformance.check_worker(_Broken(**broken))
+
+
+async def test_the_worker_that_these_are_broken_from_is_whole() -> None:
+    await conformance.check_worker(_Broken())
+
+
+async def test_replies_that_went_to_the_wrong_caller_are_found() -> None:
+    mixed = ScriptedWorker(["about b", "about a"])
+
+    with pytest.raises(AssertionError, match="the reply to 'a' was 'about b'"):
+        await conformance.check_own_question(
+            mixed, ["a", "b"], lambda question, reply: reply.text == f"about {question}"
+        )

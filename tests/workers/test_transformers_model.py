@@ -1,0 +1,181 @@
+"""The transformers worker, on a tiny model with random weights that is built here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[torch]'")
+transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[torch]'")
+
+from tests.workers.wire import call  # noqa: E402
+
+from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl.pool import Pool, WorkerEntry  # noqa: E402
+from wfdsl.workers import conformance, transformers_local  # noqa: E402
+from wfdsl.workers.protocol import WorkerFailure  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Qwen2 of two thin layers, with a tokenizer of single characters."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    special = ["<|pad|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: index for index, token in enumerate([*special, *alphabet])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<|pad|>",
+        eos_token="<|end|>",
+        additional_special_tokens=special[2:],
+        chat_template=TEMPLATE,
+    )
+    torch.manual_seed(0)
+    config = transformers.Qwen2Config(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        eos_token_id=1,
+        pad_token_id=0,
+    )
+    path = str(tmp_path_factory.mktemp("tiny"))
+    transformers.Qwen2ForCausalLM(config).save_pretrained(path)
+    fast.save_pretrained(path)
+    return path
+
+
+def _pool(folder: str, **more: Any) -> Pool:
+    settings = {"max_tokens": 12, "temperature": 0.0, "seed": 3, "options": {"device": "cpu"}}
+    return Pool([WorkerEntry(name="t", provider="transformers", model=folder, **{**settings, **more})])
+
+
+async def test_it_conforms(folder: str) -> None:
+    pool = _pool(folder)
+
+    async with pool.open():
+        await conformance.check_worker(pool.worker(0))
+
+
+async def test_it_generates_what_the_model_does(folder: str) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    prompt = tokenizer("<|user|>hello<|end|><|assistant|>", return_tensors="pt", return_token_type_ids=False)
+    with torch.inference_mode():
+        output = model.generate(**prompt, max_new_tokens=12, do_sample=False)[0, prompt["input_ids"].shape[1] :]
+    pool = _pool(folder)
+
+    async with pool.open():
+        reply = await pool.worker(0)(call("hello"))
+
+    assert reply.text == tokenizer.decode(output, skip_special_tokens=True).replace("\x00", "\ufffd")
+    assert reply.usage.input_tokens == prompt["input_ids"].shape[1]
+
+
+async def test_calls_that_arrive_together_are_generated_together(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    generate = transformers_local.Engine._generate
+
+    def counted(engine: Any, batch: Any) -> Any:
+        sizes.append(len(batch.prompts))
+        return generate(engine, batch)
+
+    monkeypatch.setattr(transformers_local.Engine, "_generate", counted)
+    pool = _pool(folder, options={"device": "cpu", "batch": 4})
+
+    async with pool.open():
+        worker = pool.worker(0)
+        questions = [f"{'long ' * index}question {index}" for index in range(6)]
+        together = await asyncio.gather(*(worker(call(question)) for question in questions))
+        alone = [await worker(call(question)) for question in questions]
+
+    assert sizes == [4, 2, 1, 1, 1, 1, 1, 1]
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
+    assert [reply.usage for reply in together] == [reply.usage for reply in alone]
+
+
+async def test_calls_with_other_settings_do_not_share_a_batch(folder: str) -> None:
+    pool = _pool(folder)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        short, long = await asyncio.gather(
+            worker(call("a", settings={"max_tokens": 3})), worker(call("a", settings={"max_tokens": 9}))
+        )
+
+    assert short.usage.output_tokens <= 3 < long.usage.output_tokens <= 9
+    assert long.text.startswith(short.text)
+
+
+async def test_a_seed_makes_sampling_reproducible_and_leaves_the_callers_randomness_alone(folder: str) -> None:
+    pool = _pool(folder, temperature=1.5)
+    torch.manual_seed(99)
+    expected = torch.rand(1).item()
+    torch.manual_seed(99)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        replies = [await worker(call("a", settings={"seed": seed})) for seed in (1, 1, 2)]
+
+    assert replies[0].text == replies[1].text != replies[2].text
+    assert torch.rand(1).item() == expected
+
+
+async def test_a_reply_of_max_tokens_counts_as_cut_and_stop_texts_end_it(folder: str) -> None:
+    pool = _pool(folder)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        cut = await worker(call("a"))
+        stop = cut.text[2:4]
+        stopped = await worker(call("a", settings={"stop": (stop,)}))
+
+    assert cut.finish == "length"
+    assert stopped.text == cut.text[: cut.text.index(stop)]
+
+
+async def test_generation_ends_when_nobody_waits_any_more(folder: str) -> None:
+    pool = _pool(folder, max_tokens=4000)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        await worker(call("a", settings={"max_tokens": 1}))
+        task = asyncio.ensure_future(worker(call("a")))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(10):
+            await worker(call("b", settings={"max_tokens": 1}))
+
+
+async def test_a_folder_without_a_model_fails_for_good(tmp_path: Path) -> None:
+    pool = _pool(str(tmp_path))
+
+    async with pool.open():
+        with pytest.raises(WorkerFailure, match="cannot generate") as failed:
+            await pool.worker(0)(call())
+
+    assert not failed.value.retryable
+
+
+def test_an_unknown_option_is_refused(folder: str) -> None:
+    with pytest.raises(UsageError, match='no option "gpu"; there is: device, dtype, batch, template'):
+        _pool(folder, options={"gpu": 1}).worker(0)

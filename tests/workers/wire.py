@@ -1,0 +1,176 @@
+"""A server that sends exactly the bytes that a test wrote, and the three APIs as such bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.workers.protocol import Call, Reply, WorkerFailure
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+Send = "Callable[[asyncio.StreamWriter], Awaitable[None]]"
+
+KINDS = ("chat", "responses", "anthropic")
+ANSWER = "It is 42."
+PIECES = ("It ", "is ", "42.")
+
+
+@dataclass
+class Request:
+    """A request as it came in."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+@dataclass
+class Wire:
+    """A running server."""
+
+    url: str
+    requests: list[Request] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def serving(send: Any) -> AsyncIterator[Wire]:
+    """Serve what `send` writes, or these bytes, to every request; then close the connection."""
+    tasks: set[asyncio.Task[None]] = set()
+    wire = Wire("")
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            wire.requests.append(await _read_request(reader))
+            if isinstance(send, bytes):
+                writer.write(send)
+            else:
+                await send(writer)
+            if not writer.transport.is_closing():
+                await writer.drain()
+        writer.close()
+        tasks.discard(task)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield wire
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Request:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    first, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(first.split()[1], headers, json.loads(body) if body else {})
+
+
+def reply(
+    body: bytes, *, status: int = 200, kind: str = "application/json", headers: str = "", length: int = -1
+) -> bytes:
+    """An HTTP reply; `length` lies about the body's length."""
+    size = len(body) if length < 0 else length
+    head = f"HTTP/1.1 {status} Whatever\r\ncontent-type: {kind}\r\ncontent-length: {size}\r\nconnection: close\r\n"
+    return f"{head}{headers}\r\n".encode() + body
+
+
+def stream(*events: dict[str, Any] | str) -> bytes:
+    """A reply of server-sent events without a length: it ends when the connection does."""
+    data = (event if isinstance(event, str) else json.dumps(event) for event in events)
+    body = "".join(f"event: x\r\ndata: {line}\r\n\r\n" for line in data)
+    return f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}".encode()
+
+
+def good_body(kind: str, text: str = ANSWER, **more: Any) -> dict[str, Any]:
+    """The answer that each API gives when all is well."""
+    if kind == "chat":
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+        return {"id": "1", "object": "chat.completion", "model": "m-1", "choices": [choice], "usage": usage, **more}
+    if kind == "responses":
+        content = {"type": "output_text", "text": text, "annotations": []}
+        message = {"type": "message", "role": "assistant", "content": [content]}
+        usage = {"input_tokens": 11, "output_tokens": 5, "total_tokens": 16}
+        return {"id": "1", "model": "m-1", "status": "completed", "output": [message], "usage": usage, **more}
+    part = {"type": "text", "text": text}
+    usage = {"input_tokens": 11, "output_tokens": 5}
+    return {
+        "type": "message",
+        "model": "m-1",
+        "role": "assistant",
+        "content": [part],
+        "stop_reason": "end_turn",
+        "usage": usage,
+        **more,
+    }
+
+
+def good_events(kind: str) -> list[dict[str, Any] | str]:
+    """The same answer, piece by piece."""
+    if kind == "chat":
+        chunks: list[dict[str, Any] | str] = [
+            {"model": "m-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in PIECES
+        ]
+        last: dict[str, Any] = {"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        counts: dict[str, Any] = {
+            "choices": [],
+            "usage": {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16},
+        }
+        return [*chunks, last, counts, "[DONE]"]
+    if kind == "responses":
+        deltas: list[dict[str, Any] | str] = [
+            {"type": "response.output_text.delta", "delta": piece} for piece in PIECES
+        ]
+        return [*deltas, {"type": "response.completed", "response": good_body(kind)}]
+    begin: dict[str, Any] = {
+        "type": "message_start",
+        "message": {"model": "m-1", "usage": {"input_tokens": 11, "output_tokens": 1}},
+    }
+    parts: list[dict[str, Any] | str] = [
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": piece}} for piece in PIECES
+    ]
+    end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
+    return [begin, {"type": "ping"}, *parts, end, {"type": "message_stop"}]
+
+
+def entry_for(kind: str, url: str, **more: Any) -> WorkerEntry:
+    """A worker that asks this server in this API."""
+    provider = "anthropic" if kind == "anthropic" else "openai"
+    base = url if kind == "anthropic" else f"{url}/v1"
+    api: Literal["chat", "responses"] = "responses" if kind == "responses" else "chat"
+    return WorkerEntry(name="w", provider=provider, model="m", api=api, base_url=base, **more)
+
+
+def call(text: str = "What is it?", **more: Any) -> Call:
+    """A call with one question."""
+    return Call(({"role": "user", "content": text},), **more)
+
+
+async def ask(entry: WorkerEntry, asked: Call | None = None) -> Reply:
+    """One call to the worker of an entry, as a pool makes it."""
+    pool = Pool([entry])
+    async with pool.open():
+        return await pool.worker(0)(asked or call())
+
+
+async def failure_of(entry: WorkerEntry, asked: Call | None = None) -> WorkerFailure:
+    """The failure that one call ends with; a reply is what must never come."""
+    try:
+        got = await ask(entry, asked)
+    except WorkerFailure as failure:
+        return failure
+    raise AssertionError(f"a fault became an answer: {got!r}")
