@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wfdsl.check import DEFAULT_MAX_STEPS, Limits, PoolSize, build, check, check_columns, empty_workflow
 from wfdsl.diagnostics.diagnostic import Diagnostic, in_order
@@ -15,15 +15,16 @@ from wfdsl.syntax.printer import print_completion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from io import BufferedIOBase
     from os import PathLike
 
     from wfdsl.syntax.expand import PoolLike
-
     from wfdsl.tree import WorkflowTree
     from wfdsl.workflow import Workflow
 
 MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
 _UTF8_BYTES_PER_CHAR = 4
+_PIECE = 1 << 16  # bytes
 Form: TypeAlias = Literal["completion", "wf"]
 
 
@@ -135,7 +136,8 @@ def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], limits
 def too_long(max_chars: int) -> Diagnostic:
     """A text over the limit, which is not read."""
     message = f"the text has more than {max_chars:,} characters"
-    return Diagnostic("text-too-long", "error", message, Span(0, 0), help="check that this is the text that you mean")
+    help_ = "check that it is the right text, or raise the limit (--max-chars, max_chars=)"
+    return Diagnostic("text-too-long", "error", message, Span(0, 0), help=help_)
 
 
 def parse(
@@ -304,13 +306,18 @@ def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str |
     return decoded(data, name=str(path), max_chars=max_chars)
 
 
-def read_stream(stream: IO[bytes], *, name: str, max_chars: int = MAX_CHARS) -> str | None:
+def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
     """The text of a stream, read as `read_text` reads a file.
 
     Raises:
         UsageError: it is no UTF-8 text.
     """
-    return decoded(stream.read(max_chars * _UTF8_BYTES_PER_CHAR + 1), name=name, max_chars=max_chars)
+    most = max_chars * _UTF8_BYTES_PER_CHAR + 1
+    data = bytearray()
+    # One system call at a time, so that an interrupt between two of them is heeded.
+    while len(data) < most and (piece := stream.read1(min(_PIECE, most - len(data)))):
+        data += piece
+    return decoded(bytes(data), name=name, max_chars=max_chars)
 
 
 def decoded(data: bytes, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
@@ -324,5 +331,5 @@ def decoded(data: bytes, *, name: str, max_chars: int = MAX_CHARS) -> str | None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: is no UTF-8 text: byte {error.start} cannot be read") from error
+        raise UsageError(f"{name}: is not UTF-8 text: byte {error.start} cannot be decoded") from error
     return text if len(text) <= max_chars else None

@@ -6,9 +6,10 @@ A rule looks at the whole tree and yields all that breaks it. Nothing here depen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from wfdsl.diagnostics.diagnostic import Diagnostic
+from wfdsl.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, more_of_the_same
 from wfdsl.errors import WorkflowError
 from wfdsl.source import Span
 from wfdsl.tree import ALL, Access, AccessNode, Node, WorkflowTree
@@ -70,19 +71,26 @@ class Limits:
 def check(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
     """All that is wrong with a tree."""
     unequal = lengths_differ({label: len(column) for label, column in tree.columns.items()}, tree.span)
-    return [*check_columns(tree, limits), *(_dead(tree) if unequal is None else [unequal])]
+    return [*check_columns(tree, limits), *(_first(_dead(tree)) if unequal is None else [unequal])]
 
 
 def check_columns(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
     """What is wrong with each column by itself, whether or not they fit together."""
     return [
-        *_too_many_steps(tree, limits),
-        *_not_in_pool(tree, limits),
-        *_blank(tree),
-        *_not_earlier(tree),
-        *_repeated(tree, limits),
-        *_too_deep(tree, limits),
+        *_first(_too_many_steps(tree, limits)),
+        *_first(_not_in_pool(tree, limits)),
+        *_first(_blank(tree)),
+        *_first(_not_earlier(tree)),
+        *_first(_repeated(tree, limits)),
+        *_first(_too_deep(tree, limits)),
     ]
+
+
+def _first(found: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
+    yield from islice(found, MOST_SHOWN)
+    for more in found:
+        yield more_of_the_same(more.code, more.span)
+        return
 
 
 def build(tree: WorkflowTree) -> Workflow:
@@ -170,7 +178,7 @@ def _blank(tree: WorkflowTree) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "subtask-blank",
                 "error",
-                f"the subtask of step {step} is empty",
+                f"the subtask of step {_called(tree, step)} is empty",
                 Span(subtask.start, subtask.end),
                 help="write what the worker is asked to do",
             )
@@ -181,21 +189,31 @@ def _not_earlier(tree: WorkflowTree) -> Iterator[Diagnostic]:
         for index, start, end in entry.indices:
             if index < 0:
                 message = f"step {step} cannot see step {index}: steps are counted from 0"
-                yield Diagnostic("access-negative", "error", message, Span(start, end), help=_earlier_help(step))
+                yield Diagnostic("access-negative", "error", message, Span(start, end), help=_earlier_help(tree, step))
             elif index >= step:
-                message = f"step {step} cannot see {'itself' if index == step else f'step {index}'}"
-                label = _why_not(index, step, len(tree.access))
+                other = "itself" if index == step else f"step {_called(tree, index)}"
+                message = f"step {_called(tree, step)} cannot see {other}"
+                label = _why_not(tree, index, step)
                 span = Span(start, end)
-                yield Diagnostic("access-not-earlier", "error", message, span, label, _earlier_help(step))
+                yield Diagnostic("access-not-earlier", "error", message, span, label, _earlier_help(tree, step))
 
 
-def _why_not(index: int, step: int, count: int) -> str:
+def _called(tree: WorkflowTree, step: int) -> str:
+    """What messages call a step: its name where it has one."""
+    return f"`{tree.names[step]}`" if tree.names and step < len(tree.names) else str(step)
+
+
+def _why_not(tree: WorkflowTree, index: int, step: int) -> str:
     if index == step:
-        return f"this is step {step} itself"
-    return f"step {index} runs after step {step}" if index < count else f"there is no step {index}"
+        return f"this is step {_called(tree, step)} itself"
+    if index >= len(tree.access):
+        return f"there is no step {index}"
+    return f"step {_called(tree, index)} runs after step {_called(tree, step)}"
 
 
-def _earlier_help(step: int) -> str:
+def _earlier_help(tree: WorkflowTree, step: int) -> str:
+    if tree.names:
+        return "a step sees only steps that stand before it: move it behind them, or leave the name out"
     if step == 0:
         return "the first step sees nothing: `[]`"
     one = "`0`" if step == 1 else f"0 to {step - 1}"
@@ -208,15 +226,20 @@ def _repeated(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
             if step == 0 and not limits.recursion:
                 message = 'the first step sees "all", which is nothing'
                 span = Span(entry.start, entry.end)
-                yield Diagnostic("all-at-first-step", "note", message, span, help="`[]` says the same in a first round")
+                yield Diagnostic("all-at-first-step", "note", message, span, help=_nothing_help(tree))
             continue
         seen: set[int] = set()
         for index, start, end in entry.value:
             if index in seen:
-                message = f"step {step} names step {index} again"
+                message = f"step {_called(tree, step)} names step {_called(tree, index)} again"
                 span = Span(start, end)
                 yield Diagnostic("access-repeated", "note", message, span, help="each step is shown once: name it once")
             seen.add(index)
+
+
+def _nothing_help(tree: WorkflowTree) -> str:
+    written = "leaving `sees all` out" if tree.names else "`[]`"
+    return f"{written} says the same in a first round"
 
 
 def _too_deep(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
@@ -227,27 +250,29 @@ def _too_deep(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "conductor-too-deep",
                 "error",
-                f"step {step} asks a Conductor, and the recursion depth is used up",
+                f"step {_called(tree, step)} asks a Conductor, and the recursion depth is used up",
                 Span(worker.start, worker.end),
                 help="choose a worker that answers by itself",
             )
 
 
 def _dead(tree: WorkflowTree) -> Iterator[Diagnostic]:
+    """Dead steps; copies that were written as one step are reported as one. What a wrong entry shows is not known."""
     count = len(tree.access)
-    if count < 2 or (tree.access[-1].value == ALL):
+    if count < 2 or tree.access[-1].value == ALL:
+        return
+    if any(not 0 <= index < step for step, entry in enumerate(tree.access) for index, _, _ in entry.indices):
         return
     live = live_steps([tuple(_seen(entry, step)) for step, entry in enumerate(tree.access)])
-    for step in range(count):
+    written: dict[tuple[int, int], list[int]] = {}
+    for step, subtask in enumerate(tree.subtasks):
         if step not in live:
-            subtask = tree.subtasks[step]
-            yield Diagnostic(
-                "dead-step",
-                "warning",
-                f"step {step} cannot affect the answer",
-                Span(subtask.start, subtask.end),
-                help=f"let a later step that leads to the last one (step {count - 1}) see it, or leave it out",
-            )
+            written.setdefault((subtask.start, subtask.end), []).append(step)
+    last = _called(tree, count - 1)
+    help_ = f"let a later step that leads to the last one (step {last}) see it, or leave it out"
+    for (start, end), steps in written.items():
+        what = f"step {_called(tree, steps[0])}" + (f" to {_called(tree, steps[-1])}" if len(steps) > 1 else "")
+        yield Diagnostic("dead-step", "warning", f"{what} cannot affect the answer", Span(start, end), help=help_)
 
 
 def _seen(entry: AccessNode, step: int) -> Iterable[int]:

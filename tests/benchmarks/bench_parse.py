@@ -82,6 +82,11 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "apostrophes": lambda n: "subtasks = [‘a’b" + "’b" * (n // 2),
     "no-break spaces": lambda n: "model_id = [" + "0,\u00a0" * (n // 3) + "0]",
     "line breaks in strings": lambda n: 'subtasks = ["' + "a\n" * (n // 2) + '"]',
+    "steps that are not there": lambda n: (
+        'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[' + "9, " * (n // 3) + "9]]"
+    ),
+    "floats": lambda n: "model_id = [" + "1.0, " * (n // 5) + '0]\nsubtasks = ["a"]\naccess_list = [[]]',
+    "many alls": lambda n: 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[' + '"all", ' * (n // 7) + "0]]",
     "escapes": lambda n: 'subtasks = ["' + "\\u0041" * (n // 6) + '"]',
     "broken escapes": lambda n: 'subtasks = ["' + "\\u00" * (n // 4) + '"]',
 }

@@ -90,7 +90,8 @@ def test_the_summary_counts_exactly_and_shows_the_worst(wfdsl: Command, rollouts
   valid, strict                  3   37.5%
   valid, lenient                 4   50.0%
   three empty lists              1   12.5%
-  steps: 1 with 1, 3 with 2
+  with 1 step                    1   12.5%
+  with 2 steps                   3   37.5%
 
 completions with the error          strict         lenient
   access-not-earlier             1   12.5%       1   12.5%
@@ -244,7 +245,7 @@ def test_a_summary_counts_the_lines_without_a_completion(wfdsl: Command, files: 
 1 completion
   valid, strict                  1  100.0%
   valid, lenient                 1  100.0%
-  steps: 1 with 2
+  with 2 steps                   1  100.0%
 
 rows.jsonl:2: is not JSON
 

@@ -122,11 +122,13 @@ def test_an_empty_workflow_file_has_no_steps(wfdsl: Command, files: Path, comman
 
 
 def test_a_byte_order_mark_is_not_part_of_the_text(wfdsl: Command, files: Path) -> None:
-    (files / "bom.txt").write_bytes(b"\xef\xbb\xbf" + SEES_LATER.encode())
+    (files / "bom.txt").write_bytes(b"\xef\xbb\xbf" + GOOD.replace("[0, 1]", "[-1, 1]", 1).encode())
+    (files / "bom.wf").write_bytes(b"\xef\xbb\xbf" + b'step solve by 0: "Solve it."\n')
 
-    result = wfdsl("check", "bom.txt")
+    completion, workflow_file = wfdsl("check", "bom.txt"), wfdsl("check", "bom.wf")
 
-    assert "--> bom.txt:3:21\n" in result.out
+    assert "--> bom.txt:1:13\n" in completion.out
+    assert workflow_file.out == "bom.wf: ok, 1 step\n"
 
 
 @pytest.mark.parametrize("line_break", ["\r\n", "\r"])

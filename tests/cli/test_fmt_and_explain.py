@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import wfdsl as package
-from tests.cli.conftest import GOOD, REPAIRED, SEES_LATER, WORKFLOW_FILE
+from tests.cli.conftest import GOOD, SEES_LATER, WORKFLOW_FILE
 from wfdsl.diagnostics.codes import CODES
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class Console:
         if command == "echo $?":
             return f"{self.code}\n"
         words = shlex.split(command)
-        if words[:1] == ["make"]:
+        if words[0] == "make":
             return self._make(words[1:])
         if _SHELL.search(_unquoted(command)):
             return self._shell(command)
@@ -79,9 +79,9 @@ class Console:
 
     def _make(self, arguments: list[str]) -> str:
         """Run the `wfdsl` commands of a target, as `make -n` lists them; the setting up has been done."""
-        listed = subprocess.run(
-            ["make", "--no-print-directory", "-n", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-        )
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        command = ["make", "--no-print-directory", "-n", *arguments, "VENV=.venv"]
+        listed = subprocess.run(command, cwd=ROOT, env=outside, check=True, capture_output=True, text=True)
         lines = [line for line in listed.stdout.splitlines() if re.match(r"\S*/wfdsl ", line)]
         assert lines, f"`make {' '.join(arguments)}` runs no wfdsl command"
         return "".join(f"{line}\n{self._wfdsl(shlex.split(line)[1:])}" for line in lines)

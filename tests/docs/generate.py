@@ -15,7 +15,7 @@ from .write_cli import exit_codes, options
 from .write_codes import code_list, code_pages
 from .write_grammar import literate
 from .write_language import limits, repairs, static_checks
-from .write_pictures import picture, picture_sources
+from .write_pictures import PICTURES, picture
 from .write_python import public_names, testing_names
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "testing-names": testing_names,
     "workflow.lark": lambda: literate("workflow.lark"),
 }
-_REGION = re.compile(r"(?P<head><!-- generated: (?P<name>[\w.-]+) -->\n).*?(?P<foot><!-- end -->)", re.S)
+_REGION = re.compile(r"(?P<head><!-- generated: (?P<name>[\w.-]+) -->\n).*?(?P<foot><!-- end -->)", re.DOTALL)
 
 
 def regenerated(text: str) -> str:
@@ -44,19 +44,25 @@ def regenerated(text: str) -> str:
     Raises:
         KeyError: the page names a part that nothing generates.
     """
-    return _REGION.sub(lambda region: f"{region['head']}\n{REGIONS[region['name']]().strip()}\n\n{region['foot']}", text)
+    return _REGION.sub(
+        lambda region: f"{region['head']}\n{REGIONS[region['name']]().strip()}\n\n{region['foot']}", text
+    )
 
 
-def generated_files() -> dict[str, str]:
-    """What every page and picture should hold, by its path from the root of the repository."""
-    texts = {page: regenerated(read_page(page)) for page in pages()}
-    return {**texts, **{path: picture(path) for path in picture_sources()}}
+def generated_paths() -> list[str]:
+    """Every page and picture, from the root of the repository."""
+    return [*pages(), *PICTURES]
+
+
+def generated(path: str) -> str:
+    """What a page or picture should hold."""
+    return picture(path) if path in PICTURES else regenerated(read_page(path))
 
 
 def main() -> int:
     """Write what is not current."""
-    for path, text in generated_files().items():
-        file = ROOT / path
+    for path in generated_paths():
+        file, text = ROOT / path, generated(path)
         if not file.exists() or file.read_text("utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, "utf-8", newline="\n")

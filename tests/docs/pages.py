@@ -18,9 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w-]*)[^\n`]*\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.M | re.S)
-_COMMENT = re.compile(r"<!--(?P<inside>.*?)-->", re.S)
-_MARK = re.compile(r"\s*(?P<key>file|error|run|not run):[ ]*(?P<value>[^\n]*?)[ ]*(?:\n(?P<content>.*))?", re.S)
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>[\w-]*)[^\n`]*\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.MULTILINE | re.DOTALL
+)
+_COMMENT = re.compile(r"<!--(?P<inside>.*?)-->", re.DOTALL)
+_MARK = re.compile(r"\s*(?P<key>file|error|run|not run):[ ]*(?P<value>[^\n]*?)[ ]*(?:\n(?P<content>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,7 @@ def examples_of(page: str, text: str | None = None) -> list[Example]:
         marks = _marks(between, page, text.count("\n", 0, behind) + 1, found)
         adjacent = bool(found) and not _COMMENT.sub("", between).strip()
         found.append(
-            Example(
-                page, text.count("\n", 0, fence.start()) + 1, fence["language"], _dedented(fence), marks, adjacent
-            )
+            Example(page, text.count("\n", 0, fence.start()) + 1, fence["language"], _dedented(fence), marks, adjacent)
         )
         behind = fence.end()
     return found
@@ -87,4 +87,6 @@ def _marks(between: str, page: str, line: int, found: list[Example]) -> dict[str
 
 def _dedented(fence: re.Match[str]) -> str:
     width = len(fence["indent"])
-    return "".join(line[width:] if line.strip() else line.lstrip(" ") for line in fence["body"].splitlines(keepends=True))
+    return "".join(
+        line[width:] if line.strip() else line.lstrip(" ") for line in fence["body"].splitlines(keepends=True)
+    )

@@ -1,6 +1,7 @@
 """Python examples of a page: statements run in order, and what they print or are worth compared with what is shown.
 
-A value is shown behind the statement as `# -> value`; what a block prints stands in a `text` block right behind it.
+A value is shown behind the statement as `# -> value`, what a `print` prints as `# text`; what a block prints besides
+stands in a `text` block right behind it. Functions whose names begin with `test_` are tests, and are called.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from typing import Any
 
 _SHOWN = re.compile(r"#\s*->\s*(?P<value>.*\S)")
+_SHOWN_PRINT = re.compile(r"#\s*(?:->\s*)?(?P<value>.*\S)")
 
 
 class PythonSession:
@@ -34,18 +36,26 @@ class PythonSession:
             out = io.StringIO()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
                 value = self._value(statement, place)
+                self._call_test(statement)
             shown = shown_value(text, statement)
             if shown is None:
                 printed.write(out.getvalue())
                 continue
-            actual = out.getvalue().rstrip("\n") if value is None else repr(value)
-            assert actual == shown, f"{place}: `{ast.unparse(statement)}` gives\n  {actual}\nand the page shows\n  {shown}"
+            actual = out.getvalue().rstrip("\n") if out.getvalue() else repr(value)
+            assert actual == shown, (
+                f"{place}: `{ast.unparse(statement)}` gives\n  {actual}\nand the page shows\n  {shown}"
+            )
         return printed.getvalue()
 
+    def _call_test(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.FunctionDef) and statement.name.startswith("test_"):
+            self._names[statement.name]()
+
     def _value(self, statement: ast.stmt, place: str) -> object:
-        expression = isinstance(statement, ast.Expr)
-        tree: ast.AST = ast.Expression(statement.value) if isinstance(statement, ast.Expr) else _module(statement)
-        code = compile(tree, place, "eval" if expression else "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)  # type: ignore[arg-type]
+        if isinstance(statement, ast.Expr):
+            code = compile(ast.Expression(statement.value), place, "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        else:
+            code = compile(ast.Module([statement], []), place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         value = eval(code, self._names)
         return self._runner.run(value) if code.co_flags & inspect.CO_COROUTINE else value
 
@@ -62,9 +72,6 @@ def shown_value(text: str, statement: ast.stmt) -> str | None:
     assert statement.end_lineno is not None
     assert statement.end_col_offset is not None
     line = text.splitlines()[statement.end_lineno - 1].encode()
-    shown = _SHOWN.search(line[statement.end_col_offset :].decode())
+    is_print = ast.unparse(statement).startswith("print(")
+    shown = (_SHOWN_PRINT if is_print else _SHOWN).search(line[statement.end_col_offset :].decode())
     return shown["value"] if shown else None
-
-
-def _module(statement: ast.stmt) -> ast.Module:
-    return ast.Module([statement], [])

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import json
+import shlex
 import shutil
 import tomllib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl.api import analyze_file_text
-from wfdsl.cli.main import COMMANDS, main
+from wfdsl.api import analyze, analyze_file_text
+from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.pool_file import parse_pool
 
 from .console_examples import Command, Console, commands_of, matches
 from .pages import ROOT, Example, examples_of, pages
 from .python_examples import PythonSession, parsed
+from .terminal import screen
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KNOWN = {"", "completion", "console", "json", "lark", "markdown", "python", "text", "toml", "wf"}
 LOCAL = "local"
@@ -73,6 +77,23 @@ def test_an_option_that_does_not_exist_is_found_in_a_command_that_is_not_run(fol
         _Page(folder, with_local=False).go_through(examples_of("page.md", page))
 
 
+def test_three_dots_stand_for_any_lines_and_nothing_else_does() -> None:
+    assert matches("a\nb\nc\nd\n", "a\n...\nd\n")
+    assert not matches("a\nb\nc\nd\n", "a\n...\nc\n")
+    assert not matches("a\nb\nd\n", "a\nd\n")
+
+
+def test_times_are_not_compared_and_words_are() -> None:
+    assert matches("plan  done in 1 min 02 s, 1,204 tokens\n", "plan  done in 340 ms, 7 tokens\n")
+    assert not matches("plan  done in 1.2 s\n", "plan  failed in 1.2 s\n")
+
+
+def test_a_display_that_redraws_itself_is_seen_as_it_stands_in_the_end() -> None:
+    written = "* plan  1 s\r\n. solve\r\x1b[2K\x1b[1A\x1b[2K\x1b[32m+\x1b[0m plan  2 s\r\n* solve\r\ndone\r\n"
+
+    assert screen(written) == "+ plan  2 s\n* solve\ndone\n"
+
+
 class _Page:
     """One page being gone through."""
 
@@ -112,7 +133,7 @@ class _Page:
 
     def _take_console(self, example: Example, *, runs: bool) -> None:
         for command in commands_of(example.text):
-            if runs:
+            if runs and not command.text.startswith("pip "):
                 actual = self._console.run(command.text)
                 assert matches(actual, command.output), (
                     f"{example.place}: `{command.text}` prints\n{actual}\nand the page shows\n{command.output}"
@@ -126,8 +147,6 @@ class _Page:
         assert codes == _expected(example), f"{example.place}: the errors are {codes or 'none'}"
 
     def _take_completion(self, example: Example, *, runs: bool) -> None:
-        from wfdsl import analyze
-
         codes = {found.code for found in analyze(example.text).diagnostics if found.is_error}
         assert codes == _expected(example), f"{example.place}: the errors are {codes or 'none'}"
 
@@ -141,7 +160,10 @@ class _Page:
         json.loads(example.text)
 
     def _take_text(self, example: Example, *, runs: bool) -> None:
-        pass  # shown, or written to a file
+        if not example.language:  # shown, or written to a file; commands are read
+            for line in example.text.splitlines():
+                if line.startswith(("wfdsl ", "pip ")):
+                    _assert_understood(Command(line, ""), example.place)
 
     def _take_lark(self, example: Example, *, runs: bool) -> None:
         grammars = "\n".join(path.read_text("utf-8") for path in (ROOT / "grammars").glob("*.lark"))
@@ -155,12 +177,12 @@ class _Page:
         assert self._printed is not None
         example, printed = self._printed
         self._printed = None
-        assert matches(printed, shown.text), (
-            f"{example.place} prints\n{printed}\nand {shown.place} shows\n{shown.text}"
-        )
+        assert matches(printed, shown.text), f"{example.place} prints\n{printed}\nand {shown.place} shows\n{shown.text}"
 
     def _nothing_hidden(self) -> None:
-        assert self._printed is None, f"{self._printed[0].place} prints, and the page does not show it: {self._printed[1]}"
+        assert self._printed is None, (
+            f"{self._printed[0].place} prints, and the page does not show it: {self._printed[1]}"
+        )
 
 
 def _expected(example: Example) -> set[str]:
@@ -169,8 +191,6 @@ def _expected(example: Example) -> set[str]:
 
 def _assert_understood(command: Command, place: str) -> None:
     """Read a command that is not run: its options exist, its extras exist."""
-    import shlex
-
     words = shlex.split(command.text.replace("&&", " && "), comments=True)
     for part in " ".join(shlex.quote(word) if word != "&&" else word for word in words).split(" && "):
         first, *arguments = shlex.split(part)
@@ -183,8 +203,6 @@ def _assert_understood(command: Command, place: str) -> None:
 
 
 def _assert_options(arguments: list[str], place: str) -> None:
-    from wfdsl.cli.main import _parser
-
     assert arguments[0] in COMMANDS, f"{place}: there is no command {arguments[0]}"
     parser, _ = _parser(arguments)
     said = io.StringIO()

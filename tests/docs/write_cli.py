@@ -21,7 +21,9 @@ def exit_codes() -> str:
     """The exit codes in a table."""
     listed = EXIT_CODES.partition(":")[2].replace("\n", " ").split(",")
     rows = [item.strip().partition(" ") for item in listed]
-    return "\n".join(["| exit code | meaning |", "|---|---|", *(f"| {code} | {meaning} |" for code, _, meaning in rows)])
+    return "\n".join(
+        ["| exit code | meaning |", "|---|---|", *(f"| {code} | {meaning} |" for code, _, meaning in rows)]
+    )
 
 
 def _command(name: str) -> str:
@@ -46,7 +48,9 @@ def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Options in the order in which they are declared, what stands without a dash first."""
-    shown = [found for found in parser._actions if not isinstance(found, argparse._HelpAction | argparse._SubParsersAction)]
+    shown = [
+        found for found in parser._actions if not isinstance(found, argparse._HelpAction | argparse._SubParsersAction)
+    ]
     return sorted(shown, key=lambda action: bool(action.option_strings))
 
 
@@ -63,7 +67,9 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 
 def _operand(action: argparse.Action) -> str:
     name = str(action.metavar or action.dest)
-    return {None: name, "?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}[str(action.nargs) if action.nargs else None]
+    return {None: name, "?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}[
+        str(action.nargs) if action.nargs else None
+    ]
 
 
 def _row(action: argparse.Action) -> str:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def code_list() -> str:
     """All codes in a table."""
-    rows = [f"| [`{code.name}`](#{code.name}) | {code.kind} | {_FORMS[code.form]} | {code.summary} |" for code in CODES.values()]
+    rows = [
+        f"| [`{code.name}`](#{code.name}) | {code.kind} | {_FORMS[code.form]} | {code.summary} |"
+        for code in CODES.values()
+    ]
     return "\n".join(["| code | kind | in | what it says |", "|---|---|---|---|", *rows])
 
 
@@ -42,9 +45,13 @@ def _group(code: Code) -> str:
 
 
 def _section(code: Code) -> str:
-    parts = [f"### {code.name}", f"{_sentence(code.summary)} ({_KINDS[code.kind]}; {_FORMS[code.form]})", code.explanation]
+    parts = [
+        f"### {code.name}",
+        f"{_sentence(code.summary)} ({_KINDS[code.kind]}; {_FORMS[code.form]})",
+        code.explanation,
+    ]
     if code.wrong:
-        parts += ["Wrong:", _block(code, code.wrong, error=True), "What is said:", f"```text\n{rendered(code)}\n```"]
+        parts += ["Wrong:", _block(code, code.wrong, error=True), "The message:", f"```text\n{rendered(code)}\n```"]
     if code.right:
         parts += ["Right:", _block(code, code.right, error=False)]
     return "\n\n".join(parts)

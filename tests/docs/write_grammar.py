@@ -7,7 +7,7 @@ from itertools import groupby
 
 from .pages import ROOT
 
-_RULE = re.compile(r"// -{2,} (?P<title>.*?) -{2,}$")
+_HEADING = re.compile(r"-{2,} (?P<title>.*?) -{2,}$")
 
 
 def literate(name: str) -> str:
@@ -26,12 +26,18 @@ def _is_comment(line: str) -> bool:
 
 
 def _prose(comment: str) -> str:
-    return "\n".join(_prose_line(line) for line in comment.splitlines())
+    """A comment as Markdown: what follows a list without an indent is a paragraph of its own."""
+    lines: list[str] = []
+    for line in comment.splitlines():
+        inside = line.removeprefix("//").removeprefix(" ")
+        if lines and inside[:1].strip() and lines[-1].startswith(" "):
+            lines.append("")
+        lines.append(inside)
+    return "\n".join(map(_prose_line, lines)).strip("\n")
 
 
 def _prose_line(line: str) -> str:
-    heading = _RULE.match(line)
+    heading = _HEADING.match(line)
     if heading:
         return f"### {heading['title'].capitalize()}\n"
-    inside = line.removeprefix("//").removeprefix(" ").replace("<", "&lt;")
-    return re.sub(r"^ {1,3}(?=\S)", "", inside)
+    return re.sub(r"^ {1,3}(?=\S)", "", line.replace("<", "&lt;"))

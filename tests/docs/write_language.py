@@ -56,5 +56,3 @@ def _difference(wrong: str, right: str) -> tuple[str, str]:
 def _code(text: str) -> str:
     """Code in a table's cell; a line break as the sign for one, a no-break space as a small circle."""
     return "`" + text.replace("\n", "⏎").replace("\u00a0", "⍽").replace("|", "\\|") + "`"
-
-

@@ -9,24 +9,18 @@ from wfdsl.cli.main import main
 
 from .pages import examples_of
 
-_SOURCES = {
+PICTURES = {
     "docs/pictures/three-attempts.svg": ("README.md", "attempts.wf"),
 }
-
-
-def picture_sources() -> dict[str, tuple[str, str]]:
-    """The page, and the file on it, that each picture shows."""
-    return _SOURCES
+"""The page, and the file on it, that each picture shows."""
 
 
 def picture(path: str) -> str:
     """The picture, drawn anew."""
-    page, name = _SOURCES[path]
+    page, name = PICTURES[path]
     text = next(example.text for example in examples_of(page) if example.marks.get("file") == name)
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / name, Path(folder) / Path(path).name
         source.write_text(text, "utf-8")
         assert main(["show", str(source), "--pool", "local", "-o", str(out)]) == 0, f"{path} cannot be drawn"
         return out.read_text("utf-8")
-
-

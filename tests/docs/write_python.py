@@ -30,9 +30,9 @@ def testing_names() -> str:
 
 def _reference(package: str) -> str:
     homes = _homes(package)
-    found = [(name, _definition(home, name)) for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
-    functions = [_function(package, node) for _, node in found if not isinstance(node, ast.ClassDef)]
-    classes = [_class(package, node) for _, node in found if isinstance(node, ast.ClassDef)]
+    found = [_definition(home, name) for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
+    functions = [_function(package, node) for node in found if not isinstance(node, ast.ClassDef)]
+    classes = [_class(package, node) for node in found if isinstance(node, ast.ClassDef)]
     return "\n\n".join([*functions, *classes])
 
 
@@ -53,12 +53,27 @@ def _module(home: str) -> ast.Module:
 def _definition(home: str, name: str) -> Definition:
     for node in _module(home).body:
         if isinstance(node, Definition) and node.name == name:
-            return node
+            return _with_plain_defaults(node, home)
     raise LookupError(f"{home} does not define {name}")
 
 
+def _with_plain_defaults(node: Definition, home: str) -> Definition:
+    """Defaults that are constants of the module, as their values."""
+
+    class Values(ast.NodeTransformer):
+        def visit_Name(self, name: ast.Name) -> ast.expr:
+            value = getattr(import_module(home), name.id, None)
+            return ast.Constant(value) if isinstance(value, int | float) else name
+
+    if not isinstance(node, ast.ClassDef):
+        node.args.defaults = [Values().visit(default) for default in node.args.defaults]
+        node.args.kw_defaults = [default and Values().visit(default) for default in node.args.kw_defaults]
+    return node
+
+
 def _function(package: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    return "\n\n".join([f"## {package}.{node.name}", f"```python\n{_signature(node)}\n```", *_paragraphs(node)])
+    shown = f"<!-- not run: a signature -->\n```python\n{_signature(node)}\n```"
+    return "\n\n".join([f"## {package}.{node.name}", shown, *_paragraphs(node)])
 
 
 def _class(package: str, node: ast.ClassDef) -> str:
@@ -74,7 +89,7 @@ def _fields(node: ast.ClassDef) -> Iterator[str]:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             name = statement.target.id
             if not name.startswith("_") and name != "model_config":
-                doc = after.value.value if _is_text(after) else ""  # type: ignore[union-attr,attr-defined]
+                doc = after.value.value if _is_text(after) else ""  # type: ignore[union-attr]
                 yield f"| `{name}` | `{_cell(ast.unparse(statement.annotation))}` | {_cell(_one_line(str(doc)))} |"
 
 
@@ -121,7 +136,10 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
         found.append(f"*{_argument(arguments.vararg, None)}")
     elif arguments.kwonlyargs:
         found.append("*")
-    found += [_argument(argument, default) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    found += [
+        _argument(argument, default)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    ]
     return [*found, f"**{_argument(arguments.kwarg, None)}"] if arguments.kwarg else found
 
 

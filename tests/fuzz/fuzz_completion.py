@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 import time
 import traceback
@@ -23,12 +24,10 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-if importlib.util.find_spec("atheris"):
-    import atheris
-else:
-    atheris = None
+atheris: Any = importlib.import_module("atheris") if importlib.util.find_spec("atheris") else None
+_GUIDED = atheris is not None and __name__ == "__main__" and "random" not in sys.argv
 
-with atheris.instrument_imports(include=["wfdsl"]) if atheris and __name__ == "__main__" else nullcontext():
+with atheris.instrument_imports(include=["wfdsl"]) if _GUIDED else nullcontext():
     from wfdsl.api import analyze, analyze_file_text, dumps, parse
     from wfdsl.diagnostics.codes import CODES
     from wfdsl.diagnostics.render import as_json, as_text
@@ -40,15 +39,14 @@ with atheris.instrument_imports(include=["wfdsl"]) if atheris and __name__ == "_
     from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from wfdsl.api import Checked
 
 SEEDS = Path(__file__).parent / "seeds"
 KEPT = Path(".fuzz")
 REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}
-_RENDERED = 20  # diagnostics of a text that are rendered; more of them find nothing new
+_RENDERED = 5  # diagnostics of a text that are rendered; more of them find nothing new
 _MOST_FAILURES = 10
+_PROGRESS_S = 30.0
 
 
 def check_text(text: str) -> str:
@@ -93,7 +91,7 @@ def _assert_sound(checked: Checked) -> None:
     for found in checked.diagnostics:
         assert found.code in CODES, f"unknown code {found.code}"
         assert 0 <= found.span.start <= found.span.end <= size, f"span {found.span} outside the text"
-    for found in checked.diagnostics[:_RENDERED]:
+    for found in checked.diagnostics[-_RENDERED:]:
         as_text(found, checked.source)
         as_json(found, checked.source)
     assert checked.ok or checked.workflow is None, "a workflow despite errors"
@@ -161,6 +159,12 @@ class Figures:
         self.failures = 0
         self.slowest_s = 0.0
         self._began = time.monotonic()
+        self._told_s = 0.0
+
+    @property
+    def runs(self) -> int:
+        """How many texts."""
+        return sum(self.verdicts.values()) + self.failures
 
     @property
     def seconds(self) -> float:
@@ -176,6 +180,9 @@ class Figures:
             self.failures += 1
             self._keep(text)
         self.slowest_s = max(self.slowest_s, time.perf_counter() - began)
+        if self.seconds >= self._told_s + _PROGRESS_S:
+            self._told_s = self.seconds
+            print(f"... {self}", file=sys.stderr, flush=True)
 
     def _keep(self, text: str) -> None:
         KEPT.mkdir(exist_ok=True)
@@ -185,10 +192,9 @@ class Figures:
         print(f"FAILURE, kept in {path}: {text!r}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
 
     def __str__(self) -> str:
-        runs = sum(self.verdicts.values()) + self.failures
         verdicts = ", ".join(f"{name} {times:,}" for name, times in sorted(self.verdicts.items()))
         return (
-            f"{runs:,} texts in {self.seconds:.0f} s, {self.failures} failures ({verdicts}); "
+            f"{self.runs:,} texts in {self.seconds:.0f} s, {self.failures} failures ({verdicts}); "
             f"slowest {self.slowest_s * 1000:.0f} ms"
         )
 
@@ -196,34 +202,44 @@ class Figures:
 def run_random(figures: Figures, *, runs: int, seconds: float, first: int) -> None:
     """Check the texts of consecutive numbers."""
     starts = seeds()
-    for done in count():
-        if (runs and done >= runs) or (seconds and figures.seconds >= seconds) or figures.failures >= _MOST_FAILURES:
+    for number in count(first):
+        figures.take(random_text(number, starts))
+        if _is_done(figures, runs=runs, seconds=seconds):
+            print(f"random: {figures}", flush=True)
             return
-        figures.take(random_text(first + done, starts))
+
+
+def _is_done(figures: Figures, *, runs: int, seconds: float) -> bool:
+    if runs and figures.runs >= runs:
+        return True
+    return bool(seconds and figures.seconds >= seconds) or figures.failures >= _MOST_FAILURES
 
 
 def run_atheris(figures: Figures, *, runs: int, seconds: float, first: int) -> None:
-    """Check the texts that lead to code that no text reached before."""
+    """Check texts that are made of those which led to code that no text had reached. Ends the process itself."""
     corpus = KEPT / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     starts = seeds()
+
+    def take(data: bytes) -> None:
+        figures.take(_text(data))
+        if _is_done(figures, runs=runs, seconds=seconds):
+            # libFuzzer would end the process without another word.
+            print(f"atheris: {figures}", flush=True)
+            os._exit(1 if figures.failures else 0)
 
     def mutate(data: bytes, most: int, number: int) -> bytes:
         chooser = Random(number)
         if chooser.random() < 0.5:
             return bytes(atheris.Mutate(data, most))
-        if chooser.random() < 0.1:
-            text = random_text(number, starts)
-        else:
-            text = mutated(Pen(chooser), _text(data))
+        fresh = chooser.random() < 0.1
+        text = random_text(number, starts) if fresh else mutated(Pen(chooser), _text(data))
         return text.encode("utf-8", "surrogatepass")[:most]
 
     options = [f"-seed={first or 1}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0"]
-    options += [f"-runs={runs}"] if runs else []
-    options += [f"-max_total_time={int(seconds)}"] if seconds else []
     atheris.Setup(
         [sys.argv[0], str(corpus), str(SEEDS), *options],
-        lambda data: figures.take(_text(data)),
+        take,
         custom_mutator=mutate,
         internal_libfuzzer=True,
     )
@@ -256,7 +272,6 @@ def _report(engine: str, asked: argparse.Namespace) -> int:
     figures = Figures()
     settings: dict[str, Any] = {"runs": asked.runs, "seconds": asked.seconds, "first": asked.first}
     (run_atheris if engine == "atheris" else run_random)(figures, **settings)
-    print(f"{engine}: {figures}", flush=True)
     return 1 if figures.failures else 0
 
 

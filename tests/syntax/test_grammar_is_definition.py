@@ -113,7 +113,7 @@ def _offset(text: str, error: UnexpectedInput) -> int:
 
 
 def _last_label(error: UnexpectedInput) -> Token:
-    stack = error.interactive_parser.parser_state.value_stack  # type: ignore[attr-defined]
+    stack = error.interactive_parser.parser_state.value_stack
     return next(value for value in reversed(stack) if isinstance(value, Token) and value.type in LABELS)
 
 

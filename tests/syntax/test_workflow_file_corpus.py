@@ -1,4 +1,7 @@
-"""Files with the expected problems on the lines where they occur: `#! code code`. Each code is named once a line."""
+"""Files with the expected problems on the lines where they occur: `#! code code`. Each code is named once a line.
+
+Dead steps are left out: they are the checker's business, and most steps of these files are dead.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +34,17 @@ def test_a_file_has_the_problems_that_its_lines_name(path: Path) -> None:
 
     _, found = read(text)
 
-    assert {(source.position(problem.span.start)[0], problem.code) for problem in found} == _expected(text)
+    places = {(source.position(problem.span.start)[0], problem.code) for problem in found}
+    assert {(line, code) for line, code in places if code != "dead-step"} == _expected(text)
 
 
-@pytest.mark.parametrize(
-    "code", [code for code in CODES.values() if code.form == "wf" and code.wrong], ids=lambda c: c.name
-)
-def test_the_examples_of_a_code_show_it_and_its_cure(code: object) -> None:
-    row = CODES[code.name]  # type: ignore[attr-defined]
+@pytest.mark.parametrize("name", [code.name for code in CODES.values() if code.form == "wf" and code.wrong])
+def test_the_examples_of_a_code_show_it_and_its_cure(name: str) -> None:
+    row = CODES[name]
 
     wrong, right = read(row.wrong)[1], read(row.right)[1]
 
-    assert {problem.code for problem in wrong} == {row.name}
-    assert {problem.severity for problem in wrong} == {row.kind}
+    assert {(problem.code, problem.severity) for problem in wrong} == {(name, row.kind)}
     assert not right
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
 
+from wfdsl.errors import UsageError
 from wfdsl.pool import Prices
 from wfdsl.workers.protocol import Usage
 
@@ -277,6 +278,24 @@ async def test_a_proxy_is_asked_in_place_of_the_server() -> None:
     assert proxy.requests[0].path == "http://models.invalid/v1/chat/completions"
 
 
+async def test_a_proxy_with_a_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(_json(good_body("chat"))) as proxy:
+        monkeypatch.setenv("MY_PROXY", proxy.url.replace("http://", "http://me:secret@"))
+        await ask(entry_for("chat", "http://models.invalid", proxy_env="MY_PROXY"))
+
+    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+async def test_certificates_that_cannot_be_read_are_refused(text: str | None, tmp_path: Any) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(UsageError, match="cannot read certificates from ca_file"):
+        await ask(entry_for("chat", "https://models.invalid", ca_file=str(file)))
+
+
 async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
 
@@ -287,7 +306,5 @@ async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkey
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_setting_that_no_worker_knows_is_refused(kind: str) -> None:
-    from wfdsl.errors import UsageError
-
     with pytest.raises(UsageError, match='cannot set "heat"'):
         await _sent(kind, call(settings={"heat": 1}))

@@ -88,44 +88,23 @@ async def test_one_server_starts_with_the_first_call_and_ends_with_the_pool() ->
 
 @local
 @needs_proc
-async def test_a_server_that_died_is_started_again() -> None:
+async def test_a_server_that_died_amid_a_call_is_started_again_for_the_next() -> None:
     pool = _small()
 
     async with pool.open():
         worker = pool.worker(0)
         before = await worker(call())
-        os.kill(_servers()[0], signal.SIGKILL)
-        while _servers() and _alive(_servers()[0]):
-            await asyncio.sleep(0.01)
-        after = await _patiently(worker)
-
-    assert after.text == before.text
-
-
-async def _patiently(worker: Any) -> Any:
-    """The first call may still meet the dead server; it fails as one that may be tried again."""
-    try:
-        return await worker(call())
-    except WorkerFailure as failure:
-        assert failure.retryable
-        return await worker(call())
-
-
-@local
-@needs_proc
-async def test_a_call_in_flight_fails_when_the_server_dies() -> None:
-    pool = _small(max_tokens=2000)
-
-    async with pool.open():
-        worker = pool.worker(0)
         begun = asyncio.Event()
-        task = asyncio.ensure_future(worker(call("Tell me a long story.", on_delta=lambda piece: begun.set())))
+        long = call("Tell me a long story.", on_delta=lambda piece: begun.set(), settings={"max_tokens": 2000})
+        task = asyncio.ensure_future(worker(long))
         await begun.wait()
         os.kill(_servers()[0], signal.SIGKILL)
         with pytest.raises(WorkerFailure) as failed:
             await task
+        after = await worker(call())
 
     assert failed.value.retryable
+    assert after.text == before.text
 
 
 @local
@@ -184,13 +163,14 @@ async def test_a_file_that_is_no_model_fails_with_what_the_server_said(tmp_path:
     pool = _small(model=str(tmp_path / "broken.gguf"))
 
     async with pool.open():
-        with pytest.raises(WorkerFailure, match="the local server did not start: .*") as failed:
+        with pytest.raises(WorkerFailure, match="the local server did not start: ") as failed:
             await pool.worker(0)(call())
 
     assert (failed.value.retryable, failed.value.sent) == (False, False)
 
 
 @local
+@needs_proc
 async def test_a_cancelled_start_leaves_no_process_behind() -> None:
     pool = _small()
 
@@ -200,7 +180,7 @@ async def test_a_cancelled_start_leaves_no_process_behind() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not CHILDREN.exists() or _servers() == []
+        assert _servers() == []
         assert (await pool.worker(0)(call())).usage.output_tokens > 0
 
 

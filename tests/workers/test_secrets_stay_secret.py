@@ -126,6 +126,20 @@ async def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(
 
 
 @pytest.mark.parametrize(
+    "url", [f"user:{KEYS[1]}@host", f"ftp://user:{KEYS[1]}@host", f"http://user:{KEYS[1]}@host:port"]
+)
+async def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_PROXY", url)
+
+    with pytest.raises(UsageError, match="MY_PROXY is no URL of a proxy") as refused:
+        await ask(entry_for("chat", "http://models.invalid", proxy_env="MY_PROXY"))
+
+    assert KEYS[1] not in _everything_about(refused.value)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         f'api_key = "{KEYS[0]}"',

@@ -7,6 +7,8 @@ other form is printed: a .wf file is expanded with its parameters and needs a po
 from __future__ import annotations
 
 import difflib
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,11 +94,21 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
     elif before != after:
-        try:
-            Path(file).write_text(after, "utf-8")
-        except OSError as error:
-            raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error
+        _replace(Path(file), after)
     return 0
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file whole or not at all: a full disk must not cost what was there."""
+    target = file.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, "utf-8")
+        shutil.copymode(target, draft)
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error
 
 
 def _lines(text: str) -> list[str]:

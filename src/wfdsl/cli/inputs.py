@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl.api import MAX_CHARS, Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
 from wfdsl.cli.drawing import colour_for, draw
@@ -12,6 +12,7 @@ from wfdsl.source import Source
 
 if TYPE_CHECKING:
     import argparse
+    from io import BufferedIOBase
 
     from wfdsl.diagnostics.diagnostic import Diagnostic
     from wfdsl.syntax.completion import Profile
@@ -96,7 +97,7 @@ def read_input(path: str, args: argparse.Namespace) -> str | None:
         UsageError: it cannot be read.
     """
     if path == STDIN:
-        return read_stream(sys.stdin.buffer, name="standard input", max_chars=args.max_chars)
+        return read_stream(cast("BufferedIOBase", sys.stdin.buffer), name="standard input", max_chars=args.max_chars)
     return read_text(path, max_chars=args.max_chars)
 
 

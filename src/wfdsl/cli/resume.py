@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.run import add_run_options, budget_of, display_for_stderr, followed, print_run
+from wfdsl.cli.run import add_run_options, budget_of, display_for_stderr, followed, listener_for, print_run
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def execute(args: argparse.Namespace) -> int:
         concurrency=args.concurrency,
         timeout_s=args.timeout,
         step_timeout_s=args.step_timeout,
-        on_event=display,
+        on_event=listener_for(display, args),
         reuse=args.reuse,
     )
     print_run(followed(run_id, work, display, as_json=args.json, kept=True), as_json=args.json)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wfdsl.api import Checked
     from wfdsl.interpreter.budget import Budget
+    from wfdsl.interpreter.events import Event, Listener
     from wfdsl.interpreter.forecast import Forecast
     from wfdsl.interpreter.record import Run
 
@@ -56,6 +57,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="the most tokens, input and output")
     parser.add_argument("--budget-usd", type=float, metavar="USD", help="the most US dollars")
     parser.add_argument("--budget-seconds", type=seconds, metavar="S", help="the most seconds of wall time")
+    parser.add_argument("--otel", action="store_true", help="send OpenTelemetry spans, as the environment sets it up")
     parser.add_argument("--reuse", action="store_true", help="use replies again that other runs have in the journal")
 
 
@@ -108,9 +110,29 @@ def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Any, *, as_js
         raise KeyboardInterrupt from None
 
 
+def listener_for(display: Any, args: argparse.Namespace) -> Listener:
+    """Who hears the events: the display, and OpenTelemetry if it was asked for.
+
+    Raises:
+        UsageError: OpenTelemetry was asked for and is not installed.
+    """
+    if not args.otel:
+        listener: Listener = display
+        return listener
+    from wfdsl.interpreter.telemetry import SpanListener
+
+    spans = SpanListener()
+
+    def both(event: Event) -> None:
+        display(event)
+        spans(event)
+
+    return both
+
+
 def display_for_stderr() -> Any:
     """What shows events: a live table if standard error is a terminal, plain lines otherwise."""
-    from wfdsl.render.live import PlainDisplay, TerminalDisplay
+    from wfdsl.cli.live import PlainDisplay, TerminalDisplay
 
     if not sys.stderr.isatty():
         return PlainDisplay(sys.stderr)
@@ -139,7 +161,7 @@ def _run(checked: Checked, question: str, pool: Any, args: argparse.Namespace) -
         question_for=args.question_for,
         run_dead_steps=args.all_steps,
         max_depth=args.max_depth,
-        on_event=display,
+        on_event=listener_for(display, args),
         run_id=run_id,
         reuse=args.reuse,
         origin={"file": args.file, "pool": args.pool or DEFAULT_POOL},
@@ -161,8 +183,8 @@ def _question(args: argparse.Namespace) -> str:
 
 
 def _print_forecast(checked: Checked, question: str, pool: Any, args: argparse.Namespace) -> None:
-    from wfdsl.interpreter.execution import require_runnable
     from wfdsl.interpreter.forecast import forecast
+    from wfdsl.interpreter.runnable import require_runnable
 
     assert checked.workflow is not None, "read_checked returns a workflow or raises"
     require_runnable(checked.workflow, pool, args.max_depth)

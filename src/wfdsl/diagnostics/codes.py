@@ -60,7 +60,7 @@ _COMPLETION = (
         "not-a-literal",
         "error",
         "completion",
-        "a list holds something that is no literal",
+        "a list holds something that is not a literal",
         "The lists are data, never code: integers, strings and lists of them. Names, calls, operators, comprehensions, "
         "f-strings, bytes, dicts, sets and starred items are not evaluated.",
         _plan(model_id="[i for i in range(2)]"),
@@ -142,6 +142,24 @@ _COMPLETION = (
         "",
     ),
     Code(
+        "depth-unlisted",
+        "error",
+        "wf",
+        "a step's own recursion depth cannot be written as three lists",
+        "The completion form has no place for a depth: print a workflow file instead, or leave the depth to the run's "
+        "settings.",
+        "",
+    ),
+    Code(
+        "more-of-the-same",
+        "note",
+        "both",
+        "there are more problems of a kind than are shown",
+        "Of each code the first 100 are shown, so that checking a text that is made of problems takes no longer than "
+        "reading it.",
+        "",
+    ),
+    Code(
         "lengths-differ",
         "error",
         "completion",
@@ -194,7 +212,7 @@ _MEANING = (
         "access-not-earlier",
         "error",
         "both",
-        "a step is to see itself or a later step",
+        "a step is asked to see itself or a later step",
         "Steps run in order and see only what is there: the subtask and response of earlier steps. Steps are counted "
         "from 0.",
         _plan(access="[[], [1]]"),
@@ -281,8 +299,8 @@ _REPAIRS = (
         "line-break-in-string",
         "repair",
         "completion",
-        "a string between single quotation marks runs over a line break",
-        r"A line break inside \"...\" is written as `\n`; text of several lines may stand between triple quotes.",
+        "a string that is not triple-quoted runs over a line break",
+        r"A line break inside such a string is written as `\n`; text of several lines may stand between triple quotes.",
         _plan(subtasks='["Plan\nit.", "Do it."]'),
         _plan(subtasks='["Plan\\nit.", "Do it."]'),
     ),
@@ -456,8 +474,8 @@ _WORKFLOW_FILE = (
         "error",
         "wf",
         "a short file stands for too many steps",
-        "Copies and chains may add 10,000 steps to a file, and all access lists together may have 1,000,000 entries; so "
-        "no file can fill the memory. Steps that are written one by one are not limited.",
+        "Copies and chains may add 10,000 steps to a file, and all access lists together may have 1,000,000 entries; "
+        "so no file can fill the memory. Steps that are written one by one are not limited.",
         'step s0 by 0: "Solve it."\n'
         + "\n".join(f'step s{i} by 0 copies 1000 sees s{i - 1}: "Solve it."' for i in range(1, 12)),
         'step s by 0 copies 1000: "Solve it."\nstep answer by 0 sees s: "Choose the best."',
@@ -486,7 +504,7 @@ _WORKFLOW_FILE = (
         "warning",
         "wf",
         "a parameter is declared and never used",
-        "Setting it would change nothing.",
+        "It appears nowhere as `{name}`, so setting it would change nothing.",
         'param style = "plain"\nstep solve by 0: "Solve it."',
         'param style = "plain"\nstep solve by 0: "Solve it in {style} words."',
     ),

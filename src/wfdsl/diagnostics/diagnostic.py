@@ -31,6 +31,15 @@ class Diagnostic:
         return self.severity == "error"
 
 
+MOST_SHOWN = 100  # diagnostics of one code, so that a text made of problems stays cheap to check; our choice
+
+
+def more_of_the_same(code: str, span: Span) -> Diagnostic:
+    """What stands for all diagnostics of a code beyond those that are shown; `span` is the first one's."""
+    message = f"there are more than {MOST_SHOWN} problems `{code}`; from here on they are not shown"
+    return Diagnostic("more-of-the-same", "note", message, span, help="mend the first ones, and check again")
+
+
 def in_order(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics as they stand in the text; at one place errors come first."""
     rank = {"error": 0, "warning": 1, "note": 2}

@@ -21,14 +21,13 @@ from wfdsl.interpreter.terms import utf8_bytes
 from wfdsl.workers.protocol import Usage, WorkerFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.interpreter.lines import Line
     from wfdsl.interpreter.terms import Terms
     from wfdsl.workers.protocol import Call, Reply
-    from wfdsl.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,9 @@ class Budget:
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise UsageError(f"a budget's {name} is a number from 0, not {limit}")
+
+
+UNLIMITED = Budget()
 
 
 class BudgetSpent(WfdslError):  # noqa: N818  (an event, like StopIteration: the run turns it into its own error)
@@ -183,11 +185,12 @@ def charge_of_failure(failure: WorkerFailure, bound: Charge) -> Charge:
 def charged(ask: Ask, terms: Terms) -> Ask:
     """Let a call through once its upper bound is reserved, and settle afterwards."""
 
-    async def paid(call: Call) -> Reply:
+    def paid_or_free(call: Call) -> Awaitable[Reply]:
+        ledger = call.run.environment.ledger
+        return ask(call) if ledger is None else paid(call, ledger)
+
+    async def paid(call: Call, ledger: Ledger) -> Reply:
         handle: StepCall = call.run
-        ledger = handle.environment.ledger
-        if ledger is None:
-            return await ask(call)
         bound = bound_of(terms, call)
         handle.doing = "waiting for calls in flight to leave enough of the budget"
         await ledger.reserve(bound)
@@ -204,27 +207,25 @@ def charged(ask: Ask, terms: Terms) -> Ask:
             _announce(handle, ledger)
         return reply
 
-    return paid
+    return paid_or_free
 
 
-def require_bounded(
-    workflow: Workflow, line: Callable[[int], Line], budget: Budget, settings: Mapping[str, Any]
-) -> None:
-    """Refuse a workflow whose calls have no known upper bound, before the first of them is made.
+def require_bounded(terms: Terms, line: Callable[[int], Line], budget: Budget, settings: Mapping[str, Any]) -> None:
+    """Refuse a worker, or one that it falls back on, whose calls have no known upper bound.
 
     Raises:
-        UsageError: a worker's price is not known under a dollar budget, or its longest reply under any token budget.
+        UsageError: its price is not known under a dollar budget, or its longest reply under any token budget.
     """
     if budget.usd is None and budget.tokens is None:
         return
-    for ordinal in sorted({step.worker for step in workflow.steps if isinstance(step.worker, int)}):
-        terms = line(ordinal).terms
-        for each in (terms, *(line(other).terms for other in terms.fallbacks)):
-            if not each.conductor:
-                _require_bounded_worker(each, budget, settings)
+    _require_bounded_worker(terms, budget, settings)
+    for other in terms.fallbacks:
+        _require_bounded_worker(line(other).terms, budget, settings)
 
 
 def _require_bounded_worker(terms: Terms, budget: Budget, settings: Mapping[str, Any]) -> None:
+    if terms.conductor:
+        return  # its calls are bounded one by one
     who = f"worker {terms.ordinal} ({terms.name})"
     if budget.usd is not None and not terms.priced:
         raise UsageError(

@@ -9,6 +9,8 @@ from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.workers.protocol import WorkerFailure
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.workers.protocol import Call, Reply
 
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
 def in_time(ask: Ask) -> Ask:
     """End a call at its deadline; a call without one passes untouched."""
 
-    async def until_deadline(call: Call) -> Reply:
-        if call.deadline is None:
-            return await ask(call)
+    def until_deadline(call: Call) -> Awaitable[Reply]:
+        return ask(call) if call.deadline is None else until(call.deadline, call)
+
+    async def until(deadline: float, call: Call) -> Reply:
         handle: StepCall = call.run
-        clock = asyncio.timeout_at(call.deadline)
+        clock = asyncio.timeout_at(deadline)
         try:
             async with clock:
                 return await ask(call)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from wfdsl._version import __version__
-from wfdsl.errors import UsageError
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import require_bounded
 from wfdsl.interpreter.context import messages_for
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.environment import Environment, WorkerPool
+    from wfdsl.interpreter.environment import Environment
     from wfdsl.interpreter.failures import Cause
-    from wfdsl.interpreter.record import RunStatus, StepStatus
+    from wfdsl.interpreter.record import RunStatus, StepState
     from wfdsl.interpreter.terms import Terms
     from wfdsl.workers.protocol import Reply
     from wfdsl.workflow import Workflow
@@ -42,16 +41,13 @@ async def run_workflow(
     previous: tuple[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Run a workflow in an environment; `prefix` is the path of the step that it is nested in.
+    """Run a workflow that has passed `require_runnable`; `prefix` is the path of the step that it is nested in.
 
     Raises:
         RunFailed: a step failed for good.
         BudgetExhausted: a step could not be paid for.
-        UsageError: the workflow cannot run on this pool.
+        UsageError: the budget cannot be kept with the workers that it asks.
     """
-    require_runnable(workflow, environment.pool, environment.depth)
-    if environment.ledger is not None:
-        require_bounded(workflow, environment.line, environment.ledger.budget, environment.settings)
     execution = Execution(
         workflow, question, environment, names=names, prefix=prefix, previous=previous, settings=settings or {}
     )
@@ -104,6 +100,7 @@ class Execution:
 
     async def finish(self) -> Run:
         """Run every step, and give the run."""
+        self._require_bounded()
         self._announce()
         status: RunStatus = "stopped"
         try:
@@ -119,6 +116,20 @@ class Execution:
         if self._failure is not None:
             raise self._failure.error(run) from self._failure.cause
         return run
+
+    def _require_bounded(self) -> None:
+        """Under a budget, refuse workers whose calls have no upper bound, before the first of them is made."""
+        environment = self._environment
+        if environment.ledger is None:
+            return
+        live = {
+            step.worker for step, missing in zip(self._workflow, self._schedule.missing, strict=True) if missing >= 0
+        }
+        for worker in live:
+            assert isinstance(worker, int)  # require_runnable has seen to it
+            require_bounded(
+                environment.line(worker).terms, environment.line, environment.ledger.budget, environment.settings
+            )
 
     async def _perform(self, step: int) -> None:
         environment = self._environment
@@ -177,7 +188,7 @@ class Execution:
         if self._environment.listener is not None:
             self._environment.listener(events.StepFinished((*self._prefix, step), record))
 
-    def _unfinished(self, handle: StepCall, status: StepStatus, error: str = "") -> StepRecord:
+    def _unfinished(self, handle: StepCall, status: StepState, error: str = "") -> StepRecord:
         return StepRecord(
             step=handle.step,
             worker=handle.worker,
@@ -203,7 +214,7 @@ class Execution:
             return self._unfinished(handle, "stopped")
         worker = self._workflow.steps[step].worker
         assert isinstance(worker, int)  # require_runnable has seen to it
-        status: StepStatus = "pruned" if self._schedule.missing[step] < 0 else "waiting"
+        status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
         return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
 
     def _record(self, status: RunStatus) -> Run:
@@ -243,29 +254,6 @@ class Execution:
     def _emit(self, run: Run) -> None:
         if self._environment.listener is not None:
             self._environment.listener(events.RunFinished(self._prefix, run))
-
-
-def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
-    """Refuse a workflow that cannot run on a pool, before anything is paid for.
-
-    Raises:
-        UsageError: it has no steps, a step's worker is not in the pool, or is a Conductor where `depth` is used up.
-    """
-    if not workflow.steps:
-        raise UsageError("an empty workflow has no answer; it needs at least one step")
-    known = set(pool.ordinals)
-    conductors = getattr(pool, "conductors", ()) if depth <= 0 else ()
-    for index, step in enumerate(workflow.steps):
-        if step.worker in conductors:
-            raise UsageError(
-                f"step {index} asks a Conductor, and the recursion depth is used up; allow a larger max_depth"
-            )
-        if step.worker not in known:
-            offered = ", ".join(map(str, pool.ordinals)) or "none"
-            raise UsageError(
-                f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
-                f"(workers: {offered}); check the workflow against the pool that it runs on"
-            )
 
 
 def settings_of(environment: Environment, path: tuple[int, ...]) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from wfdsl.interpreter.record import StepStatus
+    from wfdsl.interpreter.record import StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _step(plan: Plan, index: int, rows: list[_CallRow], *, is_pruned: bool) -> S
     return StepRecord(index, worker, status=_STATUS_OF.get(last.status, "stopped"), **plain)
 
 
-_STATUS_OF: dict[str, StepStatus] = {"finished": "done", "failed": "failed", "rejected": "failed"}
+_STATUS_OF: dict[str, StepState] = {"finished": "done", "failed": "failed", "rejected": "failed"}
 
 
 def _status(path: Path, status: str, owner: str | None) -> str:

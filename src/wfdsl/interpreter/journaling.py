@@ -13,6 +13,8 @@ from wfdsl.interpreter.journal import Attempt
 from wfdsl.workers.protocol import WorkerFailure
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.interpreter.journal import Journal, Key
     from wfdsl.interpreter.terms import Terms
@@ -52,11 +54,12 @@ def key_of(fingerprint: str, call: Call) -> Key:
 def replayed(ask: Ask, terms: tuple[Terms, ...]) -> Ask:
     """Answer from the journal what the worker, or a fallback worker in its place, has answered already."""
 
-    async def known_or_asked(call: Call) -> Reply:
+    def known_or_asked(call: Call) -> Awaitable[Reply]:
+        journal = call.run.environment.journal
+        return ask(call) if journal is None else known(call, journal)
+
+    async def known(call: Call, journal: RunJournal) -> Reply:
         handle: StepCall = call.run
-        journal = handle.environment.journal
-        if journal is None:
-            return await ask(call)
         for each in terms:
             reply = await journal.find(key_of(each.fingerprint, call), call.sample)
             if reply is not None:
@@ -71,11 +74,12 @@ def replayed(ask: Ask, terms: tuple[Terms, ...]) -> Ask:
 def journaled(ask: Ask, terms: Terms) -> Ask:
     """Note each attempt before it is made, and keep its reply before anything uses it."""
 
-    async def kept(call: Call) -> Reply:
+    def kept_or_not(call: Call) -> Awaitable[Reply]:
+        journal = call.run.environment.journal
+        return ask(call) if journal is None else kept(call, journal)
+
+    async def kept(call: Call, journal: RunJournal) -> Reply:
         handle: StepCall = call.run
-        journal = handle.environment.journal
-        if journal is None:
-            return await ask(call)
         clock, store = handle.environment.clock, journal.journal
         attempt = Attempt(journal.run_id, key_of(terms.fingerprint, call), call, terms.name, bound_of(terms, call))
         row = await store.begin(attempt, clock.now())
@@ -89,4 +93,4 @@ def journaled(ask: Ask, terms: Terms) -> Ask:
             raise
         return await store.finish(row, attempt, reply, charge=charge_of(terms, call, reply), at=clock.now())
 
-    return kept
+    return kept_or_not

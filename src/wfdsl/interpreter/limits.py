@@ -87,6 +87,7 @@ def limited(ask: Ask, terms: Terms, limits: WorkerLimits) -> Ask:
 
     async def in_turn(call: Call) -> Reply:
         handle: StepCall = call.run
+        clock = handle.environment.clock
         entered: list[Gate] = []
         try:
             for each in (*handle.environment.gates, gate):
@@ -94,24 +95,18 @@ def limited(ask: Ask, terms: Terms, limits: WorkerLimits) -> Ask:
                     await _wait_at(each, handle)
                 entered.append(each)
             taken = await _take(limits, terms, call, handle) if per_minute else None
-            handle.doing = ASKING
-            reply = await watched(call, handle)
-        finally:
-            for each in entered:
-                each.leave()
-        if taken is not None and limits.tokens is not None:
-            limits.tokens.correct(taken, reply.usage.total_tokens)
-        return reply
-
-    async def watched(call: Call, handle: StepCall) -> Reply:
-        began = handle.environment.clock.steady()
-        try:
+            handle.doing, began = ASKING, clock.steady()
             reply = await ask(call)
         except WorkerFailure as failure:
             if failure.status in _TOO_MUCH:
-                gate.too_much(began, handle.environment.clock.steady())
+                gate.too_much(began, clock.steady())
             raise
+        finally:
+            for each in entered:
+                each.leave()
         gate.went_well()
+        if taken is not None and limits.tokens is not None:
+            limits.tokens.correct(taken, reply.usage.total_tokens)
         return reply
 
     return in_turn

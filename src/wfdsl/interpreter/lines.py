@@ -4,13 +4,15 @@ From the outside in: the deadline; what the journal knows; fallback workers; ret
 journal's note of the attempt; the worker. So a reply that is known costs nothing and waits for nobody, and each
 attempt waits for its turn, is paid for and is kept by itself. A Conductor node has none of them but the deadline: the
 calls that it makes have their own.
+
+A layer that has nothing to do for a call is a plain function that hands on the next one's awaitable, so that it costs
+no coroutine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import weakref
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,7 +24,7 @@ from wfdsl.interpreter.retry import retried, with_fallbacks
 from wfdsl.interpreter.terms import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from types import TracebackType
 
     from wfdsl.interpreter.environment import Ask, WorkerPool
     from wfdsl.interpreter.terms import Terms
@@ -39,15 +41,31 @@ class Line(NamedTuple):
 class Lines:
     """The lines to a pool's workers, by ordinal; each is built when it is first used."""
 
-    __slots__ = ("_built", "_known", "pool", "users")
+    __slots__ = ("_built", "_in_use", "_known", "_users", "pool")
 
-    def __init__(self, pool: WorkerPool, known: dict[int, tuple[list[Ask], Line]] | None = None) -> None:
+    def __init__(
+        self,
+        pool: WorkerPool,
+        known: dict[int, tuple[list[Ask], Line]] | None = None,
+        in_use: dict[int, Lines] | None = None,
+    ) -> None:
         self.pool = pool
         self._built: dict[int, Line] = {}
         self._known = {} if known is None else known
         """Lines of earlier runs, with the workers that they lead to: right as long as the pool gives the same ones."""
-        self.users = 0
-        """Runs that use them now."""
+        self._in_use = {} if in_use is None else in_use
+        self._users = 0
+
+    def __enter__(self) -> Lines:
+        self._users += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._users -= 1
+        if not self._users:
+            self._in_use.pop(id(self.pool), None)
 
     def __call__(self, ordinal: int) -> Line:
         """The line to a worker."""
@@ -72,20 +90,19 @@ class Lines:
         return line
 
 
-@contextmanager
-def shared_lines(pool: WorkerPool) -> Iterator[Lines]:
-    """Lines that all runs on a pool share; while one of them runs, the pool's workers stay what they are."""
-    in_use = _IN_USE.setdefault(asyncio.get_running_loop(), {})
+def lines_to(pool: WorkerPool) -> Lines:
+    """The lines that all runs on a pool in this event loop share, to be used in a `with` block.
+
+    While one of them runs, the pool's workers stay what they are.
+    """
+    loop = asyncio.get_running_loop()
+    in_use = _IN_USE.get(loop)
+    if in_use is None:
+        in_use = _IN_USE[loop] = {}
     lines = in_use.get(id(pool))
     if lines is None:
-        lines = in_use[id(pool)] = Lines(pool, _known_lines(pool))
-    lines.users += 1
-    try:
-        yield lines
-    finally:
-        lines.users -= 1
-        if not lines.users:
-            del in_use[id(pool)]
+        lines = in_use[id(pool)] = Lines(pool, _known_lines(pool, loop), in_use)
+    return lines
 
 
 _IN_USE: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, Lines]] = weakref.WeakKeyDictionary()
@@ -93,9 +110,11 @@ _Known: TypeAlias = "weakref.WeakKeyDictionary[WorkerPool, dict[int, tuple[list[
 _KNOWN: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Known] = weakref.WeakKeyDictionary()
 
 
-def _known_lines(pool: WorkerPool) -> dict[int, tuple[list[Ask], Line]]:
+def _known_lines(pool: WorkerPool, loop: asyncio.AbstractEventLoop) -> dict[int, tuple[list[Ask], Line]]:
     """What this event loop's earlier runs on a pool have built; nothing for a pool that cannot be looked up."""
-    known = _KNOWN.setdefault(asyncio.get_running_loop(), weakref.WeakKeyDictionary())
+    known = _KNOWN.get(loop)
+    if known is None:
+        known = _KNOWN[loop] = weakref.WeakKeyDictionary()
     try:
         return known.setdefault(pool, {})
     except TypeError:

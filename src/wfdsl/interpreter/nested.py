@@ -14,6 +14,7 @@ from wfdsl.errors import BudgetExhausted, RunFailed
 from wfdsl.interpreter.environment import StepCall
 from wfdsl.interpreter.lines import Lines, line_for
 from wfdsl.interpreter.record import NOTHING, total_usd
+from wfdsl.interpreter.runnable import require_runnable
 from wfdsl.workers.protocol import Call
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class ConductorCall(StepCall):
             RunFailed, BudgetExhausted: as for any run; the partial record is kept with the step.
             UsageError: the workflow cannot run on `pool`.
         """
+        require_runnable(workflow, self._inner.pool, self._inner.depth)
         try:
             run = await self._run_workflow(
                 workflow,

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.record_json import workflow_from_list, workflow_to_list
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Plan:
     max_depth: int = 1
     sample: str = ""
     """Tells the calls of this run apart from the same calls of others."""
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = UNLIMITED
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the caller found the workflow and the pool, in the caller's own words."""
 
@@ -72,6 +72,8 @@ class Plan:
         """The inverse of `to_json`."""
         plain = json.loads(text)
         plain["workflow"] = workflow_from_list(plain["workflow"])
+        if not isinstance(plain["question"], str):
+            plain["question"] = tuple(plain["question"])
         plain["names"] = None if plain["names"] is None else tuple(plain["names"])
         plain["budget"] = Budget(**plain["budget"])
         return cls(**plain)

@@ -9,16 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from wfdsl.render.status import StepStatus
 from wfdsl.workers.protocol import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wfdsl.interpreter.context import Question
+    from wfdsl.render.status import State
     from wfdsl.workers.protocol import Finish, Message
     from wfdsl.workflow import Workflow
 
-StepStatus: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
+StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
 """`stopped`: it was running when the run ended for another reason. `pruned`: dead, so it was left out."""
 
 RunStatus: TypeAlias = Literal["running", "done", "failed", "budget", "stopped"]
@@ -58,7 +60,7 @@ class StepRecord:
     messages: tuple[Message, ...] = ()
     """What the worker was sent; empty for a step that never started."""
     response: str | None = None
-    status: StepStatus = "waiting"
+    status: StepState = "waiting"
     finish: Finish | None = None
     """How the reply ended; None without one."""
     started: float | None = None
@@ -86,6 +88,25 @@ class StepRecord:
     """Why it failed."""
     nested: tuple[Run, ...] = ()
     """The runs inside a Conductor node, in order."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the step took; None if it is not over."""
+        return None if self.started is None or self.finished is None else self.finished - self.started
+
+    def picture(self) -> StepStatus:
+        """How the step stands, as pictures show it."""
+        state: State = "waiting" if self.status == "stopped" else self.status
+        notes = [self.error] if self.error else []
+        if self.status == "stopped":
+            notes.append("stopped")
+        if self.retries:
+            notes.append(f"{self.retries} failed attempt{'s' if self.retries > 1 else ''}")
+        if self.replayed:
+            notes.append("from the journal")
+        if self.finish not in (None, "stop"):
+            notes.append(f"reply ended by: {self.finish}")
+        return StepStatus(state, self.seconds, self.list_usd if self.status == "done" else None, ", ".join(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +176,10 @@ class Run:
     def name_of(self, step: int) -> str:
         """What a step is called in messages and pictures: its name, or `step N`."""
         return self.names[step] if self.names else f"step {step}"
+
+    def statuses(self) -> tuple[StepStatus, ...]:
+        """How each step stands, as pictures show it."""
+        return tuple(step.picture() for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain values, in the versioned form that `to_json` writes."""

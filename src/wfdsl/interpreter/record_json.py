@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.record import Charge, LostCall, Run, RunStatus, StepRecord, StepStatus
+from wfdsl.interpreter.record import Charge, LostCall, Run, RunStatus, StepRecord, StepState
 from wfdsl.tree import ALL
 from wfdsl.workers.protocol import Finish, Message, Usage
 from wfdsl.workflow import Step, Workflow
@@ -54,7 +54,7 @@ class _StepModel(_Strict):
     worker_name: str
     messages: list[_MessageModel]
     response: str | None
-    status: StepStatus
+    status: StepState
     finish: Finish | None
     started: float | None
     finished: float | None

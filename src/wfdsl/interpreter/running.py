@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
-from wfdsl.interpreter.budget import Account, Budget
+from wfdsl.interpreter.budget import UNLIMITED, Account, Budget
 from wfdsl.interpreter.environment import LONGEST_WAIT_S, Clock, Environment
-from wfdsl.interpreter.execution import require_runnable, run_workflow
+from wfdsl.interpreter.execution import run_workflow
 from wfdsl.interpreter.gate import Gate
-from wfdsl.interpreter.lines import shared_lines
+from wfdsl.interpreter.lines import lines_to
 from wfdsl.interpreter.plan import Plan
+from wfdsl.interpreter.runnable import require_runnable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
@@ -113,10 +114,10 @@ async def run(
         UsageError: the workflow cannot run on this pool, or an option cannot be used.
     """
     name = run_id or new_run_id()
-    limits = budget if isinstance(budget, Budget) else budget.budget if budget is not None else Budget()
+    limits = budget if isinstance(budget, Budget) else budget.budget if budget is not None else UNLIMITED
     plan = Plan(
         workflow,
-        question,
+        question if isinstance(question, str) else tuple(question),
         names=None if names is None else tuple(names),
         pool=pool.name,
         seed=seed,
@@ -248,8 +249,8 @@ class Conditions:
 
     def gates(self) -> tuple[Gate, ...]:
         """The run's own gate, then the common one."""
-        own = None if self.concurrency is None else Gate(self.concurrency)
-        return tuple(gate for gate in (own, self.gate) if gate is not None)
+        common = () if self.gate is None else (self.gate,)
+        return common if self.concurrency is None else (Gate(self.concurrency), *common)
 
 
 async def _run_plan(
@@ -264,7 +265,7 @@ async def _run_plan(
 
 async def _run_open(run_id: str, plan: Plan, pool: WorkerPool, conditions: Conditions, kept: _Kept | None) -> Run:
     async with _opened(pool) as workers:
-        with shared_lines(workers) as lines:
+        with lines_to(workers) as lines:
             environment = _environment(run_id, plan, lines, conditions, kept)
             work = run_workflow(plan.workflow, plan.question, environment, names=plan.names, settings=plan.settings())
             return await (work if kept is None else kept.watch(work))
@@ -274,6 +275,7 @@ def _environment(run_id: str, plan: Plan, lines: Lines, conditions: Conditions, 
     clock = Clock(asyncio.get_running_loop())
     wall_end = None if plan.budget.wall_s is None else clock.steady() + plan.budget.wall_s
     end = None if conditions.timeout_s is None else clock.steady() + conditions.timeout_s
+    ends = [at for at in (wall_end, end) if at is not None]
     return Environment(
         pool=lines.pool,
         line=lines,
@@ -284,7 +286,7 @@ def _environment(run_id: str, plan: Plan, lines: Lines, conditions: Conditions, 
         seed=plan.seed,
         question_for=plan.question_for,
         run_dead_steps=plan.run_dead_steps,
-        deadline=min((at for at in (wall_end, end) if at is not None), default=None),
+        deadline=min(ends) if ends else None,
         step_timeout_s=conditions.step_timeout_s,
         gates=conditions.gates(),
         longest_wait_s=conditions.longest_wait_s,
@@ -317,7 +319,7 @@ class _Kept:
 
 def _account(budget: Budget, kept: _Kept | None) -> Account | None:
     """The account of a run that has a budget, or a journal whose charges it goes on counting."""
-    if kept is None and budget == Budget():
+    if kept is None and budget is UNLIMITED:
         return None
     return Account(budget, None if kept is None else kept.claimed.spent)
 

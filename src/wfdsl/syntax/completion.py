@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.check import MOST_DIGITS
-from wfdsl.diagnostics.diagnostic import Diagnostic, Severity
+from wfdsl.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
 from wfdsl.source import Span
 from wfdsl.syntax.groups import LABELS, choose
 from wfdsl.syntax.lalr import Phrase, Token
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wfdsl.syntax.scan import Scan, Scanner
 
 Profile: TypeAlias = Literal["strict", "lenient"]
+_STRAIGHT = "put it between straight quotes, \" or '"
 _NOTHING = 0  # stands for a value that has an error of its own
 Index: TypeAlias = tuple[int, int, int]
 T = TypeVar("T")
@@ -64,6 +65,7 @@ class _Answer:
         self._grammar = grammar
         self._repair_severity: Severity = "error" if profile == "strict" else "warning"
         self._json = False
+        self._counts: dict[str, int] = {}
 
     def read(self, group: Group, scan: Scan) -> Reading:
         lists = [group[label] for label in LABELS]
@@ -98,7 +100,8 @@ class _Answer:
             help_ = "leave the remark out, or write a type annotation: `: list[int] =`"
             self._repair("label-annotation", f"a remark stands between `{name}` and its list", label, help_)
         if "”" in written or "’" in written:
-            self._repair("curly-quote", f"a typographic quotation mark stands behind `{name}`", label, 'write "')
+            message = f"a typographic quotation mark stands behind `{name}`"
+            self._repair("curly-quote", message, label, "write a straight one")
         if any(space in written for space in "\u00a0\u2007\u202f"):
             self._repair("no-break-space", f"a no-break space stands behind `{name}`", label, "write a plain space")
 
@@ -165,7 +168,7 @@ class _Answer:
         return self._wrong_access(item)
 
     def _none(self, item: Token) -> AccessNode:
-        self._repair("access-none", f"{self._quoted(item)} is no access entry", item, "write `[]`: it sees nothing")
+        self._repair("access-none", f"{self._quoted(item)} is not an access entry", item, "write `[]`: it sees nothing")
         return AccessNode((), item.start, item.end)
 
     def _bare(self, index: Index | None, item: Token) -> AccessNode:
@@ -222,7 +225,8 @@ class _Answer:
     def _integer(self, token: Token) -> int:
         digits = token.text
         if len(digits.lstrip("-")) > MOST_DIGITS:
-            self._error("number-too-large", "this number has too many digits", token, "ordinals and steps are small")
+            help_ = f"write an ordinal or an index of at most {MOST_DIGITS} digits"
+            self._error("number-too-large", "this number has too many digits", token, help_)
             return _NOTHING
         return int(digits)
 
@@ -257,7 +261,7 @@ class _Answer:
         for escape in bad:
             self._error("bad-escape", escape.message, escape.span, r"write a backslash that is meant as such twice: \\")
         if token.type == "X_CURLY_STRING":
-            self._repair("curly-quote", "the string stands between typographic quotation marks", token, 'write "')
+            self._repair("curly-quote", "the string stands between typographic quotation marks", token, _STRAIGHT)
         if token.type == "X_BROKEN_STRING" or (token.type == "X_CURLY_STRING" and has_raw_break(token.text)):
             message = "the string runs over a line break"
             self._repair("line-break-in-string", message, token, r"write `\n`, or put the text between triple quotes")
@@ -270,10 +274,17 @@ class _Answer:
         return f"`{written}`" if len(written) <= 40 and "\n" not in written else "this"
 
     def _error(self, code: str, message: str, at: Token | Span, help_: str) -> None:
-        self.found.append(Diagnostic(code, "error", message, Span(at.start, at.end), help=help_))
+        self._report(code, "error", message, at, help_)
 
     def _repair(self, code: str, message: str, at: Token | Span, help_: str) -> None:
-        self.found.append(Diagnostic(code, self._repair_severity, message, Span(at.start, at.end), help=help_))
+        self._report(code, self._repair_severity, message, at, help_)
+
+    def _report(self, code: str, severity: Severity, message: str, at: Token | Span, help_: str) -> None:
+        count = self._counts[code] = self._counts.get(code, 0) + 1
+        if count <= MOST_SHOWN:
+            self.found.append(Diagnostic(code, severity, message, Span(at.start, at.end), help=help_))
+        elif count == MOST_SHOWN + 1:
+            self.found.append(more_of_the_same(code, Span(at.start, at.end)))
 
 
 def is_json_label(text: str, label: Token) -> bool:

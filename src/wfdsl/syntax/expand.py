@@ -6,7 +6,7 @@ replaced by something harmless, so that the checker can look at the rest.
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from wfdsl.diagnostics.diagnostic import Diagnostic
@@ -115,7 +115,8 @@ class _Expansion:
         for statement in self._file.statements:
             if isinstance(statement, StepStatement) or _is_broken_step(statement):
                 groups.append(self._group(statement, groups[-1].indices.stop if groups else 0))
-                self._register(groups[-1])
+                if statement.name is not None:
+                    self._register(groups[-1])
         return groups
 
     def _register(self, group: _Group) -> None:
@@ -213,16 +214,18 @@ class _Expansion:
     def _access(self, group: _Group) -> Iterator[AccessNode]:
         """What each of the steps sees."""
         seen = self._seen(group)
-        chain = group.chain if seen.value != ALL else None
+        links = group.chain if seen.value != ALL else None
         for copy in range(len(group.workers)):
-            if chain is None or copy == 0:
+            if links is None or copy == 0:
                 yield seen
             else:
-                before = (group.first + copy - 1, chain.start, chain.end)
-                yield seen._replace(value=self._counted([*seen.indices, before], chain))
+                before = (group.first + copy - 1, links.start, links.end)
+                yield seen._replace(value=self._counted([*seen.indices, before], links))
 
     def _seen(self, group: _Group) -> AccessNode:
         """What the statement says that its steps see."""
+        if group.statement is None and group.first:
+            return AccessNode(ALL, group.name.start, group.name.end)  # so that no step is dead on its account
         clause = group.statement.clause("sees") if group.statement else None
         if clause is None:
             return AccessNode((), group.name.start, group.name.end)
@@ -264,7 +267,7 @@ class _Expansion:
         name = str(operand.value)
         target = self._groups.get(name)
         if target is None:
-            near = self._suggestions.closest(name, [*self._groups, ALL, "nothing"])
+            near = self._suggestions.closest(name, chain((ALL, "nothing"), self._groups))
             hint = f"did you mean `{near}`?" if near else ""
             help_ = "`sees` takes the names of earlier steps, `all` or `nothing`"
             self._error("name-unknown", f"there is no step `{name}`", Span(operand.start, operand.end), hint, help_)

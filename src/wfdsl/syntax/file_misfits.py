@@ -97,7 +97,7 @@ class Misfits:
         if token.type == "$END":
             message, help_ = f"the file ends before {f'this {opened.text}' if opened else 'it'} is complete", ""
         elif token.type in _STATEMENTS and opened:
-            message = f"`{token.text}` begins a new statement before the {opened.text} before it is complete"
+            message = f"the {opened.text} before this `{token.text}` is not complete"
             help_ = f"complete the {opened.text}; `{token.text}` itself cannot be a name" if "NAME" in expected else ""
         else:
             message, help_ = f"{shown(token)} cannot stand here", _hint(token)

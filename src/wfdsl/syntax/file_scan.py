@@ -27,6 +27,9 @@ _FILE = "file"
 _SUBTASK = "subtask"
 _MISREAD = "misread"
 _VERSION_WORD = "WFDSL"
+_NEVER_TOO_MANY = ("{", "}", "\\")  # of a parameter that is written wrongly; before what may be an escaped quote
+_AHEAD = 200  # characters that are looked at behind a misfit, so that mending stays cheap; our choice
+_MARK = re.compile(r"\\?[^\w\s]")  # the pattern of a punctuation mark
 _WORD = re.compile(r"([a-z]+)\(\?!")  # the pattern of a keyword: the word, and what must not follow it
 
 
@@ -65,7 +68,7 @@ class FileGrammar:
         self.gap = re.compile(_any_of(terminals, data["ignored"]))
         self.token = re.compile(f"(?:{gap})*+(?:{_any_of(terminals, tokens)})?")
         self.words = {name: match[1] for name, pattern in terminals.items() if (match := _WORD.match(pattern))}
-        self.marks = {name: pattern for name, pattern in terminals.items() if len(pattern) == 1}
+        self.marks = {name: pattern[-1] for name, pattern in terminals.items() if _MARK.fullmatch(pattern)}
         self._name = re.compile(terminals["NAME"])
         self.soft_words = {name for name, word in self.words.items() if self._name.fullmatch(word)}
         """Keywords that are names where no keyword can stand."""
@@ -158,19 +161,25 @@ class _Reading:
     def _next(self) -> Token:
         """The next token; the position moves behind it."""
         start = self._position
-        token = self._peek(start)
+        token = self._token_at(start, len(self._text))
         self._position = token.end
         if self._text.find("#", start, token.start) >= 0:
             self._keep_comments(start, token.start)
         return token
 
     def _peek(self, position: int) -> Token:
-        """The token behind an offset."""
-        match = self._grammar.token.match(self._text, position)
+        """The token behind an offset, for mending: a string may be cut short, and END may mean that it is far away."""
+        token = self._token_at(position, min(position + _AHEAD, len(self._text)))
+        if token.type == "X_OPEN_STRING":
+            token.type = "STRING"
+        return token
+
+    def _token_at(self, position: int, end_of_text: int) -> Token:
+        match = self._grammar.token.match(self._text, position, end_of_text)
         assert match, "it matches the empty text"
         name = match.lastgroup
         if name is None:
-            return Token(END, "", len(self._text), len(self._text))
+            return Token(END, "", end_of_text, end_of_text)
         start, end = match.span(name)
         return Token(name, self._text[start:end], start, end)
 
@@ -187,7 +196,7 @@ class _Reading:
             return
         if token.type == "X_OPEN_STRING":
             self._close_string(token)
-        elif not any(mend(token) for mend in (self._respell, self._leave_out, self._insert, self._replace)):
+        elif not any(mend(token) for mend in (self._respell, self._leave_out, self._replace, self._insert)):
             self._give_up(token)
 
     def _fits(self, *types: str) -> bool:
@@ -246,7 +255,7 @@ class _Reading:
         return True
 
     def _is_mark(self, token: Token) -> bool:
-        return token.type in self._grammar.marks or token.type == "X_OTHER"
+        return token.type in self._grammar.marks or (token.type == "X_OTHER" and token.text not in _NEVER_TOO_MANY)
 
     # ---- texts that are not closed ------------------------------------------------------------------------------
 
@@ -280,6 +289,8 @@ class _Reading:
             token = self._peek(position)
             types.append(token.type)
             position = token.end
+        if types[0] not in self._grammar.statement_words:
+            return False
         fresh = _FileStack(self._grammar.table)
         return fresh.fits(*types) or fresh.fits(types[0], "NAME", types[2])
 
@@ -302,6 +313,8 @@ class _Reading:
         at = self._opening()
         if at is not None and not self._stack.fits("STEP"):
             self._break_off(at, position)
+        else:
+            self._stack.feed(BrokenToken(Broken("", None, position, position)))
         if self._begins_statement(position):
             self._position = position
             return

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wfdsl.syntax.lalr import Token
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_SPECIAL = re.compile(r"[\\{}\r\n]")  # what makes a text more than what stands between its quotes
 _BLANK = " \t\f"
 _WRAP = '"""'
 
@@ -55,6 +56,9 @@ class TextReader:
 
     def _parts(self, string: Token, *, braces: bool) -> Iterator[str | Operand]:
         prefix, body, start = split_literal(string.text)
+        if not _SPECIAL.search(body):
+            yield body
+            return
         pieces = list(self._split(body, string.start + start, braces=braces))
         for piece in pieces:
             self._examine(prefix, piece)

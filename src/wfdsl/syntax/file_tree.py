@@ -109,7 +109,10 @@ class StepStatement:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A statement that breaks off. Its keyword and name, as far as they were there, so that others can refer to it."""
+    """A statement that breaks off: its keyword and name as far as they were there, so that others can refer to it.
+
+    Without a keyword it stands for what is no statement at all.
+    """
 
     kind: str
     name: Operand | None

@@ -96,7 +96,7 @@ class _EscapeReader:
 
         try:
             found = unicodedata.lookup(match["name"])
-        except KeyError:
+        except (KeyError, UnicodeEncodeError):  # the second for half of a surrogate pair
             found = ""
         # Python's literals know characters and their aliases, not the names of sequences.
         return found if len(found) == 1 else self._broken(match, f"there is no character named {match['name']!r}")

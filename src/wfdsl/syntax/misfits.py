@@ -127,11 +127,8 @@ def _culprit(text: str, bad: BadList) -> tuple[str, str, int]:
         return "a comma is missing before this bracket", "put a comma between the items", at + 1
     if char in "\"'“‘":
         return "a comma is missing before this string", "put a comma between the items", at + 1
-    return (
-        f"`{char}` does not belong here" if char.isprintable() else "a control character does not belong here",
-        ("write only integers, strings and lists of them, separated by commas"),
-        at + 1,
-    )
+    what = f"`{char}`" if char.isprintable() else "an invisible character"
+    return f"{what} does not belong here", "write only integers, strings and lists, separated by commas", at + 1
 
 
 def _culprit_word(text: str, bad: BadList, word: re.Match[str]) -> tuple[str, str, int]:

@@ -10,12 +10,13 @@ import hashlib
 import json
 import os
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from wfdsl.syntax.grammar import grammar_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lark.grammar import Rule
     from lark.parsers.lalr_parser_state import ParseConf
 

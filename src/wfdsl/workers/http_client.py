@@ -33,9 +33,8 @@ def http_options(entry: WorkerEntry) -> dict[str, Any]:
     options: dict[str, Any] = {"follow_redirects": False, "limits": _CONNECTIONS, "timeout": time_limits(entry)}
     if entry.ca_file is not None:
         options["verify"] = _trusting(entry, entry.ca_file)
-    proxy = read_variable(entry, entry.proxy_env, "a proxy") if entry.proxy_env else entry.proxy
-    if proxy is not None:
-        options["proxy"] = proxy
+    if entry.proxy_env is not None or entry.proxy is not None:
+        options["proxy"] = _proxy(entry)
     elif _is_this_machine(entry.base_url):
         options["trust_env"] = False  # a proxy set for the outside world cannot reach in here
     return options
@@ -54,6 +53,16 @@ def secret_headers(entry: WorkerEntry) -> dict[str, str]:
         UsageError: a variable is not set.
     """
     return {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
+
+
+def _proxy(entry: WorkerEntry) -> httpx2.Proxy:
+    url = read_variable(entry, entry.proxy_env, "a proxy") if entry.proxy_env else entry.proxy or ""
+    try:
+        return httpx2.Proxy(url)
+    except (ValueError, httpx2.InvalidURL):
+        where = f"the environment variable {entry.proxy_env}" if entry.proxy_env else "proxy"
+    # Raised out here, and without the URL: there may be a password in it.
+    raise UsageError(f'worker "{entry.name}": {where} is no URL of a proxy, such as "http://host:3128"')
 
 
 def _trusting(entry: WorkerEntry, ca_file: str) -> ssl.SSLContext:

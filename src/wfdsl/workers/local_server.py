@@ -39,7 +39,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--alias", default="local")
     parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
     parser.add_argument("--slots", type=int, default=2, help="calls answered at the same time")
-    parser.add_argument("--threads", type=int, default=0, help="0: one per core")
+    parser.add_argument("--threads", type=int, default=0, help="0: half as many as cores")
     return parser.parse_args()
 
 
@@ -54,7 +54,7 @@ def _serve(options: argparse.Namespace, key: str) -> Any:
     params.api_keys = [key]
     params.n_parallel = options.slots
     params.n_ctx = options.context * options.slots
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads or _cores()
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads or max(_cores() // 2, 1)
     # The same call gets the same reply: none begins from what another one has left in the cache.
     params.cache_prompt = False
     params.cache_ram_mib = 0
@@ -64,6 +64,10 @@ def _serve(options: argparse.Namespace, key: str) -> Any:
 
 
 def _cores() -> int:
+    """The cores that this process may use. Threads wait for each other after each layer, so one that shares its core
+    with another program holds up all: with half of the cores a busy machine stays ten times faster (two cores, load 9),
+    and an idle one is half as fast.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

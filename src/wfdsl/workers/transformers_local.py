@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
 from wfdsl.workers.sampling import Sampling, priced, sampling, with_system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wfdsl.pool import WorkerEntry
     from wfdsl.workers.bench import Bench
@@ -155,12 +156,25 @@ class Engine:
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, padding_side="left")
-            model = transformers.AutoModelForCausalLM.from_pretrained(self._name, dtype=self._dtype)
+            with _no_progress_bars():
+                tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, padding_side="left")
+                model = transformers.AutoModelForCausalLM.from_pretrained(self._name, dtype=self._dtype)
             if tokenizer.pad_token is None:
                 tokenizer.pad_token = tokenizer.eos_token
             self._loaded = model.to(self._device).eval(), tokenizer
         return self._loaded
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Loading must not write into the middle of a live display."""
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
 
 
 class _UntilNobodyWaits(transformers.StoppingCriteria):  # type: ignore[misc,unused-ignore]

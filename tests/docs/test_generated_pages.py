@@ -1,0 +1,52 @@
+"""What `make docs` writes is current, and pages lead where they say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .generate import REGIONS, generated, generated_paths
+from .pages import ROOT, pages, read_page
+
+_LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", generated_paths())
+def test_a_page_holds_what_make_docs_would_write(path: str) -> None:
+    file = ROOT / path
+
+    assert file.exists(), f"{path} is missing: run `make docs`"
+    assert file.read_text("utf-8") == generated(path), f"{path} is not current: run `make docs`"
+
+
+def test_every_generated_part_stands_on_a_page() -> None:
+    used = {name for page in pages() for name in re.findall(r"<!-- generated: ([\w.-]+) -->", read_page(page))}
+
+    assert used >= set(REGIONS)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
+    broken = [target for target in _targets(page) if not _leads_somewhere(page, target)]
+
+    assert not broken
+
+
+def _targets(page: str) -> list[str]:
+    found = [link["target"] for link in _LINK.finditer(_CODE.sub("", read_page(page)))]
+    found += [link["target"] for link in re.finditer(r"\[`[^`]*`\]\((?P<target>[^)\s]+)\)", read_page(page))]
+    return [target for target in found if not target.startswith(("http://", "https://"))]
+
+
+def _leads_somewhere(page: str, target: str) -> bool:
+    path, _, heading = target.partition("#")
+    file = (ROOT / page).parent / path if path else ROOT / page
+    return file.exists() and (not heading or heading in _anchors(file.read_text("utf-8")))
+
+
+def _anchors(text: str) -> set[str]:
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ +(.*?) *$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

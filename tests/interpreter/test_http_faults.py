@@ -1,0 +1,149 @@
+"""Faults of a real HTTP server, seen from a run: it recovers, or ends with an error; a fault is never an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+import pytest
+from tests.workers.wire import good_body, reply, serving
+
+from wfdsl import Pool, RunFailed, Step, WorkerEntry, Workflow
+from wfdsl.interpreter.running import run
+from wfdsl.pool import Prices
+
+TWO = Workflow((Step(0, "Plan."), Step(0, "Answer.", (0,))))
+GOOD = reply(json.dumps(good_body("chat")).encode())
+
+
+def error_reply(status: int, headers: str = "") -> bytes:
+    return reply(b'{"error": {"message": "no"}}', status=status, headers=headers)
+
+
+def chat_pool(url: str, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> Pool:
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    plain = {"timeout_s": 1.0, "idle_timeout_s": 0.3, "retries": 2, "prices": Prices(input=1, output=1)}
+    return Pool(
+        [WorkerEntry(**{"name": "chat", "provider": "openai", "model": "m", "base_url": url, **plain, **fields})]
+    )
+
+
+class Script:
+    """What a server does with one request after the other; the last line is repeated."""
+
+    def __init__(self, *lines: Any) -> None:
+        self._lines = list(lines)
+
+    async def __call__(self, writer: asyncio.StreamWriter) -> None:
+        line = self._lines.pop(0) if len(self._lines) > 1 else self._lines[0]
+        if isinstance(line, bytes):
+            writer.write(line)
+        else:
+            await line(writer)
+
+
+async def reset_in_the_middle(writer: asyncio.StreamWriter) -> None:
+    writer.write(GOOD[:-20])
+    await writer.drain()
+    writer.transport.abort()
+
+
+async def stall(writer: asyncio.StreamWriter) -> None:
+    writer.write(GOOD[:-20])
+    await writer.drain()
+    await asyncio.sleep(30)
+
+
+async def drip(writer: asyncio.StreamWriter) -> None:
+    for byte in GOOD:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+PASSING = {
+    "429 with Retry-After 0": error_reply(429, "retry-after: 0\r\n"),
+    "429 with Retry-After 1": error_reply(429, "retry-after: 1\r\n"),
+    "500": error_reply(500),
+    "502": error_reply(502),
+    "503": error_reply(503),
+    "529": error_reply(529),
+    "reset in the middle of the body": reset_in_the_middle,
+    "stalled stream": stall,
+    "slow loris": drip,
+    "half a JSON": reply(b'{"choices": [{"mess'),
+    "wrong content type": reply(b"<html>hello</html>", kind="text/html"),
+    "200 with an error body": reply(b'{"error": {"message": "overloaded", "type": "server_error"}}'),
+    "empty choices": reply(json.dumps({**good_body("chat"), "choices": []}).encode()),
+    "an empty reply": reply(json.dumps(good_body("chat", text="")).encode()),
+}
+
+
+@pytest.mark.parametrize("fault", PASSING, ids=str)
+async def test_a_fault_that_passes_delays_a_run(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(Script(PASSING[fault], GOOD)) as wire:
+        done = await run(TWO, "Q", chat_pool(wire.url, monkeypatch))
+
+    assert done.answer == "It is 42."
+    assert [step.retries for step in done.steps] == [1, 0]
+    assert len(wire.requests) == 3
+
+
+@pytest.mark.parametrize("fault", PASSING, ids=str)
+async def test_a_fault_that_stays_ends_the_run_with_an_error_and_is_no_answer(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(Script(PASSING[fault])) as wire:
+        with pytest.raises(RunFailed, match=r"step 0 failed, worker 0 \(chat\): .*; then run it again") as caught:
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1))
+
+    assert caught.value.run.answer is None
+    assert [step.status for step in caught.value.run.steps] == ["failed", "waiting"]
+    assert len(wire.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_a_refused_request_ends_the_run_at_once(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(error_reply(status)) as wire:
+        with pytest.raises(RunFailed, match=f"HTTP {status}"):
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch))
+
+    assert len(wire.requests) == 1
+
+
+async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(error_reply(429, "retry-after: 1000000\r\n")) as wire:
+        with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, more than the 600 s"):
+            await asyncio.wait_for(run(TWO, "Q", chat_pool(wire.url, monkeypatch)), 5)
+
+    assert len(wire.requests) == 1
+
+
+async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
+        await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
+
+
+async def test_a_reply_of_20_mb_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    huge = reply(json.dumps(good_body("chat", text="x" * 20_000_000)).encode())
+    async with serving(huge) as wire:
+        with pytest.raises(RunFailed) as caught:
+            await run(Workflow((Step(0, "a"),)), "Q", chat_pool(wire.url, monkeypatch, timeout_s=20.0))
+
+    assert caught.value.run.answer is None
+
+
+async def test_a_hanging_server_does_not_outlast_the_run_s_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool_fields = {"timeout_s": 60.0, "idle_timeout_s": 60.0}
+    async with serving(Script(stall)) as wire:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(RunFailed):
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, **pool_fields), timeout_s=0.5)
+        took = asyncio.get_running_loop().time() - began
+
+    assert took < 3

@@ -1,0 +1,275 @@
+"""`wfdsl run`, `resume`, `runs` and `trace`, as a user calls them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+from tests.interpreter.toy_workers import always, in_turn, pool_of
+
+from wfdsl import RunFailed, Step, Workflow
+from wfdsl.cli.live import PlainDisplay, TerminalDisplay, budget_line
+from wfdsl.cli.main import main
+from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.events import BudgetCharged
+from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.running import run
+from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LISTS = (
+    'model_id = [0, 1, 0, 0]\nsubtasks = ["Plan.", "Solve.", "Dead.", "Check."]\naccess_list = [[], [0], [], [0, 1]]'
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    Path("plan.txt").write_text(LISTS)
+    write_pool(["one", "two", "three"], ["bee"])
+    return tmp_path
+
+
+def write_pool(first: Sequence[str], second: Sequence[str], prices: str = "{ input = 1.0, output = 2.0 }") -> None:
+    """A pool of two scripted workers, `a` and `b`."""
+    workers = "".join(
+        f'[[pool.workers]]\nname = "{name}"\nprovider = "scripted"\nretries = 0\n'
+        + (f"prices = {prices}\n" if prices else "")
+        + f"options = {{ replies = {json.dumps(list(replies))} }}\n"
+        for name, replies in (("a", first), ("b", second))
+    )
+    Path("pool.toml").write_text(f'[pool]\nname = "toy"\n{workers}')
+
+
+def run_plan(*more: str) -> int:
+    return main(["run", "plan.txt", "-q", "What is 2+2?", "--pool", "pool.toml", *more])
+
+
+def test_the_answer_is_all_that_goes_to_standard_output(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run_plan()
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (0, "two\n")
+    assert "step 1 done" in err
+    assert "1 left out because they cannot change the answer" in err
+
+
+def test_json_prints_the_whole_trace(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_plan("--json")
+
+    done = Run.from_json(capsys.readouterr().out)
+    assert done.answer == "two"
+    assert [step.status for step in done.steps] == ["done", "done", "pruned", "done"]
+    assert done.settings["origin"] == {"file": "plan.txt", "pool": "pool.toml"}
+    assert done.paid_usd is not None
+    assert done.paid_usd > 0
+
+
+def test_a_dry_run_asks_nobody_and_says_what_it_would_cost_at_most(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run_plan("--dry-run")
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "user: Solve." in out
+    assert "assistant: {response of step 0}" in out
+    assert "calls: 3\n" in out
+    # Three replies of 4096 tokens at $2, read again at $1 by two steps and then one; prompts of 19, 25 and 31 bytes.
+    expected = (3 * 4096 * 2 + 3 * 4096 + 19 + 25 + 31) / 1e6
+    assert f"cost at most: ${expected:.4f}\n" in out
+    assert not (home / "home").exists()
+
+
+def test_a_dry_run_without_prices_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pool(["one"], ["bee"], prices="")
+
+    run_plan("--dry-run")
+
+    assert "cost at most: not known" in capsys.readouterr().out
+
+
+def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spent = run_plan("--budget-calls", "2")
+    message = capsys.readouterr().err.splitlines()[-1]
+
+    resumed = main(["resume", "last", "--budget-calls", "3"])
+
+    assert spent == 4
+    assert "the budget of 2 calls is spent" in message
+    assert resumed == 0
+    assert capsys.readouterr().out == "one\n"  # the script of a new process begins anew
+
+
+def test_an_unknown_price_under_a_dollar_budget_exits_2(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pool(["one"], ["bee"], prices="")
+
+    assert run_plan("--budget-usd", "1") == 2
+    assert "has no known price" in capsys.readouterr().err
+
+
+def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pool(["one"], [""])
+
+    code = run_plan("--json")
+
+    out, err = capsys.readouterr()
+    assert code == 3
+    assert "step 1 failed, worker 1 (b): the reply was empty; then `wfdsl resume" in err
+    assert json.loads(out)["answer"] is None
+    assert json.loads(out)["status"] == "failed"
+
+
+def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["runs"])
+    nothing = capsys.readouterr().out
+    run_plan()
+    capsys.readouterr()
+
+    main(["runs", "list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
+    main(["runs"])
+    line = capsys.readouterr().out
+    main(["trace", listed["id"][:20], "--messages"])
+    traced = capsys.readouterr().out
+    main(["runs", "export"])
+    exported = capsys.readouterr().out
+    code = main(["runs", "rm", "last"])
+    removed = capsys.readouterr().err
+    gone = main(["trace", "last"])
+
+    assert nothing == ""
+    assert (listed["status"], listed["calls"], listed["title"]) == ("done", 3, "What is 2+2?")
+    assert line.startswith(listed["id"])
+    assert "step 2: worker 0 (): pruned" not in traced
+    assert "step 1: worker 1 (b): done" in traced
+    assert "      bee" in traced
+    assert Run.from_json(exported.strip()).answer == "two"
+    assert (code, removed) == (0, "1 removed\n")
+    assert gone == 2
+
+
+def test_old_runs_are_pruned_and_others_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_plan()
+    main(["runs", "prune", "--days", "1"])
+    kept = capsys.readouterr().err.splitlines()[-1]
+    main(["runs", "prune", "--days", "0"])
+    pruned = capsys.readouterr().err.splitlines()[-1]
+
+    assert (kept, pruned) == ("0 removed", "1 removed")
+
+
+def test_without_a_journal_nothing_is_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_plan("--no-journal") == 0
+    assert not (home / "home").exists()
+
+
+def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_plan()
+    capsys.readouterr()
+    write_pool(["other"], ["other"])
+    Path("pool.toml").write_text(
+        Path("pool.toml").read_text().replace('["other"]', '["one", "two", "three"]', 1).replace('["other"]', '["bee"]')
+    )
+
+    run_plan("--reuse", "--json")
+
+    done = Run.from_json(capsys.readouterr().out)
+    assert all(step.replayed for step in done.steps if step.status == "done")
+    assert done.paid_usd == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["resume", "nothing"], "there is no journal at"),
+        (["trace", "nothing"], "there is no journal at"),
+        (["run", "plan.txt", "--question-file", "missing.txt", "--pool", "pool.toml"], "the question cannot be read"),
+        (["run", "plan.txt", "-q", "Q", "--pool", "pool.toml", "--budget-calls", "-1"], "is a number from 0"),
+    ],
+)
+def test_what_cannot_be_used_exits_2_with_one_line(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code = main(arguments)
+
+    problem = [line for line in capsys.readouterr().err.splitlines() if line.startswith("wfdsl ")]
+    assert code == 2
+    assert len(problem) == 1
+    assert message in problem[0]
+
+
+def test_a_run_that_a_program_started_says_that_its_pool_is_needed(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import asyncio
+
+    from wfdsl.interpreter.journal_file import default_path
+
+    asyncio.run(run(Workflow((Step(0, "a"),)), "Q", pool_of(always("x")), journal=default_path()))
+
+    assert main(["resume", "last"]) == 2
+    assert "give it with --pool" in capsys.readouterr().err
+
+
+BRANCHES = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "dead"), Step(0, "c", (0, 1))))
+
+
+async def test_plain_lines_tell_the_whole_story() -> None:
+    page = io.StringIO()
+    broken = in_turn(WorkerFailure("HTTP 503", retryable=True), WorkerFailure("HTTP 404", retryable=False))
+    pool = pool_of(always("x", usage=Usage(5, 5), list_usd=0.5), broken, entries=[{}, {"retries": 1, "fallback": "w0"}])
+
+    with PlainDisplay(page) as display:
+        await run(BRANCHES, "Q", pool, names=["first", "second", "third", "fourth"], on_event=display)
+
+    text = page.getvalue()
+    assert "3 steps, 1 left out because they cannot change the answer" in text
+    assert "second tries again in " in text
+    assert "second goes to w0: HTTP 404" in text
+    assert "fourth done: " in text
+    assert "10 tokens, $0.50" in text
+    assert ": done in " in text
+
+
+async def test_the_terminal_table_has_a_row_per_step_and_what_is_left_of_the_budget() -> None:
+    page = io.StringIO()
+    console = Console(file=page, force_terminal=True, width=100, color_system=None)
+    failing = in_turn(WorkerFailure("HTTP 404: no such model", retryable=False))
+
+    pool, names = pool_of(always("x"), failing), ["n0", "n1", "n2", "n3"]
+
+    with TerminalDisplay(console) as display, pytest.raises(RunFailed):
+        await run(BRANCHES, "Q", pool, names=names, on_event=display, budget=Budget(calls=9))
+
+    last = page.getvalue().split("\x1b[2K")[-1]
+    final = page.getvalue()[-len(last) - 600 :]
+    assert "HTTP 404: no such model" in final
+    assert "cannot change the answer" in final
+    assert "left: 7 of 9 calls" in final
+
+
+async def test_brackets_in_names_and_replies_are_shown_as_they_are() -> None:
+    page = io.StringIO()
+    console = Console(file=page, force_terminal=True, width=100, color_system=None)
+    one = Workflow((Step(0, "a"),))
+
+    with TerminalDisplay(console) as display:
+        await run(one, "Q", pool_of(in_turn(Reply("[bold]x[/nope]"))), names=["[red]name[/"], on_event=display)
+
+    assert "[red]name[/" in page.getvalue()
+
+
+def test_the_budget_line_names_each_limit() -> None:
+    charged = BudgetCharged((), 3, 1500, 0.25, 61.0, (10, 2000, 1.0, 90.0))
+    none: Any = BudgetCharged((), 3, 1500, 0.25, 0.0, (None, None, None, None))
+
+    assert budget_line(charged) == "left: 7 of 10 calls, 500 of 2,000 tokens, $0.75 of $1.00, 29.0 s of 1 min 30 s"
+    assert budget_line(none) == ""

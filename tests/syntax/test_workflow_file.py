@@ -1,0 +1,261 @@
+"""What workflow files mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from wf_reading import ToyPool, codes, file_tree, read, workflow
+
+from wfdsl.diagnostics.render import as_text
+from wfdsl.errors import UsageError
+from wfdsl.source import Source
+from wfdsl.syntax.file_scan import FileGrammar
+from wfdsl.syntax.grammar import grammar_folder
+from wfdsl.syntax.workflow_file import read_workflow_file
+from wfdsl.workflow import Step, Workflow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POOL = ToyPool()
+
+
+def _access(text: str, **params: str) -> list[object]:
+    return [step.access for step in workflow(text, params)]
+
+
+def test_a_file_is_read_as_the_steps_that_it_says() -> None:
+    text = 'step plan by 2: "Plan."\nstep solve by 0 sees plan: "Solve."\nstep check by 1 sees all: "Check."'
+
+    assert workflow(text) == Workflow((Step(2, "Plan."), Step(0, "Solve.", (0,)), Step(1, "Check.", "all")))
+
+
+def test_all_is_kept_apart_from_a_list_of_all_steps() -> None:
+    text = 'step a by 0 sees all: "x"\nstep b by 0 sees a: "x"\nstep c by 0 sees all: "x"'
+
+    assert _access(text) == ["all", (0,), "all"]
+
+
+def test_copies_each_see_what_the_step_sees_and_the_name_stands_for_all() -> None:
+    text = 'step a by 0: "x"\nstep b by 1 copies 3 sees a: "x"\nstep c by 2 sees b: "x"'
+
+    steps, _ = read(text)
+
+    assert _access(text) == [(), (0,), (0,), (0,), (1, 2, 3)]
+    assert steps is not None
+    assert steps.names == ("a", "b[1]", "b[2]", "b[3]", "c")
+
+
+def test_a_link_of_a_chain_also_sees_the_one_before() -> None:
+    text = 'step a by 0: "x"\nstep b by 1 chain 3 sees a: "x"\nstep c by 0 chain 2 sees all: "x"'
+
+    assert _access(text) == [(), (0,), (0, 1), (0, 2), "all", "all"]
+
+
+def test_each_stands_for_the_workers_of_the_pool() -> None:
+    text = 'step a by each worker: "x"\nstep b by each tag strong sees a: "x"\nstep c by tag strong sees b: "x"'
+
+    assert [step.worker for step in workflow(text, pool=POOL)] == [0, 1, 2, 3, 1, 2, 1]
+
+
+def test_names_tags_and_conductors_become_ordinals_with_a_pool() -> None:
+    text = """
+step a by planner: "x"
+step b by tag "odd tag" sees a: "x"
+step c by conductor depth 2 sees b: "x"
+step d by "boss" depth 3 sees c: "x"
+"""
+
+    steps = list(workflow(text, pool=POOL))
+
+    assert [(step.worker, step.depth) for step in steps] == [(0, None), (2, None), (3, 2), (3, 3)]
+
+
+def test_without_a_pool_workers_stay_as_they_are_written() -> None:
+    text = """
+step a by planner: "x"
+step b by tag strong sees a: "x"
+step c by tag "odd tag" sees b: "x"
+step d by each worker sees c: "x"
+step e by each tag strong sees d: "x"
+step f by conductor sees e: "x"
+step g by "conductor" sees f: "x"
+step h by "odd name" sees g: "x"
+"""
+
+    workers = workflow(text).unresolved
+
+    assert workers == (
+        "planner",
+        "tag strong",
+        'tag "odd tag"',
+        "each worker",
+        "each tag strong",
+        "conductor",
+        '"conductor"',
+        "odd name",
+    )
+
+
+@pytest.mark.parametrize(
+    ("clause", "hint"),
+    [
+        ("by planer", "did you mean `planner`?"),
+        ("by strong", "`strong` is a tag: write `by tag strong`"),
+        ("by tag solver", "`solver` is the name of a worker: write `by solver`"),
+        ("by each tag weak", "the pool has `planner`, `solver`, `verifier`, `boss`"),
+    ],
+)
+def test_an_unknown_worker_is_an_error_with_a_hint(clause: str, hint: str) -> None:
+    _, found = read(f'step a {clause}: "x"', pool=POOL)
+
+    assert [problem.code for problem in found] == ["worker-unknown"]
+    assert hint in (found[0].label, found[0].help)
+
+
+def test_a_pool_without_a_conductor_has_none() -> None:
+    assert codes('step a by conductor: "x"', pool=ToyPool(bosses=())) == ["worker-unknown"]
+
+
+def test_only_a_conductor_has_a_depth() -> None:
+    assert codes('step a by solver depth 2: "x"', pool=POOL) == ["clause-conflict"]
+    assert codes('step a by boss depth 2: "x"', pool=POOL) == []
+
+
+def test_parameters_stand_in_counts_texts_and_for_workers() -> None:
+    text = 'param n = 2\nparam how = "well {n}"\nparam who = 0\nstep a by {who} chain {n}: "Do it {n} times, {how}."'
+
+    default = workflow(text)
+    changed = workflow(text, {"n": "1", "how": "{badly}", "who": "solver"}, POOL)
+
+    assert [(step.worker, step.subtask) for step in default] == [(0, "Do it 2 times, well {n}.")] * 2
+    assert [(step.worker, step.subtask) for step in changed] == [(1, "Do it 1 times, {badly}.")]
+
+
+@pytest.mark.parametrize("value", ["1", "solver"])
+def test_a_text_as_worker_is_an_ordinal_or_a_name(value: str) -> None:
+    text = 'param who = "planner"\nstep a by {who}: "x"'
+
+    assert workflow(text, {"who": value}, POOL)[0].worker == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"mm": "1"}, "no parameter mm (it has n)"),
+        ({"n": "two"}, "n is an integer (its default is 3): it cannot be set to 'two'"),
+        ({"n": "9" * 5000}, "n is an integer"),
+        ({"n": "٣"}, "n is an integer"),
+    ],
+)
+def test_a_parameter_that_cannot_be_set_is_a_usage_error(params: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read('param n = 3\nstep a by 0 chain {n}: "x"', params)
+
+    assert message in str(raised.value)
+
+
+def test_a_count_that_is_set_too_high_is_an_error_where_it_is_used() -> None:
+    assert codes('param n = 3\nstep a by 0 chain {n}: "x"', {"n": "1001"}) == ["count-out-of-range"]
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        (r'"tab\t, \x41, \u00e9, \N{BULLET}, \q"', "tab\t, A, é, •, \\q"),
+        (r"r'\n {{'", r"\n {"),
+        ('"{{}} {{{{"', "{} {{"),
+        (r'"\x7b and \173"', "{ and {"),
+        (r'"\\{{"', "\\{"),
+        ('"a" \'b\' """c"""', "abc"),
+        (r'"\ud83d" "\ude00"', "😀"),
+        ('"one \\\nline"', "one line"),
+        ('"""\n    a\n      b\n\n    c\n    """', "a\n  b\n\nc"),
+        ('"""a\n    b\n      c"""', "a\nb\n  c"),
+        ('"""\n\n  a\n\n  """', "\na\n"),
+        ('"""\n  a\\\n  b\\\n  """', "ab"),
+        ('"""\n\ta\n\t b\r\n\t"""', "a\n b"),
+        ('"""  a  """', "  a  "),
+        ('"""\n  a\n \t \n  b"""', "a\n\nb"),
+        ('"""\n  r\\n\n"""', "r\n"),
+        ("r'''\n  \\{{\n'''", "\\{"),
+    ],
+)
+def test_a_text_says(literal: str, value: str) -> None:
+    assert workflow(f"step a by 0: {literal}")[0].subtask == value
+
+
+def test_braces_mean_nothing_in_titles() -> None:
+    assert file_tree('title "{a} {{"\ndescription """\n  b\n    c\n"""').title == "{a} {{"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_line_ends_do_not_matter(line_end: str) -> None:
+    text = 'step a by 0: """\n  x\n  y\n"""\nstep b by 0\n  sees a: "z"'
+
+    assert workflow(text.replace("\n", line_end)) == workflow(text)
+
+
+def test_a_byte_order_mark_may_stand_before_everything() -> None:
+    assert workflow('\ufeffwfdsl 1\nstep a by 0: "x"') == Workflow((Step(0, "x"),))
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "# only a comment", "\ufeff", 'title "x"'])
+def test_a_file_without_steps_is_an_error(text: str) -> None:
+    assert codes(text) == ["no-steps"]
+
+
+@pytest.mark.parametrize("text", ["\0", "step a by 0: \0", "\x1b[31m", "{", "\\", '"', "'''", "…", "step"])
+def test_what_is_no_file_is_a_syntax_error(text: str) -> None:
+    assert codes(text)[0] == "syntax"
+
+
+def test_a_completion_gets_one_clear_message() -> None:
+    _, found = read('Plan first.\n```python\nmodel_id = [0]\nsubtasks = ["x"]\naccess_list = [[]]\n```')
+
+    assert [problem.message for problem in found] == ["this is a completion with three lists, not a workflow file"]
+
+
+def test_places_are_those_in_the_file() -> None:
+    text = 'step a by 0: "x"\nstep b by tag strong copies 2 sees a: "y"'
+
+    steps, _ = read(text)
+
+    assert steps is not None
+    assert text[slice(*steps.workers[1][1:])] == "tag strong"
+    assert text[slice(*steps.subtasks[1][1:])] == '"y"'
+    assert text[slice(*steps.access[1].indices[0][1:])] == "a"
+    assert steps.workers[1] == steps.workers[2]
+
+
+def test_a_message_says_where_and_what_to_do() -> None:
+    text = 'step plan by 0: "Plan."\nstep solve by 1 sees plam: "Solve."'
+    source = Source(text, "demo.wf")
+
+    _, found = read(text)
+
+    assert (
+        as_text(found[0], source)
+        == """\
+error[name-unknown]: there is no step `plam`
+  --> demo.wf:2:22
+  |
+2 | step solve by 1 sees plam: "Solve."
+  |                      ^^^^ did you mean `plan`?
+  = help: `sees` takes the names of earlier steps, `all` or `nothing`"""
+    )
+
+
+def test_a_changed_grammar_file_changes_what_is_read(tmp_path: Path) -> None:
+    for path in grammar_folder().glob("*.lark"):
+        changed = path.read_text("utf-8").replace('"copies" _WHOLE', '"mal" _WHOLE').replace('":" text', '"|" text')
+        (tmp_path / path.name).write_text(changed, "utf-8")
+    grammar = FileGrammar(tmp_path)
+
+    _, old = read_workflow_file(Source('step a by 0 copies 2: "x"'), grammar)
+    tree, new = read_workflow_file(Source('step a by 0 mal 2 | "x"'), grammar)
+
+    assert old
+    assert not new
+    assert [type(statement).__name__ for statement in tree.statements] == ["StepStatement"]

