@@ -221,7 +221,8 @@ def _closing(record: StepRecord) -> str:
 
 def _summary(event: RunFinished) -> str:
     run = event.run
-    parts = [f"{run.status} in {duration(run.seconds or 0.0)}"]
+    ending = "stopped by its budget" if run.status == "budget" else run.status
+    parts = [f"{ending} in {duration(run.seconds or 0.0)}"]
     if run.usage.total_tokens:
         parts.append(f"{run.usage.total_tokens:,} tokens")
     if run.paid_usd is None:

@@ -158,14 +158,13 @@ class _Answer:
         return self._wrong_access(item)
 
     def _word(self, item: Token) -> AccessNode:
-        word = self._string(item.children[0])
-        if word.lower() == ALL:
-            return AccessNode(ALL, item.start, item.end)
-        if word.lower() == "none":
-            return self._none(item)
+        word = self._string(item.children[0], quietly=True)
         if self._grammar.is_integer(word):
             return self._bare(self._step_in_text(item), item)
-        return self._wrong_access(item)
+        self._string(item.children[0])  # for its repairs
+        if word.lower() == ALL:
+            return AccessNode(ALL, item.start, item.end)
+        return self._none(item) if word.lower() == "none" else self._wrong_access(item)
 
     def _none(self, item: Token) -> AccessNode:
         self._repair("access-none", f"{self._quoted(item)} is not an access entry", item, "write `[]`: it sees nothing")

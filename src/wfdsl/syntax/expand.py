@@ -220,7 +220,7 @@ class _Expansion:
                 yield seen
             else:
                 before = (group.first + copy - 1, links.start, links.end)
-                yield seen._replace(value=self._counted([*seen.indices, before], links))
+                yield self._access_node([*seen.indices, before], Span(seen.start, seen.end), links, copies=1)
 
     def _seen(self, group: _Group) -> AccessNode:
         """What the statement says that its steps see."""
@@ -235,7 +235,8 @@ class _Expansion:
         targets = [(operand, self._target(operand)) for operand in clause.operands]
         if group.first and not all(target for _, target in targets):
             return AccessNode(ALL, start, end)  # so that nobody is told that the step that was meant is a dead one
-        return AccessNode(self._counted(self._sights_of(group, targets), clause), start, end)
+        copies = 1 if group.chain else len(group.workers)
+        return self._access_node(self._sights_of(group, targets), Span(start, end), clause, copies=copies)
 
     def _sights_of(
         self, group: _Group, targets: Iterable[tuple[Operand, _Group | None]]
@@ -249,15 +250,15 @@ class _Expansion:
                     yield index, operand.start, operand.end
                 named.add(target.first)
 
-    def _counted(self, sights: Iterable[tuple[int, int, int]], clause: Clause) -> tuple[tuple[int, int, int], ...]:
-        """The entries, as long as there are not too many in all."""
-        if self._sights > MOST_SIGHTS:
-            return ()
-        entries = tuple(islice(sights, MOST_SIGHTS + 1 - self._sights))
-        self._sights += len(entries)
-        if self._sights > MOST_SIGHTS:
+    def _access_node(
+        self, sights: Iterable[tuple[int, int, int]], span: Span, clause: Clause, *, copies: int
+    ) -> AccessNode:
+        """The entry of each of these copies, as long as there are not too many in all."""
+        entries = tuple(islice(sights, MOST_SIGHTS + 1))
+        if self._sights <= MOST_SIGHTS < self._sights + len(entries) * copies:
             self._too_large(clause, f"more than {MOST_SIGHTS:,} entries in its access lists")
-        return entries
+        self._sights += len(entries) * copies
+        return AccessNode(entries if self._sights <= MOST_SIGHTS else ALL, *span)
 
     def _indices(self, group: _Group, target: _Group) -> Sequence[int]:
         """The steps of a group; of one that is not earlier the last alone, which is not earlier for any copy."""

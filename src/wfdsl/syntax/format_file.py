@@ -50,11 +50,12 @@ class _Formatter:
 
     def text(self) -> str:
         written = 0
-        for statement in self._tree.statements:
-            tokens = _tokens(statement)
+        rows = [_tokens(statement) for statement in self._tree.statements]
+        ends = [tokens[0].start for tokens in rows[1:]] + [len(self._source)]
+        for statement, tokens, end in zip(self._tree.statements, rows, ends, strict=True):
             for comment in self._comments(written, tokens[0].start):
                 self._stand_alone(comment)
-            self._statement(statement)
+            self._statement(statement, tokens, end)
             written = self._end
         for comment in self._comments(written, len(self._source)):
             self._stand_alone(comment)
@@ -74,10 +75,9 @@ class _Formatter:
         if self._lines and len(_LINE_BREAK.findall(self._source, self._end, start)) > 1:
             self._lines.append("")
 
-    def _statement(self, statement: Statement) -> None:
-        tokens = _tokens(statement)
+    def _statement(self, statement: Statement, tokens: Sequence[Token], end: int) -> None:
         self._keep_blank_line(tokens[0].start)
-        after = self._attached(tokens)
+        after = self._attached(tokens, end)
         rows = _Rows()
         for token in _head(statement):
             rows.add(token.text, after.get(token.start, ()))
@@ -86,15 +86,15 @@ class _Formatter:
             rows.add_string(_laid_out(string), after.get(string.start, ()), alone=len(strings) > 1)
         self._lines += rows.lines()
 
-    def _attached(self, tokens: Sequence[Token]) -> dict[int, list[tuple[str, bool]]]:
+    def _attached(self, tokens: Sequence[Token], end: int) -> dict[int, list[tuple[str, bool]]]:
         """The comments behind each token of a statement, by its offset: the text, and whether it follows on the line.
 
-        Behind the last token only one on the same line belongs to the statement.
+        Behind the last token only one on the same line belongs to the statement; `end` is where the next one begins.
         """
         after: dict[int, list[tuple[str, bool]]] = {}
         for token, following in zip(tokens, [*tokens[1:], None], strict=True):
             self._end = token.end
-            for comment in self._comments(token.end, following.start if following else len(self._source)):
+            for comment in self._comments(token.end, following.start if following else end):
                 on_the_line = not _LINE_BREAK.search(self._source, self._end, comment.start)
                 if following is None and not on_the_line:
                     break

@@ -40,7 +40,8 @@ def choose(parts: Sequence[Token]) -> Groups:
     groups = _grouped(lists)
     answer = next((group for group in reversed(groups) if len(group) == len(LABELS)), None)
     partial = max(reversed(groups), key=len, default={})
-    last = lists[-1] if lists else None
+    # A text that ends inside a list was cut off, also where it had gone back to reasoning.
+    last = parts[-1] if parts else None
     return Groups(answer, partial, last if isinstance(last, BadList) and last.cut else None)
 
 
