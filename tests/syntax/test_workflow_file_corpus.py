@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
-from wf_reading import read
 
+from tests.syntax.wf_reading import read
 from wfdsl.diagnostics.codes import CODES
 from wfdsl.source import Source
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wf_reading import file_tree, read, workflow
 
+from tests.syntax.wf_reading import file_tree, read, workflow
 from wfdsl.source import Source
 from wfdsl.syntax.format_file import format_file
 from wfdsl.syntax.print_file import print_file

@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from wf_reading import ToyPool
 
+from tests.syntax.wf_reading import ToyPool
 from wfdsl.source import Source
 from wfdsl.syntax.expand import expand
 from wfdsl.syntax.workflow_file import read_workflow_file

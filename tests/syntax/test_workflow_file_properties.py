@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
-from wf_reading import ToyPool, read, workflow
 
+from tests.syntax.wf_reading import ToyPool, read, workflow
 from wfdsl.source import Source
 from wfdsl.syntax.expand import expand
 from wfdsl.syntax.file_scan import file_grammar

@@ -91,9 +91,13 @@ def _log(verbosity: int) -> None:
         return
     import logging
 
-    logging.getLogger("wfdsl").addHandler(logging.NullHandler())
+    # Our own loggers only: what libraries log at this level may hold what servers sent, keys included.
+    ours = logging.getLogger("wfdsl")
+    handler = logging.StreamHandler() if verbosity else logging.NullHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    ours.handlers[:] = [handler]
     if verbosity:
-        logging.basicConfig(level=logging.DEBUG if verbosity > 1 else logging.INFO, format="%(name)s: %(message)s")
+        ours.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
 
 
 def _execute(command: str, args: argparse.Namespace) -> int:

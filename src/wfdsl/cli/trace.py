@@ -45,7 +45,8 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
 
 def _step_lines(run: Run, step: StepRecord, *, with_messages: bool) -> list[str]:
     facts = [step.status, *_facts(step)]
-    lines = [f"{run.name_of(step.step)}: worker {step.worker} ({step.worker_name}): {', '.join(facts)}"]
+    worker = f"worker {step.worker} ({step.worker_name})" if step.worker_name else f"worker {step.worker}"
+    lines = [f"{run.name_of(step.step)}: {worker}: {', '.join(facts)}"]
     if with_messages:
         for message in step.messages:
             lines += _block(message["role"], message["content"])

@@ -254,11 +254,14 @@ class _Expansion:
         self, sights: Iterable[tuple[int, int, int]], span: Span, clause: Clause, *, copies: int
     ) -> AccessNode:
         """The entry of each of these copies, as long as there are not too many in all."""
+        if self._sights > MOST_SIGHTS:
+            return AccessNode(ALL, *span)
         entries = tuple(islice(sights, MOST_SIGHTS + 1))
-        if self._sights <= MOST_SIGHTS < self._sights + len(entries) * copies:
-            self._too_large(clause, f"more than {MOST_SIGHTS:,} entries in its access lists")
         self._sights += len(entries) * copies
-        return AccessNode(entries if self._sights <= MOST_SIGHTS else ALL, *span)
+        if self._sights > MOST_SIGHTS:
+            self._too_large(clause, f"more than {MOST_SIGHTS:,} entries in its access lists")
+            return AccessNode(ALL, *span)
+        return AccessNode(entries, *span)
 
     def _indices(self, group: _Group, target: _Group) -> Sequence[int]:
         """The steps of a group; of one that is not earlier the last alone, which is not earlier for any copy."""

@@ -51,8 +51,8 @@ class _Formatter:
     def text(self) -> str:
         written = 0
         rows = [_tokens(statement) for statement in self._tree.statements]
-        ends = [tokens[0].start for tokens in rows[1:]] + [len(self._source)]
-        for statement, tokens, end in zip(self._tree.statements, rows, ends, strict=True):
+        starts = [tokens[0].start for tokens in rows] + [len(self._source)]
+        for statement, tokens, end in zip(self._tree.statements, rows, starts[1:], strict=True):
             for comment in self._comments(written, tokens[0].start):
                 self._stand_alone(comment)
             self._statement(statement, tokens, end)

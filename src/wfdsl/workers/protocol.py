@@ -87,7 +87,7 @@ class Reply:
     """Attempts that failed before this one."""
 
 
-class WorkerFailure(WfdslError):
+class WorkerFailure(WfdslError):  # noqa: N818  (it is no error of ours: the call failed)
     """A call that got no usable reply. `retryable` says whether the same call may succeed later.
 
     `retry_after` is the wait that the server asked for, in seconds; `status` its HTTP status, where there was one;
