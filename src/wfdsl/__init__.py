@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from wfdsl.dag import to_dag as to_dag
     from wfdsl.diagnostics.diagnostic import Diagnostic as Diagnostic
     from wfdsl.errors import BudgetExhausted as BudgetExhausted
+    from wfdsl.errors import JournalFailure as JournalFailure
     from wfdsl.errors import RunFailed as RunFailed
     from wfdsl.errors import UsageError as UsageError
     from wfdsl.errors import WfdslError as WfdslError
     from wfdsl.errors import WorkflowError as WorkflowError
+    from wfdsl.interpreter.budget import Budget as Budget
+    from wfdsl.interpreter.journal import Journal as Journal
+    from wfdsl.interpreter.record import Run as Run
+    from wfdsl.interpreter.running import resume as resume
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
     from wfdsl.interpreter.running import stream as stream
-    from wfdsl.interpreter.record import Run as Run
     from wfdsl.pool import Pool as Pool
     from wfdsl.pool import WorkerEntry as WorkerEntry
     from wfdsl.source import Source as Source
@@ -40,10 +44,13 @@ if TYPE_CHECKING:
     from wfdsl.workflow import Workflow as Workflow
 
 _HOMES = {
+    "Budget": "interpreter.budget",
     "BudgetExhausted": "errors",
     "Call": "workers.protocol",
     "Checked": "api",
     "Diagnostic": "diagnostics.diagnostic",
+    "Journal": "interpreter.journal",
+    "JournalFailure": "errors",
     "Pool": "pool",
     "Reply": "workers.protocol",
     "Run": "interpreter.record",
@@ -63,6 +70,7 @@ _HOMES = {
     "dumps": "api",
     "load": "api",
     "parse": "api",
+    "resume": "interpreter.running",
     "run": "interpreter.running",
     "run_sync": "interpreter.running",
     "stream": "interpreter.running",

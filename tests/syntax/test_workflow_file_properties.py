@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 
@@ -126,7 +126,6 @@ def _meaning(tree: FileTree) -> object:
     return values, headings, tree.params
 
 
-@settings(max_examples=300)
 @given(workflows())
 @example(Workflow((Step('"', "a\n \nb", "all", 1), Step('"\\"conductor\\""', '"""\n  {', (0,)))))
 @example(Workflow((Step('tag "é"', '\\\n"'), Step("tag é", " a\nb\n", ()))))
@@ -145,7 +144,6 @@ def test_a_printed_file_is_tidy_and_keeps_its_headings(steps: Workflow, title: s
     assert (tree.title, tree.description) == (title, description)
 
 
-@settings(max_examples=300)
 @given(files())
 def test_formatting_keeps_meaning_and_comments_and_is_done_once(text: str) -> None:
     tree, _ = read_workflow_file(Source(text))
@@ -186,7 +184,6 @@ def _own_shape(text: str) -> list[tuple[str, list[str]]]:
     return [(part.type, leaves(part)) for part in file_grammar().scan(text).parts]
 
 
-@settings(max_examples=200)
 @given(files())
 def test_the_reader_and_the_plain_grammar_make_the_same_tree(text: str) -> None:
     assert _own_shape(text) == _shape(_PLAIN.parse(text))
@@ -203,7 +200,6 @@ def mutated(draw: Callable[..., Any]) -> str:
     return text
 
 
-@settings(max_examples=300)
 @given(mutated())
 def test_the_reader_refuses_what_the_plain_grammar_refuses(text: str) -> None:
     _, found = read_workflow_file(Source(text))
@@ -211,7 +207,6 @@ def test_the_reader_refuses_what_the_plain_grammar_refuses(text: str) -> None:
     assert any(problem.code == "syntax" for problem in found) != _accepts(text)
 
 
-@settings(max_examples=300)
 @given(st.one_of(st.text(), st.text("step by:\"'#{}\\\nraU=,1"), mutated()))
 def test_no_text_does_any_harm(text: str) -> None:
     source = Source(text)

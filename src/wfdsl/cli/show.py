@@ -1,4 +1,8 @@
-"""`wfdsl show`: draw a workflow, in the terminal or as a picture for elsewhere."""
+"""Draw a workflow, in the terminal or as a picture for elsewhere.
+
+With --run the workflow of a run is drawn, with what happened to each step: RUN is the run's id, or how it begins,
+`last` for the newest, or a file with a record that `wfdsl run --json` or `wfdsl trace --json` printed.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.api import read_text
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
 from wfdsl.errors import UsageError
 
@@ -27,12 +32,15 @@ _SUFFIXES = {
     ".svg": "svg",
     ".json": "json",
 }
+_LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
 _FILE_WIDTH = 100  # columns of a terminal drawing that goes to a file; our choice
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl show`."""
-    parser.add_argument("file", metavar="FILE", help="a .wf file or a completion; - reads standard input")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("file", metavar="FILE", nargs="?", help="a .wf file or a completion; - reads standard input")
+    what.add_argument("--run", metavar="RUN", help="draw a run: its workflow, with state, time and cost of each step")
     parser.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of OUT)")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file in place of standard output")
     add_input_options(parser)
@@ -41,9 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Draw the workflow."""
     chosen = _chosen_format(args.format, args.output)
-    checked = read_checked(args.file, args)
-    workflow, options = checked.workflow, _options(checked, load_pool(args))
-    assert workflow is not None, "read_checked returns a workflow or raises"
+    workflow, options = _drawn(args) if args.run is None else _drawn_run(args.run)
     if args.output is not None:
         _write(args.output, _as_text(workflow, chosen, options))
     elif chosen == "terminal":
@@ -61,6 +67,35 @@ def _chosen_format(asked: str | None, output: str | None) -> str:
         known = ", ".join(_SUFFIXES)
         raise UsageError(f"{output}: the name does not say which format is meant; give --format, or end it in {known}")
     return _SUFFIXES[suffix]
+
+
+def _drawn(args: argparse.Namespace) -> tuple[Workflow, Options]:
+    checked = read_checked(args.file, args)
+    assert checked.workflow is not None, "read_checked returns a workflow or raises"
+    return checked.workflow, _options(checked, load_pool(args))
+
+
+def _drawn_run(name: str) -> tuple[Workflow, Options]:
+    """A run's workflow, and what is drawn over it."""
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.interpreter.journal_reading import full_id, run_of
+    from wfdsl.interpreter.record import Run
+
+    if Path(name).is_file():
+        text = read_text(name, max_chars=_LONGEST_RECORD)
+        if text is None:
+            raise UsageError(f"{name}: is longer than {_LONGEST_RECORD:,} characters")
+        run = Run.from_json(text)
+    else:
+        run = run_of(default_path(), full_id(default_path(), name))
+    options: Options = {
+        "title": f"run {run.id}: {run.status}",
+        "status": dict(enumerate(run.statuses())),
+        "workers": {step.worker: step.worker_name for step in run.steps if step.worker_name},
+    }
+    if run.names is not None:
+        options["names"] = run.names
+    return run.workflow, options
 
 
 def _options(checked: Checked, pool: Any) -> Options:
