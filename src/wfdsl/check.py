@@ -62,10 +62,9 @@ class Limits:
     ) -> Limits:
         """The limits that a pool, or just its size, gives."""
         if pool_size is None or isinstance(pool_size, int):
-            ordinals = None if pool_size is None else range(pool_size)
-            return cls(ordinals, (), max_steps, depth_left, recursion)
-        ordinals = tuple(pool_size.ordinals)
-        return cls(ordinals, frozenset(pool_size.conductors), max_steps, depth_left, recursion)
+            return cls(None if pool_size is None else range(pool_size), (), max_steps, depth_left, recursion)
+        conductors = frozenset(pool_size.conductors)
+        return cls(tuple(pool_size.ordinals), conductors, max_steps, depth_left, recursion)
 
 
 def check(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:

@@ -78,11 +78,8 @@ class Console:
         return raw.getvalue().decode()
 
     def _make(self, arguments: list[str]) -> str:
-        """Run the `wfdsl` commands of a target, as `make -n` lists them; the setting up has been done."""
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-        command = ["make", "--no-print-directory", "-n", *arguments, "VENV=.venv"]
-        listed = subprocess.run(command, cwd=ROOT, env=outside, check=True, capture_output=True, text=True)
-        lines = [line for line in listed.stdout.splitlines() if re.match(r"\S*/wfdsl ", line)]
+        """Run the `wfdsl` commands of a target; the setting up has been done."""
+        lines = [line for line in planned(arguments) if re.match(r"\S*/wfdsl ", line)]
         assert lines, f"`make {' '.join(arguments)}` runs no wfdsl command"
         return "".join(f"{line}\n{self._wfdsl(shlex.split(line)[1:])}" for line in lines)
 
@@ -99,6 +96,14 @@ class Console:
         )
         self.code = done.returncode
         return done.stdout.decode()
+
+
+def planned(arguments: list[str]) -> list[str]:
+    """What make would do; it fails if there is no such target."""
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", "-n", *arguments, "VENV=.venv"]
+    listed = subprocess.run(command, cwd=ROOT, env=outside, check=True, capture_output=True, text=True)
+    return listed.stdout.splitlines()
 
 
 def commands_of(block: str) -> list[Command]:

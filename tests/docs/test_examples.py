@@ -16,7 +16,7 @@ from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.pool_file import parse_pool
 
-from .console_examples import Command, Console, commands_of, matches
+from .console_examples import Command, Console, commands_of, matches, planned
 from .pages import ROOT, Example, examples_of, pages
 from .python_examples import PythonSession, parsed
 from .terminal import screen
@@ -133,7 +133,7 @@ class _Page:
 
     def _take_console(self, example: Example, *, runs: bool) -> None:
         for command in commands_of(example.text):
-            if runs and not command.text.startswith("pip "):
+            if runs and not _is_only_read(command, example):
                 actual = self._console.run(command.text)
                 assert matches(actual, command.output), (
                     f"{example.place}: `{command.text}` prints\n{actual}\nand the page shows\n{command.output}"
@@ -189,14 +189,22 @@ def _expected(example: Example) -> set[str]:
     return {code.strip() for code in example.marks.get("error", "").split(",") if code.strip()}
 
 
+def _is_only_read(command: Command, example: Example) -> bool:
+    """Whether a command installs something or takes its time."""
+    return command.text.startswith("pip ") or (command.text.startswith("make ") and example.marks.get("run") != LOCAL)
+
+
 def _assert_understood(command: Command, place: str) -> None:
-    """Read a command that is not run: its options exist, its extras exist."""
+    """Read a command that is not run: its options, extras and targets exist."""
     words = shlex.split(command.text.replace("&&", " && "), comments=True)
     for part in " ".join(shlex.quote(word) if word != "&&" else word for word in words).split(" && "):
         first, *arguments = shlex.split(part)
         if first == "wfdsl":
             _assert_options(arguments, place)
+        if first == "make":
+            assert planned(arguments), f"{place}: make does nothing for {part}"
         for word in arguments:
+            assert not word.endswith(".py") or (ROOT / word).exists(), f"{place}: there is no file {word}"
             if word.startswith("wfdsl["):
                 extras = set(word.removeprefix("wfdsl[").split("]")[0].split(","))
                 assert extras <= _extras(), f"{place}: there is no extra {extras - _extras()}"

@@ -201,6 +201,17 @@ def test_a_byte_order_mark_may_stand_before_everything() -> None:
     assert workflow('\ufeffwfdsl 1\nstep a by 0: "x"') == Workflow((Step(0, "x"),))
 
 
+def test_a_byte_order_mark_may_stand_nowhere_else() -> None:
+    assert codes('step a by 0: \ufeff"x"') == ["syntax"]
+
+
+def test_copies_that_see_their_own_step_see_nothing_earlier() -> None:
+    steps, _ = read('step a by 0: "x"\nstep b by 0 copies 3 sees b: "x"')
+
+    assert steps is not None
+    assert [[index for index, _, _ in entry.indices] for entry in steps.access] == [[], [3], [3], [3]]
+
+
 @pytest.mark.parametrize("text", ["", " \n\t\n", "# only a comment", "\ufeff", 'title "x"'])
 def test_a_file_without_steps_is_an_error(text: str) -> None:
     assert codes(text) == ["no-steps"]

@@ -476,7 +476,8 @@ _WORKFLOW_FILE = (
         "a short file stands for too many steps",
         "Copies and chains may add 10,000 steps to a file, and all access lists together may have 1,000,000 entries; "
         "so no file can fill the memory. Steps that are written one by one are not limited.",
-        'step a by 0 copies 1000: "Solve it."\nstep b by 0 copies 1000 sees a: "Compare."\nstep c by 0 sees b: "Decide."',
+        'step a by 0 copies 1000: "Solve it."\nstep b by 0 copies 1000 sees a: "Compare."\n'
+        'step c by 0 sees b: "Decide."',
         'step a by 0 copies 100: "Solve it."\nstep b by 0 copies 100 sees a: "Compare."\nstep c by 0 sees b: "Decide."',
     ),
     Code(

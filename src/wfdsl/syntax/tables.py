@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from wfdsl.syntax.grammar import grammar_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from lark.grammar import Rule
     from lark.parsers.lalr_parser_state import ParseConf
 
@@ -118,9 +117,15 @@ def _rule_data(rule: Rule) -> RuleData:
 
 
 def _key(folder: Path, name: str, start: str, also: list[str]) -> str:
-    made_from = [_FORMAT, version("lark"), name, start, *also]
+    made_from = [_FORMAT, _lark_version(), name, start, *also]
     made_from += [path.read_text("utf-8") for path in sorted(folder.glob("*.lark"))]
     return hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:32]
+
+
+def _lark_version() -> str:
+    """The text of Lark's package file, which names its version: importing Lark, or the metadata, is what this saves."""
+    found = find_spec("lark")
+    return Path(found.origin).read_text("utf-8") if found and found.origin else ""
 
 
 def _cache_folder() -> Path:
