@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wfdsl.check import DEFAULT_MAX_STEPS, Limits, PoolSize, build, check, check_columns, empty_workflow
-from wfdsl.diagnostics.diagnostic import Diagnostic, in_order
+from wfdsl.diagnostics.diagnostic import Diagnostic, in_order, once_per_place
 from wfdsl.errors import UsageError, WorkflowError
 from wfdsl.source import Source, Span
 from wfdsl.syntax.completion import Profile, read_completion
@@ -118,8 +118,6 @@ def analyze_file_text(
     if len(text) > max_chars:
         return Checked(source, None, (too_long(max_chars),))
     file_tree, found = read_workflow_file(source)
-    if any(problem.is_error for problem in found):
-        return Checked(source, None, in_order(found))
     tree, more = expand(file_tree, params=params, pool=pool)
     if tree is None:
         return Checked(source, None, in_order([*found, *more]))
@@ -128,7 +126,8 @@ def analyze_file_text(
 
 
 def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], limits: Limits) -> Checked:
-    found = [*found, *check(tree, limits)]
+    problems = check(tree, limits)
+    found = [*found, *(once_per_place(problems) if tree.names else problems)]
     ok = not any(problem.is_error for problem in found)
     return Checked(source, build(tree) if ok else None, in_order(found), tree=tree)
 

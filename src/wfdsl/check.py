@@ -347,10 +347,11 @@ def unlistable(workflow: Workflow) -> None:
     Raises:
         WorkflowError: a worker is not resolved, or a step has a depth of its own.
     """
-    found = [
-        Diagnostic("pool-needed", "error", f"worker `{worker}` is only a name", NOWHERE, help="load it with a pool")
-        for worker in workflow.unresolved
-    ]
+    found: list[Diagnostic] = []
+    if workflow.unresolved:
+        message = f"only a pool knows {', '.join(f'`{worker}`' for worker in workflow.unresolved)}"
+        help_ = "give one: `--pool NAME|FILE`, `pool=`"
+        found.append(Diagnostic("pool-needed", "error", message, NOWHERE, help=help_))
     for index, step in enumerate(workflow):
         if step.depth is not None:
             message = f"step {index} has a recursion depth of its own, which three lists cannot say"

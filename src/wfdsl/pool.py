@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt  # noqa: TC003  (pydantic reads the annotations)
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -20,7 +19,9 @@ from wfdsl.redaction import find_key, is_secret_header
 from wfdsl.workers.protocol import Usage  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
 
     from wfdsl.workers.bench import Bench
     from wfdsl.workers.function import ChatFunction
@@ -325,40 +326,33 @@ class Pool:
         Raises:
             UsageError: no such ordinal, a key or a package is missing, or a setting does not fit the provider.
         """
-        from wfdsl.workers.registry import build_worker  # noqa: PLC0415  (workers stand above pools)
-        from wfdsl.workers.text_policy import PolicedWorker  # noqa: PLC0415
+        return self._bench().worker(self.entry(ordinal), self._build)
 
-        def build(entry: WorkerEntry, bench: Bench) -> Worker:
-            plain = self._given.get(entry.name) or bench.keep(build_worker(entry, bench))
-            return PolicedWorker(plain, self.settings.max_reply_chars, self.settings.oversize)
-
-        return self._bench().worker(self.entry(ordinal), build)
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[Pool]:
+    def open(self) -> AbstractAsyncContextManager[Pool]:
         """Keep clients and servers up inside the block, and close them behind the last open block.
 
         They start when first used. Blocks may nest and overlap, also those of subsets.
         """
-        bench = self._bench()
-        bench.users += 1
-        try:
-            yield self
-        finally:
-            bench.users -= 1
-            if bench.users == 0:
-                await bench.aclose()
+        return _OpenBlock(self)
+
+    def _build(self, entry: WorkerEntry, bench: Bench) -> Worker:
+        from wfdsl.workers.registry import build_worker  # noqa: PLC0415  (workers stand above pools)
+        from wfdsl.workers.text_policy import PolicedWorker  # noqa: PLC0415
+
+        plain = self._given.get(entry.name) or bench.keep(build_worker(entry, bench))
+        return PolicedWorker(plain, self.settings.max_reply_chars, self.settings.oversize)
 
     def _bench(self) -> Bench:
         """What is built here, apart for each event loop: connections cannot move to another one."""
-        from wfdsl.workers.bench import Bench  # noqa: PLC0415  (workers stand above pools)
-
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._loopless[:] = self._loopless or [Bench()]
+            self._loopless[:] = self._loopless or [_new_bench()]
             return self._loopless[0]
-        return self._benches.setdefault(loop, Bench())
+        bench = self._benches.get(loop)
+        if bench is None:
+            bench = self._benches[loop] = _new_bench()
+        return bench
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(ordinal for ordinal, entry in self._entries.items() if wanted(entry))
@@ -383,6 +377,33 @@ class Pool:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_entries"], settings=state["settings"], workers=state["_given"])  # type: ignore[misc]
+
+
+class _OpenBlock:
+    """One open block of a pool. Each run has one, so it is a class: a generator would cost three times as much."""
+
+    __slots__ = ("_bench", "_pool")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def __aenter__(self) -> Pool:
+        self._bench = self._pool._bench()
+        self._bench.users += 1
+        return self._pool
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bench.users -= 1
+        if not self._bench.users:
+            await self._bench.aclose()
+
+
+def _new_bench() -> Bench:
+    from wfdsl.workers.bench import Bench  # noqa: PLC0415  (workers stand above pools)
+
+    return Bench()
 
 
 def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:

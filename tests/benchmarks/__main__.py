@@ -1,9 +1,9 @@
-"""`python -m tests.benchmarks [NAME...]`: all benchmarks, or some; a NAME is parse, startup or interpreter."""
+"""`python -m tests.benchmarks [NAME...]`: all benchmarks, or some; a NAME is one of NAMES below."""
 
 import sys
 from importlib import import_module
 
-NAMES = ("parse", "startup", "interpreter")
+NAMES = ("parse", "workflow_file", "startup", "interpreter")
 
 
 def main(chosen: list[str]) -> int:

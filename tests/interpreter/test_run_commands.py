@@ -213,7 +213,9 @@ def test_a_run_that_a_program_started_says_that_its_pool_is_needed(
 
     from wfdsl.interpreter.journal_file import default_path
 
-    asyncio.run(run(Workflow((Step(0, "a"),)), "Q", pool_of(always("x")), journal=default_path()))
+    broken = in_turn(WorkerFailure("HTTP 401", retryable=False))
+    with pytest.raises(RunFailed):
+        asyncio.run(run(Workflow((Step(0, "a"),)), "Q", pool_of(broken), journal=default_path()))
 
     assert main(["resume", "last"]) == 2
     assert "give it with --pool" in capsys.readouterr().err

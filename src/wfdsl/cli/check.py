@@ -47,6 +47,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _check(file: str, args: argparse.Namespace) -> int:
     try:
+        _no_json_lines(file, args)
         checked = analyze_input(file, args)
     except UsageError as error:
         sys.stdout.flush()
@@ -57,6 +58,12 @@ def _check(file: str, args: argparse.Namespace) -> int:
     else:
         _print_text(checked)
     return 0 if checked.ok else 1
+
+
+def _no_json_lines(file: str, args: argparse.Namespace) -> None:
+    """A file of JSON lines is hardly ever meant as one completion."""
+    if args.form is None and file.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        raise UsageError(f"{file}: is JSON lines: say where each has its completion, with --field NAME")
 
 
 def print_verdict(checked: Checked, file: str) -> None:

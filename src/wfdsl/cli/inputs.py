@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wfdsl.syntax.completion import Profile
 
 STDIN = "-"
+_POOL_NEEDED = "pool-needed"
 _READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow file"}
 _MOST_DIGITS = 18
 
@@ -117,13 +118,22 @@ def read_checked(path: str, args: argparse.Namespace, *, default_pool: str | Non
         WorkflowError: it is not valid.
     """
     checked = analyze_input(path, args, default_pool=default_pool)
-    remarks = [found for found in checked.diagnostics if not found.is_error]
-    if remarks and checked.ok:
+    if checked.ok:
+        remarks = [found for found in checked.diagnostics if found.code != _POOL_NEEDED]
         print_diagnostics(remarks, checked.source)
+        _print_unresolved(checked)
     checked.raise_for_errors()
     if checked.workflow is None:
         raise UsageError(f"{checked.source.name}: holds three empty lists, which is no workflow by itself")
     return checked
+
+
+def _print_unresolved(checked: Checked) -> None:
+    """One line for all workers that only a pool knows; `wfdsl check` shows where they stand."""
+    unresolved = checked.workflow.unresolved if checked.workflow is not None else ()
+    if unresolved:
+        names = ", ".join(f"`{name}`" for name in unresolved)
+        print(f"note[{_POOL_NEEDED}]: only a pool knows {names}: `--pool NAME|FILE` gives one", file=sys.stderr)
 
 
 def print_diagnostics(found: list[Diagnostic], source: Source) -> None:

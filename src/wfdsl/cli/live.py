@@ -145,8 +145,9 @@ class TerminalDisplay:
 
     def _draw(self) -> Group:
         table = Table.grid(padding=(0, 2))
-        for _ in range(5):
-            table.add_column(no_wrap=True, overflow="ellipsis")
+        for _ in range(4):
+            table.add_column(no_wrap=True, min_width=1)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         for path in sorted(self._rows):
             self._add_row(table, path, self._rows[path])
         footer = [Text(line, style="dim") for line in (self._budget_line(), self._summary) if line]

@@ -1,6 +1,7 @@
-"""`wfdsl resume`: go on with a run that stopped, whatever stopped it.
+"""Go on with a run that stopped, whatever stopped it.
 
-Calls whose replies are in the journal are not made again. What was spent before counts towards the budget.
+Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. A run that is
+done has its answer printed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from wfdsl.interpreter.plan import Plan
-    from wfdsl.interpreter.record import LostCall
+    from wfdsl.interpreter.record import LostCall, Run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,12 @@ def execute(args: argparse.Namespace) -> int:
 
     path = default_path()
     run_id = full_id(path, args.run)
-    _print_lost(run_of(path, run_id).lost)
+    before = run_of(path, run_id)
+    if before.status == "done":
+        print(f"run {run_id} is done: this is its answer", file=sys.stderr)
+        print_run(before, as_json=args.json)
+        return 0
+    _print_lost(before.lost)
     display = display_for_stderr()
     work = resume(
         run_id,
@@ -46,8 +52,18 @@ def execute(args: argparse.Namespace) -> int:
         on_event=listener_for(display, args),
         reuse=args.reuse,
     )
-    print_run(followed(run_id, work, display, as_json=args.json, kept=True), as_json=args.json)
+    after = followed(run_id, work, display, as_json=args.json, kept=True)
+    _print_unused(before, after)
+    print_run(after, as_json=args.json)
     return 0
+
+
+def _print_unused(before: Run, after: Run) -> None:
+    """Say when replies of the journal were not used again: then the pool asks something else than it did."""
+    unused = sum(old.status == "done" and not new.replayed for old, new in zip(before.steps, after.steps, strict=True))
+    if unused:
+        message = f"{unused} {'reply' if unused == 1 else 'replies'} of the journal did not fit the pool as it is now"
+        print(f"{message}: asked again", file=sys.stderr)
 
 
 def _pool(given: str | None, plan: Plan) -> Any:

@@ -1,4 +1,4 @@
-"""`wfdsl run`: run a workflow on a question.
+"""Run a workflow on a question.
 
 The answer goes to standard output, progress to standard error. Each call is kept in the journal before it is used, so
 that `wfdsl resume` goes on after whatever stopped a run.

@@ -1,4 +1,4 @@
-"""`wfdsl runs`: list, remove and export the runs of the journal."""
+"""List, remove and export the runs of the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wfdsl trace`: show all that happened in a run."""
+"""Show all that happened in a run."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ _COMPLETION = (
     Code(
         "number-too-large",
         "error",
-        "completion",
+        "both",
         "an integer has too many digits",
         "No pool and no workflow has so many members; integers of more than 18 digits are not read.",
         _plan(model_id=f"[0, 1{'0' * 20}]"),

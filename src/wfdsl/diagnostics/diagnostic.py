@@ -44,3 +44,11 @@ def in_order(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics as they stand in the text; at one place errors come first."""
     rank = {"error": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda d: (d.span.start, rank[d.severity], d.span.end, d.code)))
+
+
+def once_per_place(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Of several diagnostics with one code at one place the first: the copies of a step have one place, and one cure."""
+    first: dict[tuple[str, Span], Diagnostic] = {}
+    for diagnostic in found:
+        first.setdefault((diagnostic.code, diagnostic.span), diagnostic)
+    return list(first.values())

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from wfdsl.interpreter.budget import Ledger
     from wfdsl.interpreter.context import QuestionFor
+    from wfdsl.interpreter.deadline import Watch
     from wfdsl.interpreter.events import Event, Listener, Path
     from wfdsl.interpreter.gate import Gate
     from wfdsl.interpreter.journaling import RunJournal
@@ -76,6 +77,8 @@ class Environment:
     line: Callable[[int], Line]
     """The worker of an ordinal with its layers around it."""
     clock: Clock
+    watch: Watch
+    """Ends calls at their deadlines."""
     run_id: str
     sample: str
     """Tells this run's calls apart from the same calls of other runs."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
 from wfdsl.interpreter.budget import UNLIMITED, Account, Budget
+from wfdsl.interpreter.deadline import Watch
 from wfdsl.interpreter.environment import LONGEST_WAIT_S, Clock, Environment
 from wfdsl.interpreter.execution import run_workflow
 from wfdsl.interpreter.gate import Gate
@@ -265,13 +266,15 @@ async def _run_plan(
 
 async def _run_open(run_id: str, plan: Plan, pool: WorkerPool, conditions: Conditions, kept: _Kept | None) -> Run:
     async with _opened(pool) as workers:
-        with lines_to(workers) as lines:
-            environment = _environment(run_id, plan, lines, conditions, kept)
+        with lines_to(workers) as lines, Watch(asyncio.get_running_loop()) as watch:
+            environment = _environment(run_id, plan, lines, watch, conditions, kept)
             work = run_workflow(plan.workflow, plan.question, environment, names=plan.names, settings=plan.settings())
             return await (work if kept is None else kept.watch(work))
 
 
-def _environment(run_id: str, plan: Plan, lines: Lines, conditions: Conditions, kept: _Kept | None) -> Environment:
+def _environment(
+    run_id: str, plan: Plan, lines: Lines, watch: Watch, conditions: Conditions, kept: _Kept | None
+) -> Environment:
     clock = Clock(asyncio.get_running_loop())
     wall_end = None if plan.budget.wall_s is None else clock.steady() + plan.budget.wall_s
     end = None if conditions.timeout_s is None else clock.steady() + conditions.timeout_s
@@ -280,6 +283,7 @@ def _environment(run_id: str, plan: Plan, lines: Lines, conditions: Conditions, 
         pool=lines.pool,
         line=lines,
         clock=clock,
+        watch=watch,
         run_id=run_id,
         sample=plan.sample,
         listener=conditions.on_event,

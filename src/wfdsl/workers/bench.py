@@ -57,8 +57,13 @@ class Bench:
         return resource
 
     async def aclose(self) -> None:
-        """Close the workers, then what they shared; the bench can be used again."""
+        """Close the workers, then what they shared; the bench can be used again.
+
+        Workers stay where none of them holds anything.
+        """
         closing = [*self._shared.values(), *self._kept]
+        if not closing:
+            return
         self._workers, self._shared, self._kept = {}, {}, []
         async with AsyncExitStack() as stack:
             for resource in closing:

@@ -69,6 +69,10 @@ class Call:
     run: Any = None
     """The run that asks: what a nested workflow needs (pool, budget, journal, limits). Plain workers ignore it."""
 
+    def streaming_to(self, sink: Callable[[str], None]) -> Call:
+        """The same call with another `on_delta`. Every streamed call passes here, and `replace` is slow."""
+        return Call(self.messages, self.path, self.sample, self.settings, self.deadline, sink, self.run)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -23,6 +23,8 @@ _HIGH_SURROGATES: Final = ("\ud800", "\udbff")
 
 def clean(text: str) -> str:
     """The text with surrogate pairs joined, and control characters and lone surrogates replaced by U+FFFD."""
+    if not _FORBIDDEN.search(text):
+        return text
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _FORBIDDEN.sub("\ufffd", text)
@@ -47,7 +49,7 @@ class PolicedWorker:
         if call.on_delta is None:
             return self._policed(await self.worker(call))
         pieces = _Pieces(call.on_delta, self._max_chars)
-        reply = self._policed(await self.worker(replace(call, on_delta=pieces)))
+        reply = self._policed(await self.worker(call.streaming_to(pieces)))
         pieces.finish(reply.text)
         return reply
 
