@@ -267,6 +267,9 @@ def test_no_module_is_named_like_a_public_name() -> None:
     assert {name.rpartition(".")[2] for name in modules if not name.startswith("cli.")} & set(wfdsl.__all__) == set()
 
 
+CATCH_ALL = {"workers/function.py"}  # what a user's function raises is the outside world
+
+
 def test_no_module_has_a_name_that_says_nothing() -> None:
     empty_words = {"utils", "util", "helpers", "base", "common", "manager", "misc", "core"}
 
@@ -280,7 +283,8 @@ def test_a_file_is_short_and_finished(path: Path) -> None:
 
     assert text.count("\n") <= longest
     assert re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b", text) == []
-    assert re.findall(r"except\s*:|except\s*\(?[^:\n]*\bException\b", text) == []
+    if path.relative_to(SOURCES).as_posix() not in CATCH_ALL:
+        assert re.findall(r"except\s*:|except\s*\(?[^:\n]*\bException\b", text) == []
     assert ast.get_docstring(ast.parse(text)), "say in the first line what the module holds"
 
 

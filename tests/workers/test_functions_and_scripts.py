@@ -82,12 +82,16 @@ async def test_a_function_that_returns_no_text_fails() -> None:
         await Pool.from_functions([number]).worker(0)(call())
 
 
-async def test_a_bug_in_a_function_is_not_hidden_as_a_worker_failure() -> None:
+@pytest.mark.parametrize("error", [KeyError("mine"), TimeoutError("mine"), RuntimeError("mine")])
+async def test_whatever_a_function_raises_is_a_failure_that_names_it(error: Exception) -> None:
     async def broken(messages: list[dict[str, Any]]) -> str:
-        raise KeyError("mine")
+        raise error
 
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(WorkerFailure, match=rf"broken.* raised {type(error).__name__}: .*mine") as failed:
         await Pool.from_functions([broken]).worker(0)(call())
+
+    assert failed.value.__cause__ is error
+    assert not failed.value.retryable
 
 
 async def test_a_slow_function_ends_at_the_deadline() -> None:

@@ -1,7 +1,7 @@
 """Go on with a run that stopped, whatever stopped it.
 
-Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. A run that is
-done has its answer printed.
+Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. Of a run
+that is done, the answer is printed.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def in_order(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def once_per_place(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Of several diagnostics with one code at one place the first: the copies of a step have one place, and one cure."""
+    """Of several with one code at one place the first: the copies of a step have one place, and one cure."""
     first: dict[tuple[str, Span], Diagnostic] = {}
     for diagnostic in found:
         first.setdefault((diagnostic.code, diagnostic.span), diagnostic)

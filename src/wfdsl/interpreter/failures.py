@@ -52,5 +52,5 @@ class StepFailure:
 
     def _again(self) -> str:
         if self.resume:
-            return f"then `wfdsl resume {self.resume}` goes on from here"
-        return "then run it again"
+            return f"once that is mended, `wfdsl resume {self.resume}` goes on from here"
+        return "once that is mended, run it again"

@@ -267,13 +267,13 @@ async def _run_plan(
 async def _run_open(run_id: str, plan: Plan, pool: WorkerPool, conditions: Conditions, kept: _Kept | None) -> Run:
     async with _opened(pool) as workers:
         with lines_to(workers) as lines, Watch(asyncio.get_running_loop()) as watch:
-            environment = _environment(run_id, plan, lines, watch, conditions, kept)
+            environment = _environment(run_id, plan, lines, watch=watch, conditions=conditions, kept=kept)
             work = run_workflow(plan.workflow, plan.question, environment, names=plan.names, settings=plan.settings())
             return await (work if kept is None else kept.watch(work))
 
 
 def _environment(
-    run_id: str, plan: Plan, lines: Lines, watch: Watch, conditions: Conditions, kept: _Kept | None
+    run_id: str, plan: Plan, lines: Lines, *, watch: Watch, conditions: Conditions, kept: _Kept | None
 ) -> Environment:
     clock = Clock(asyncio.get_running_loop())
     wall_end = None if plan.budget.wall_s is None else clock.steady() + plan.budget.wall_s

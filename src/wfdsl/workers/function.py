@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wfdsl.errors import UsageError
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl.pool import Prices, WorkerEntry
 from wfdsl.workers.deadline import in_time
 from wfdsl.workers.protocol import Reply, WorkerFailure
@@ -20,7 +20,8 @@ ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 
 
 class FunctionWorker:
-    """Asks a function. To say that a call failed, the function raises `WorkerFailure`; what else it raises is a bug."""
+    """Asks a function. What the function raises ends the call, as what a server does would: a run never loses to it what
+    it has paid for. To have a call tried again, the function raises `WorkerFailure`."""
 
     __slots__ = ("_function",)
 
@@ -31,15 +32,24 @@ class FunctionWorker:
         """Answer once.
 
         Raises:
-            WorkerFailure: the function says so, or does not return a text.
+            WorkerFailure: the function raised it or something else, or does not return a text.
         """
         async with in_time(call):
-            text = await self._function([dict(message) for message in call.messages])
+            text = await self._ask(call)
         if not isinstance(text, str):
             raise WorkerFailure(f"{self!r} returned {type(text).__name__}, not a text", retryable=False)
         if call.on_delta is not None and text:
             call.on_delta(text)
         return Reply(text, "stop" if text.strip() else "empty")
+
+    async def _ask(self, call: Call) -> str:
+        try:
+            return await self._function([dict(message) for message in call.messages])
+        except WfdslError:
+            raise
+        except Exception as error:  # noqa: BLE001  (a user's function is the outside world: it may raise anything)
+            message = f"{self!r} raised {type(error).__name__}: {error}"
+            raise WorkerFailure(message, retryable=False) from error
 
     def __repr__(self) -> str:
         return f"FunctionWorker({_name(self._function)})"
