@@ -113,7 +113,7 @@ async def test_a_failed_step_ends_the_run_with_an_error_that_names_step_worker_c
         await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", pool, names=["plan", "solve"])
 
     assert str(caught.value) == (
-        "step 1 (solve) failed, worker 1 (w1): HTTP 401: no such key; check the key; then run it again"
+        "step 1 (solve) failed, worker 1 (w1): HTTP 401: no such key; check the key; once that is mended, run it again"
     )
     assert caught.value.run.answer is None
     assert [step.status for step in caught.value.run.steps] == ["done", "failed"]

@@ -122,7 +122,7 @@ def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys
 
     out, err = capsys.readouterr()
     assert code == 3
-    assert "step 1 failed, worker 1 (b): the reply was empty; then `wfdsl resume" in err
+    assert "step 1 failed, worker 1 (b): the reply was empty; once that is mended, `wfdsl resume" in err
     assert json.loads(out)["answer"] is None
     assert json.loads(out)["status"] == "failed"
 

@@ -91,16 +91,17 @@ _ROUNDING = 1e-12
 
 
 class Account:
-    """A budget and what has been spent of it, in this process. Invariant: spent + reserved never exceeds the budget
-    by more than replies exceed their bounds.
+    """A budget and what has been spent of it, in this process. Invariant: what is held never exceeds the budget by
+    more than replies exceed their bounds.
     """
 
-    __slots__ = ("_limits", "_reserved", "_waiting", "budget", "spent")
+    __slots__ = ("_held", "_limits", "_waiting", "budget", "spent")
 
     def __init__(self, budget: Budget, spent: Charge | None = None) -> None:
         self.budget = budget
         self.spent = spent or NO_CHARGE
-        self._reserved = NO_CHARGE
+        self._held = self.spent
+        """What has been spent or is put aside."""
         self._limits = (
             math.inf if budget.calls is None else budget.calls,
             math.inf if budget.tokens is None else budget.tokens,
@@ -114,32 +115,28 @@ class Account:
         Raises:
             BudgetSpent: it does not fit, whatever becomes of the calls in flight.
         """
-        while not self._fits(self.spent, self._reserved, bound):
+        while not self._fits(held := self._held.plus(bound)):
             self._require_possible(bound)
             settled = asyncio.get_running_loop().create_future()
             self._waiting.append(settled)
             await settled
-        self._reserved = self._reserved.plus(bound)
+        self._held = held
 
     async def settle(self, bound: Charge, charge: Charge) -> None:
         """Charge an amount in place of one that was put aside."""
-        self._reserved = self._reserved.minus(bound)
+        self._held = self._held.corrected(bound, charge)
         self.spent = self.spent.plus(charge)
         while self._waiting:
             settled = self._waiting.popleft()
             if not settled.done():
                 settled.set_result(None)
 
-    def _fits(self, spent: Charge, reserved: Charge, bound: Charge) -> bool:
+    def _fits(self, charge: Charge) -> bool:
         calls, tokens, usd = self._limits
-        return (
-            spent[0] + reserved[0] + bound[0] <= calls
-            and spent[1] + reserved[1] + bound[1] <= tokens
-            and spent[2] + reserved[2] + bound[2] <= usd
-        )
+        return charge[0] <= calls and charge[1] <= tokens and charge[2] <= usd
 
     def _require_possible(self, bound: Charge) -> None:
-        if not self._fits(self.spent, NO_CHARGE, bound):
+        if not self._fits(self.spent.plus(bound)):
             raise BudgetSpent(f"the budget of {self._excess(self.spent.plus(bound))}")
 
     def _excess(self, charge: Charge) -> str:

@@ -122,10 +122,7 @@ class Execution:
         environment = self._environment
         if environment.ledger is None:
             return
-        live = {
-            step.worker for step, missing in zip(self._workflow, self._schedule.missing, strict=True) if missing >= 0
-        }
-        for worker in live:
+        for worker in self._schedule.workers:
             assert isinstance(worker, int)  # require_runnable has seen to it
             require_bounded(
                 environment.line(worker).terms, environment.line, environment.ledger.budget, environment.settings

@@ -44,7 +44,8 @@ class Gate:
     def leave(self) -> None:
         """Go out, and let in whoever is next."""
         self.inside -= 1
-        self.let_in()
+        if self.waiting:
+            self.let_in()
 
     def let_in(self) -> None:
         """Let in as many as there is room for; to be called after the limit has grown."""

@@ -41,9 +41,13 @@ class Charge(NamedTuple):
         """Both together."""
         return Charge(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
-    def minus(self, other: Charge) -> Charge:
-        """The difference."""
-        return Charge(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+    def corrected(self, wrong: Charge, true: Charge) -> Charge:
+        """This, with a true amount in place of a wrong one that is part of it."""
+        return Charge(
+            self.calls - wrong.calls + true.calls,
+            self.tokens - wrong.tokens + true.tokens,
+            self.usd - wrong.usd + true.usd,
+        )
 
 
 NO_CHARGE = Charge()

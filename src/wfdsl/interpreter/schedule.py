@@ -26,6 +26,8 @@ class Schedule:
     """For each step, the steps to run that see it, ascending."""
     pruned: tuple[int, ...]
     """The dead steps that are left out."""
+    workers: tuple[int | str, ...]
+    """The workers of the steps to run, each once."""
 
 
 @lru_cache(maxsize=256)
@@ -47,6 +49,7 @@ def schedule_of(workflow: Workflow, *, run_dead_steps: bool = False) -> Schedule
         missing=tuple(len(seen[step]) if live[step] else -1 for step in range(count)),
         seen_by=tuple(map(tuple, seen_by)),
         pruned=tuple(step for step in range(count) if not live[step]),
+        workers=tuple(dict.fromkeys(step.worker for index, step in enumerate(workflow) if live[index])),
     )
 
 
