@@ -313,6 +313,45 @@ def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
         Journal(path)
 
 
+async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = await run(ONE_STEP, "Q", pool_of(always("kept")), journal=path, run_id="older")
+    monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, _ADDS_A_COLUMN))
+    monkeypatch.setattr(journal_file, "VERSION", 2)
+
+    again = await run(ONE_STEP, "Q", pool_of(always("asked again")), journal=path, run_id="older")
+
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("SELECT id, note FROM runs").fetchall() == [("older", "none")]
+    connection.close()
+    assert (older.answer, again.answer, again.steps[0].replayed) == ("kept", "kept", True)
+
+
+def test_a_migration_that_cannot_be_done_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Journal(path).close()
+    broken = _ADDS_A_COLUMN + "CREATE TABLE runs (twice TEXT);"
+    monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, broken))
+    monkeypatch.setattr(journal_file, "VERSION", 2)
+
+    with pytest.raises(JournalFailure, match="cannot be used"):
+        Journal(path)
+
+    with sqlite3.connect(path) as connection:
+        columns = [column[1] for column in connection.execute("PRAGMA table_info(runs)")]
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+    assert "note" not in columns
+
+
+def test_every_version_so_far_has_a_migration_to_the_next() -> None:
+    assert journal_file.VERSION == len(journal_file._MIGRATIONS) == 1
+
+
+_ADDS_A_COLUMN = "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"
+
+
 def test_a_file_that_is_no_journal_is_left_alone(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("hello " * 1000)

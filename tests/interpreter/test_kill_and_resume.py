@@ -44,17 +44,22 @@ def home(tmp_path: Path, server: ChatServer) -> Path:
     return tmp_path
 
 
-def wfdsl(home: Path, *arguments: str) -> subprocess.Popen[str]:
+def wfdsl(home: Path, *arguments: str, own_group: bool = False) -> subprocess.Popen[str]:
     environment = {**os.environ, "WFDSL_HOME": str(home), "OPENAI_API_KEY": "unused"}
-    command = [sys.executable, "-m", "wfdsl", *arguments]
     return subprocess.Popen(
-        command, cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "wfdsl", *arguments],
+        cwd=home,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=own_group,
     )
 
 
-def run_forty(home: Path) -> subprocess.Popen[str]:
+def run_forty(home: Path, *, own_group: bool = False) -> subprocess.Popen[str]:
     arguments = ("forty.txt", "-q", "Q", "--pool", "pool.toml", "--max-steps", "40", "--concurrency", "4", "--json")
-    return wfdsl(home, "run", *arguments)
+    return wfdsl(home, "run", *arguments, own_group=own_group)
 
 
 def finished(process: subprocess.Popen[str], *, code: int = 0) -> dict[str, Any]:
@@ -138,20 +143,42 @@ def test_kill_at_a_random_moment(home: Path, server: ChatServer, moment: int) ->
         assert len(server.asked) == CALLS
 
 
-def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer, stop: signal.Signals) -> None:
     process = run_forty(home)
     server.wait_for(9)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(stop)
     _, err = process.communicate(timeout=60)
+    time.sleep(0.1)  # what the server was still writing
+    asked, listed = len(server.asked), wfdsl(home, "runs").communicate(timeout=60)[0]
 
     trace = finished(wfdsl(home, "resume", "last", "--json"))
 
     assert process.returncode == 130
-    assert "wfdsl resume" in err
+    assert f"`wfdsl resume {trace['id']}` goes on from here" in err
+    assert "Traceback" not in err
+    assert "stopped" in listed
+    assert asked < CALLS
     assert trace["status"] == "done"
     assert all(step["response"] in server.replied[_as_asked(step["step"])] for step in trace["steps"])
     # A call that was noted and then cancelled before it was sent stays charged as well.
     assert len(server.asked) <= trace["charged"]["calls"] == CALLS + len(trace["lost"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_sigterm_leaves_nothing_running(home: Path, server: ChatServer) -> None:
+    process = run_forty(home, own_group=True)
+    server.wait_for(9)
+
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    time.sleep(0.1)  # what the server was still writing
+    asked = len(server.asked)
+    time.sleep(0.2)
+
+    assert len(server.asked) == asked
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 @pytest.mark.slow

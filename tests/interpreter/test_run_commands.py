@@ -108,6 +108,32 @@ def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pyt
     assert capsys.readouterr().out == "one\n"  # the script of a new process begins anew
 
 
+def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run_plan("--json", "--budget-calls", "2")
+
+    partial = Run.from_json(capsys.readouterr().out)
+    assert (code, partial.status, partial.answer) == (4, "budget", None)
+    assert [step.response for step in partial.steps] == ["one", "bee", None, None]
+    assert partial.charged is not None
+    assert partial.charged.calls == 2
+
+
+def test_a_journal_that_cannot_be_written_says_how_to_go_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("taken").touch()
+    monkeypatch.setenv("WFDSL_HOME", "taken")
+
+    code = run_plan()
+    message = capsys.readouterr().err.splitlines()[-1]
+    without = run_plan("--no-journal")
+
+    assert code == 2
+    assert "set WFDSL_HOME to a folder that can be written; or keep nothing, with --no-journal" in message
+    assert "Errno" not in message
+    assert (without, capsys.readouterr().out) == (0, "two\n")
+
+
 def test_an_unknown_price_under_a_dollar_budget_exits_2(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_pool(["one"], ["bee"], prices="")
 
@@ -123,8 +149,9 @@ def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys
     out, err = capsys.readouterr()
     assert code == 3
     assert "step 1 failed, worker 1 (b): the reply was empty; once that is mended, `wfdsl resume" in err
-    assert json.loads(out)["answer"] is None
-    assert json.loads(out)["status"] == "failed"
+    partial = Run.from_json(out)
+    assert (partial.answer, partial.status) == (None, "failed")
+    assert [step.response for step in partial.steps] == ["one", None, None, None]
 
 
 def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
+import threading
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.inputs import add_input_options, count, load_pool, read_checked
-from wfdsl.errors import UsageError
+from wfdsl.errors import JournalFailure, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -99,7 +101,7 @@ def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Any, *, as_js
 
     try:
         with display:
-            return asyncio.run(work)
+            return asyncio.run(_stopped_by_sigterm(work))
     except (RunFailed, BudgetExhausted) as error:
         if as_json:
             print_run(error.run, as_json=True)
@@ -108,6 +110,16 @@ def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Any, *, as_js
         if kept:
             print(f"`wfdsl resume {run_id}` goes on from here", file=sys.stderr)
         raise KeyboardInterrupt from None
+
+
+async def _stopped_by_sigterm(work: Coroutine[Any, Any, Run]) -> Run:
+    """Let SIGTERM, which a system sends that shuts down, end a run as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None  # asyncio.run has made it
+    # Windows has no such signal, and only the main thread may listen to one.
+    if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
 
 
 def listener_for(display: Any, args: argparse.Namespace) -> Listener:
@@ -166,7 +178,10 @@ def _run(checked: Checked, question: str, pool: Any, args: argparse.Namespace) -
         reuse=args.reuse,
         origin={"file": args.file, "pool": args.pool or DEFAULT_POOL},
     )
-    return followed(run_id, work, display, as_json=args.json, kept=not args.no_journal)
+    try:
+        return followed(run_id, work, display, as_json=args.json, kept=not args.no_journal)
+    except JournalFailure as error:
+        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
 
 
 def _names(checked: Checked) -> tuple[str, ...] | None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from wfdsl.errors import JournalFailure
 
-VERSION = 1
 _BUSY_TIMEOUT_MS = 30_000
 
 _MIGRATIONS = (
@@ -48,8 +47,10 @@ _MIGRATIONS = (
     """,
 )
 """Migration i takes a file from version i to i + 1. `calls`, `tokens` and `usd` are what the call is charged: its
-upper bound while it is `started` or `lost`, then the true amount.
+upper bound while it is `started` or `lost`, then the true amount. Migrations that were once released never change.
 """
+VERSION = len(_MIGRATIONS)
+"""What this wfdsl writes; older files are brought up to it when they are opened."""
 
 
 def default_path() -> Path:
@@ -101,7 +102,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 def failure(path: Path, error: Exception) -> JournalFailure:
     """The error that says in plain words what the database or the system complained about."""
-    complaint = str(error)
+    complaint = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
     for sign, advice in _ADVICE.items():
         if sign in complaint:
             return JournalFailure(f"the journal {path} cannot be written: {complaint}; {advice}")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from wfdsl.diagnostics.diagnostic import MOST_SHOWN
 from wfdsl.source import Span
 from wfdsl.syntax.lalr import END, Stack, Table, Token
 from wfdsl.syntax.tables import load_grammar_data
@@ -24,6 +26,7 @@ _START = "completion"
 _CUT = "cut"
 _CUT_STRING = "CUT_STRING"
 _PROSE = {"PROSE", "LANDMARK"}
+_FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
 _COMMA = Token("COMMA", ",", 0, 0)
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
@@ -49,7 +52,7 @@ class Scan(NamedTuple):
     parts: Sequence[Token]
     """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags."""
     no_break_spaces: list[Span]
-    """Where no-break spaces stand between the tokens of lists."""
+    """Where no-break spaces stand between the tokens of lists; of each list as many as are shown, and one more."""
 
 
 class Scanner:
@@ -60,6 +63,8 @@ class Scanner:
         terminals = data["terminals"]
         outside = [name for name in terminals if name in data["first"] and name not in _PROSE]
         inside = [name for name in terminals if name not in {*outside, *_PROSE, *data["ignored"]}]
+        # No two of them match the same text, so the order is free.
+        inside.sort(key=lambda name: _FREQUENT.index(name) if name in _FREQUENT else len(_FREQUENT))
         gaps = "|".join(f"(?:{terminals[name]})" for name in data["ignored"])
         self._table = Table(data["table"])
         self._landmark = re.compile(terminals["LANDMARK"])
@@ -128,7 +133,8 @@ class Scanner:
         if text.isascii() or not _NO_BREAK.search(text, start, end):
             return []
         lexemes = re.compile(self._lexeme).finditer(text, start, end)
-        return [Span(*found.span()) for found in lexemes if found.lastgroup == "X_NO_BREAK_SPACE"]
+        odd = (Span(*found.span()) for found in lexemes if found.lastgroup == "X_NO_BREAK_SPACE")
+        return list(islice(odd, MOST_SHOWN + 1))
 
 
 def _any_of(terminals: dict[str, str], names: list[str]) -> str:
