@@ -279,7 +279,7 @@ def _seen(entry: AccessNode, step: int) -> Iterable[int]:
 
 
 def workflow_from_lists(
-    model_id: Sequence[int], subtasks: Sequence[str], access_list: Sequence[str | Iterable[int]]
+    model_id: Sequence[int], subtasks: Sequence[str], access_list: Sequence[str | Iterable[int | str]]
 ) -> Workflow:
     """What `Workflow.from_lists` does: the three lists checked like a completion's, with no limit on steps.
 

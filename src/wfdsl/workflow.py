@@ -70,7 +70,7 @@ class Workflow:
 
     @classmethod
     def from_lists(
-        cls, model_id: Sequence[int], subtasks: Sequence[str], access_list: Sequence[str | Iterable[int]]
+        cls, model_id: Sequence[int], subtasks: Sequence[str], access_list: Sequence[str | Iterable[int | str]]
     ) -> Workflow:
         """Build a workflow from the three lists, checked like a completion.
 
