@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from wfdsl.api import dumps as dumps
     from wfdsl.api import load as load
     from wfdsl.api import parse as parse
+    from wfdsl.conductor.conductor import Conductor as Conductor
+    from wfdsl.conductor.policy import Policy as Policy
+    from wfdsl.conductor.policy import Solution as Solution
     from wfdsl.dag import to_dag as to_dag
     from wfdsl.diagnostics.diagnostic import Diagnostic as Diagnostic
     from wfdsl.errors import BudgetExhausted as BudgetExhausted
@@ -48,13 +51,16 @@ _HOMES = {
     "BudgetExhausted": "errors",
     "Call": "workers.protocol",
     "Checked": "api",
+    "Conductor": "conductor.conductor",
     "Diagnostic": "diagnostics.diagnostic",
     "Journal": "interpreter.journal",
     "JournalFailure": "errors",
+    "Policy": "conductor.policy",
     "Pool": "pool",
     "Reply": "workers.protocol",
     "Run": "interpreter.record",
     "RunFailed": "errors",
+    "Solution": "conductor.policy",
     "Source": "source",
     "Span": "source",
     "Step": "workflow",

@@ -1,23 +1,26 @@
 """The interpreter: what a step costs beside a floor and beside LangGraph, makespan, memory, and what the journal adds.
 
-Run with `make bench` or `python tests/benchmarks/bench_interpreter.py`. Figures are ratios within one run. The floor is
-ready counters written by hand in asyncio: no prompts, no record, no error handling. LangGraph is measured where it is
-installed (`pip install langgraph`), with its graph compiled once. Steps are measured in processor time, so that other
-programs disturb less; makespans need a quiet machine, and both they and their floor run with the collector's thresholds
-raised, as the documentation advises for many runs at once.
+Run with `make bench` or `python -m tests.benchmarks interpreter`. The floor is ready counters written by hand in
+asyncio: no prompts, no record, no error handling. LangGraph is measured where it is installed (`pip install
+langgraph`), with its graph compiled once. All that is compared is measured in turn, round by round, so that other
+programs disturb each alike. Steps are measured in processor time; figures are medians of the rounds, ratios medians of
+the rounds' ratios. Makespans are wall time, which other programs only lengthen, so that the least of the rounds counts,
+for the floor too; both run with the collector's thresholds raised, as the documentation advises for many runs at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import sys
+import os
 import tempfile
 import time
 import tracemalloc
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
@@ -30,7 +33,7 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.pool import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from wfdsl.workers.protocol import Call
 
@@ -46,10 +49,11 @@ SEES = [(), (), (), (0, 1, 2), (0, 1, 2, 3)]
 TARGET_STEP_RATIO, TARGET_LANGGRAPH_RATIO = 15.0, 5.0
 TARGET_MAKESPAN, TARGET_MAKESPAN_OVER_FLOOR = 1.4, 1.3
 TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS = 24.0, 1.0
-ROUNDS = 5
+STEP_ROUNDS, MAKESPAN_ROUNDS = 9, 9
 DEFAULT_GC, MANY_RUNS_GC = gc.get_threshold(), (50_000, 20, 20)
 """With thousands of runs in flight the garbage collector looks at all of them again and again and finds nothing."""
 USED = Usage(40, 4)
+AS_IT_COMES, FULL, LANGGRAPH = "as it comes", "everything on", "LangGraph, compiled once"
 
 
 class Sleeper:
@@ -113,7 +117,7 @@ class GraphState(TypedDict):
     responses: Annotated[dict[int, str], merged]
 
 
-def langgraph_runner(delay_s: float) -> Callable[[], Awaitable[Any]] | None:
+def langgraph_runner(delay_s: float) -> Callable[[], Coroutine[Any, Any, Any]] | None:
     """The same five steps as a LangGraph graph that is compiled once; None where it is not installed."""
     if find_spec("langgraph") is None:
         return None
@@ -139,7 +143,7 @@ def langgraph_runner(delay_s: float) -> Callable[[], Awaitable[Any]] | None:
     return lambda: compiled.ainvoke({"responses": {}})
 
 
-def everything_on(pool: Pool, **more: Any) -> Callable[[], Awaitable[Any]]:
+def everything_on(pool: Pool, **more: Any) -> Callable[[], Coroutine[Any, Any, Any]]:
     """A run with budget, deadlines, limits, retries, record and events."""
     budget = Budget(calls=100, tokens=10_000_000, usd=10.0)
     return lambda: run(
@@ -154,7 +158,7 @@ def everything_on(pool: Pool, **more: Any) -> Callable[[], Awaitable[Any]]:
     )
 
 
-def plain(pool: Pool) -> Callable[[], Awaitable[Any]]:
+def plain(pool: Pool) -> Callable[[], Coroutine[Any, Any, Any]]:
     return lambda: run(WORKFLOW, "What is 6 times 7?", pool)
 
 
@@ -162,21 +166,18 @@ def _ignore(event: object) -> None:
     """A listener that costs nothing itself."""
 
 
-async def us_per_step(start: Callable[[], Awaitable[Any]], runs: int) -> float:
-    """The least processor time per step over several rounds, in microseconds."""
+async def us_per_step(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -> float:
+    """Processor time per step, in microseconds."""
     for _ in range(runs // 10):
         await start()
-    best = float("inf")
-    for _ in range(ROUNDS):
-        gc.collect()
-        began = time.process_time()
-        for _ in range(runs):
-            await start()
-        best = min(best, time.process_time() - began)
-    return best / runs / len(WORKFLOW) * 1e6
+    gc.collect()
+    began = time.process_time()
+    for _ in range(runs):
+        await start()
+    return (time.process_time() - began) / runs / len(WORKFLOW) * 1e6
 
 
-async def makespan_s(start: Callable[[], Awaitable[Any]], runs: int) -> float:
+async def makespan_s(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -> float:
     """Seconds until runs that all start at once are over."""
     gc.collect()
     began = time.perf_counter()
@@ -184,7 +185,7 @@ async def makespan_s(start: Callable[[], Awaitable[Any]], runs: int) -> float:
     return time.perf_counter() - began
 
 
-async def kib_per_run(start: Callable[[], Awaitable[Any]], runs: int) -> float:
+async def kib_per_run(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -> float:
     """The most memory that Python held while runs were in flight, per run, in KiB."""
     await start()
     gc.collect()
@@ -196,57 +197,78 @@ async def kib_per_run(start: Callable[[], Awaitable[Any]], runs: int) -> float:
     return (peak - before) / runs / 1024
 
 
+class Rounds:
+    """Several things measured in turn, a number of times."""
+
+    def __init__(self, measures: dict[str, Callable[[], Coroutine[Any, Any, float]]], rounds: int) -> None:
+        self._found = [{name: asyncio.run(measure()) for name, measure in measures.items()} for _ in range(rounds)]
+
+    def of(self, name: str) -> float:
+        """The median."""
+        return median(found[name] for found in self._found)
+
+    def least(self, name: str) -> float:
+        """The least."""
+        return min(found[name] for found in self._found)
+
+    def ratio(self, name: str, other: str) -> float:
+        """The median of what one is over another."""
+        return median(found[name] / found[other] for found in self._found)
+
+
 def overhead(table: Table) -> None:
     """What a step costs with workers that answer at once."""
-    floor = asyncio.run(us_per_step(Floor(0.0).run, 2000))
-    rows = [("floor", floor)]
-    rows.append(("wfdsl, as it comes", asyncio.run(us_per_step(plain(pool_of()), 1000))))
-    full = asyncio.run(us_per_step(everything_on(pool_of()), 1000))
-    rows.append(("wfdsl, everything on", full))
+    starts = {
+        "floor": (Floor(0.0).run, 1000),
+        AS_IT_COMES: (plain(pool_of()), 300),
+        FULL: (everything_on(pool_of()), 300),
+    }
     graph = langgraph_runner(0.0)
-    for name, each in rows:
-        target = f"<= {TARGET_STEP_RATIO:g}" if name.endswith("on") else ""
-        table.add_row(f"step: {name}", f"{each:.1f} us", f"{each / floor:.1f} x floor", target)
+    if graph is not None:
+        starts[LANGGRAPH] = (graph, 50)
+    found = Rounds({name: partial(us_per_step, *start) for name, start in starts.items()}, STEP_ROUNDS)
+    for name in starts:
+        target = f"<= {TARGET_STEP_RATIO:g}" if name == FULL else ""
+        table.add_row(f"step: {name}", f"{found.of(name):.1f} us", f"{found.ratio(name, 'floor'):.1f} x floor", target)
     if graph is None:
         table.add_row("step: LangGraph", "not installed", "skipped", "")
         return
-    lang = asyncio.run(us_per_step(graph, 100))
-    table.add_row("step: LangGraph, compiled once", f"{lang:.1f} us", f"{lang / floor:.1f} x floor", "")
-    table.add_row("LangGraph over everything on", "", f"{lang / full:.1f} x", f">= {TARGET_LANGGRAPH_RATIO:g}")
+    for name, target in ((FULL, f">= {TARGET_LANGGRAPH_RATIO:g}"), (AS_IT_COMES, "")):
+        table.add_row(f"LangGraph over {name}", "", f"{found.ratio(LANGGRAPH, name):.1f} x", target)
 
 
-def makespans(table: Table, *, full_size: bool) -> None:
-    """How long many runs at once take beside what one would."""
+def makespans(table: Table) -> None:
+    """How long many runs at once take beside what one would, and beside the floor."""
     gc.set_threshold(*MANY_RUNS_GC)
-    runs, delay = (10_000, 2.0) if full_size else (1_000, 0.5)
-    path = delay * LEVELS
-    for name, start in (
-        ("floor", Floor(delay).run),
-        ("wfdsl, as it comes", plain(pool_of(delay))),
-        ("wfdsl, everything on", everything_on(pool_of(delay))),
-    ):
+    runs, delay = 10_000, 2.0
+    for name, start in starts_of(delay).items():
         took = asyncio.run(makespan_s(start, runs))
-        target = f"<= {TARGET_MAKESPAN:g}" if name.endswith("on") else ""
-        table.add_row(f"makespan: {runs} x {delay:g} s, {name}", f"{took:.2f} s", f"{took / path:.2f} x path", target)
-    pool = pool_of(0.05)
-    floor = min(asyncio.run(makespan_s(Floor(0.05).run, 1000)) for _ in range(3))
-    table.add_row("makespan: 1000 x 50 ms, floor", f"{floor:.3f} s", f"{floor / 0.15:.2f} x path", "")
-    target = f"<= {TARGET_MAKESPAN_OVER_FLOOR:g}"
-    for name, start in (("as it comes", plain(pool)), ("everything on", everything_on(pool))):
-        took = min(asyncio.run(makespan_s(start, 1000)) for _ in range(3))
-        table.add_row(f"makespan: 1000 x 50 ms, {name}", f"{took:.3f} s", f"{took / floor:.2f} x floor", target)
-    graph = langgraph_runner(0.05)
+        target = f"<= {TARGET_MAKESPAN:g}" if name == FULL else ""
+        ratio = f"{took / delay / LEVELS:.2f} x path"
+        table.add_row(f"makespan: {runs} x {delay:g} s, {name}", f"{took:.2f} s", ratio, target)
+    runs, delay = 1000, 0.05
+    starts = starts_of(delay)
+    graph = langgraph_runner(delay)
     if graph is not None:
-        took = asyncio.run(makespan_s(graph, 1000))
-        table.add_row("makespan: 1000 x 50 ms, LangGraph", f"{took:.3f} s", f"{took / floor:.2f} x floor", "")
+        starts[LANGGRAPH] = graph
+    found = Rounds({name: partial(makespan_s, start, runs) for name, start in starts.items()}, MAKESPAN_ROUNDS)
+    for name in starts:
+        target = f"<= {TARGET_MAKESPAN_OVER_FLOOR:g}" if name in (AS_IT_COMES, FULL) else ""
+        ratio = f"{found.least(name) / found.least('floor'):.2f} x floor"
+        table.add_row(f"makespan: {runs} x {delay * 1000:g} ms, {name}", f"{found.least(name):.3f} s", ratio, target)
     gc.set_threshold(*DEFAULT_GC)
+
+
+def starts_of(delay_s: float) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
+    """How the floor and wfdsl start a run with workers that take so long."""
+    return {"floor": Floor(delay_s).run, AS_IT_COMES: plain(pool_of(delay_s)), FULL: everything_on(pool_of(delay_s))}
 
 
 def memory(table: Table) -> None:
     """What a run in flight holds."""
-    for name, start in (("floor", Floor(1.0).run), ("wfdsl, everything on", everything_on(pool_of(1.0)))):
+    for name, start in (("floor", Floor(1.0).run), (FULL, everything_on(pool_of(1.0)))):
         size = asyncio.run(kib_per_run(start, 1000))
-        target = f"<= {TARGET_KIB_PER_RUN:g}" if name.endswith("on") else ""
+        target = f"<= {TARGET_KIB_PER_RUN:g}" if name == FULL else ""
         table.add_row(f"memory per run in flight: {name}", f"{size:.1f} KiB", "", target)
 
 
@@ -269,10 +291,11 @@ async def journal_cost(table: Table, folder: Path) -> None:
 
 
 def main() -> None:
-    """Print the table; `--full` also runs the 10 000 runs of 2 s."""
-    table = Table("what", "measured", "ratio", "target")
+    """Print the table."""
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
+    table = Table("what", "measured", "ratio", "target", title=f"load {load} on {os.cpu_count()} processors")
     overhead(table)
-    makespans(table, full_size="--full" in sys.argv)
+    makespans(table)
     memory(table)
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(journal_cost(table, Path(folder)))

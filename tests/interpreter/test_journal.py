@@ -316,16 +316,14 @@ def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
 async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    older = await run(ONE_STEP, "Q", pool_of(always("kept")), journal=path, run_id="older")
+    older = await run(CHAIN, "Q", pool_of(always("kept")), journal=path, run_id="older")
     monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, _ADDS_A_COLUMN))
     monkeypatch.setattr(journal_file, "VERSION", 2)
 
-    again = await run(ONE_STEP, "Q", pool_of(always("asked again")), journal=path, run_id="older")
+    again = await run(CHAIN, "Q", pool_of(always("asked again")), journal=path, run_id="older")
 
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-        assert connection.execute("SELECT id, note FROM runs").fetchall() == [("older", "none")]
-    connection.close()
+    assert rows(path, "PRAGMA user_version") == [(2,)]
+    assert rows(path, "SELECT id, note FROM runs") == [("older", "none")]
     assert (older.answer, again.answer, again.steps[0].replayed) == ("kept", "kept", True)
 
 
@@ -338,11 +336,8 @@ def test_a_migration_that_cannot_be_done_changes_nothing(path: Path, monkeypatch
     with pytest.raises(JournalFailure, match="cannot be used"):
         Journal(path)
 
-    with sqlite3.connect(path) as connection:
-        columns = [column[1] for column in connection.execute("PRAGMA table_info(runs)")]
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    connection.close()
-    assert "note" not in columns
+    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert "note" not in [column[1] for column in rows(path, "PRAGMA table_info(runs)")]
 
 
 def test_every_version_so_far_has_a_migration_to_the_next() -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from wfdsl import Step, Workflow
 from wfdsl.cli.main import main
+from wfdsl.interpreter.record import Run, StepRecord
 
 COMPLETION = """\
 model_id = [2, 0, 1]
@@ -114,3 +116,118 @@ def test_no_color_is_honoured(
 
     assert "\x1b[36m" in coloured
     assert "\x1b[36m" not in capsys.readouterr().out
+
+
+RUN = "20260102-030405-abcdef01"
+
+
+@pytest.fixture
+def failed_run(workflow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A journal with one run whose second step failed, in a folder with a pool file; gives the folder."""
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    workers = "".join(
+        f'[[pool.workers]]\nname = "{name}"\nprovider = "scripted"\nretries = 0\n'
+        f'options = {{ replies = ["{reply}"] }}\n'
+        for name, reply in (("pia", ""), ("vic", "checked"), ("cy", "planned"))
+    )
+    Path("pool.toml").write_text(f'[pool]\nname = "toy"\n{workers}')
+    assert main(["run", workflow, "-q", "Q", "--pool", "pool.toml"]) == 3
+    return tmp_path
+
+
+def drawn(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> str:
+    capfdbinary.readouterr()
+    assert main(["show", *arguments]) == 0
+    return capfdbinary.readouterr().out.decode()
+
+
+@pytest.mark.parametrize("chosen", ["terminal", "mermaid", "dot", "svg"])
+def test_every_format_shows_how_the_steps_of_a_run_stand(
+    failed_run: Path, chosen: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    picture = drawn(capfdbinary, "--run", "last", "--format", chosen)
+
+    states = [picture.rindex(state) for state in ("done · ", "failed · ", "waiting")]
+    assert states == sorted(states)
+    assert ": failed" in picture.split("Plan it.")[0]
+    assert "the reply" in picture  # an SVG cuts the reason short
+    assert "pia" in picture
+
+
+def test_json_shows_state_time_and_cost_of_each_step(
+    failed_run: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    steps = json.loads(drawn(capfdbinary, "--run", "last", "--format", "json"))["steps"]
+
+    assert [step["status"]["state"] for step in steps] == ["done", "failed", "waiting"]
+    assert steps[0]["status"]["seconds"] >= 0
+    assert "the reply was empty" in steps[1]["status"]["note"]
+
+
+def test_a_run_is_found_by_its_id_by_its_beginning_and_in_a_record_file(
+    failed_run: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    newest = drawn(capfdbinary, "--run", "last", "--format", "dot")
+    main(["trace", "last", "--json"])
+    record = capfdbinary.readouterr().out
+    Path("record.json").write_bytes(record)
+    run_id = Run.from_json(record).id
+
+    for name in (run_id, run_id[:-4], "record.json"):
+        assert drawn(capfdbinary, "--run", name, "--format", "dot") == newest
+
+
+def test_a_record_file_needs_no_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "none"))
+    step = StepRecord(0, 0, "ann", response="42", status="done", started=1.0, finished=3.5, list_usd=0.25)
+    run = Run(RUN, Workflow((Step(0, "Say it."),)), "Q", (step,), "done", 1.0, 3.5, names=("speak",))
+    (tmp_path / "record.json").write_text(run.to_json())
+
+    picture = drawn(capfdbinary, "--run", str(tmp_path / "record.json"))
+
+    assert f"run {RUN}: done" in picture
+    assert "speak  ann" in picture
+    assert "done · 2.5 s · $0.25" in picture
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("name", ["nope", "record.json"])
+def test_an_unknown_run_or_a_file_that_is_no_record_is_one_line(
+    failed_run: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("record.json").write_text("{}")
+    capsys.readouterr()
+
+    code = main(["show", "--run", name])
+
+    out, err = capsys.readouterr()
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert ("has no run 'nope'" in err) or ("this is no run record" in err)
+
+
+def test_a_run_without_any_journal_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "none"))
+
+    code = main(["show", "--run", "last"])
+
+    assert code == 2
+    assert "nothing has been run yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["FILE", "--run", "last"], "not allowed with argument"), ([], "one of the arguments FILE --run is required")],
+)
+def test_either_a_file_or_a_run_is_drawn(
+    workflow: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["show", *(workflow if argument == "FILE" else argument for argument in arguments)])
+
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err

@@ -26,10 +26,14 @@ COMMANDS = {
     "fmt": "print in the canonical form, or convert between the two forms",
     "show": "draw a workflow: in the terminal, or as Mermaid, DOT, SVG or JSON",
     "run": "run a workflow on a question",
+    "solve": "answer a question: a Conductor writes the workflow, and may revise it",
+    "prompt": "print exactly what a Conductor would be sent",
+    "examples": "list, show and harvest few-shot examples",
     "resume": "go on with a run that was interrupted",
     "runs": "list, remove and export runs",
     "trace": "show all that happened in a run",
     "pools": "list, show, check and write pools of workers",
+    "grammar": "print the language as a grammar for constrained decoders",
     "explain": "say what a diagnostic's code means and how to mend it",
 }
 EXIT_CODES = """\

@@ -39,11 +39,14 @@ def execute(args: argparse.Namespace) -> int:
         print(f"run {run_id} is done: this is its answer", file=sys.stderr)
         print_run(before, as_json=args.json)
         return 0
+    plan = plan_of(path, run_id)
+    if "solve" in plan.origin:
+        raise UsageError(f"run {run_id} is a Conductor's: give its `wfdsl solve` command again, with --run-id {run_id}")
     _print_lost(before.lost)
     display = display_for_stderr()
     work = resume(
         run_id,
-        _pool(args.pool, plan_of(path, run_id)),
+        _pool(args.pool, plan),
         journal=path,
         budget=budget_of(args),
         concurrency=args.concurrency,

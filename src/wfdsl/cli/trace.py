@@ -34,6 +34,7 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
     lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]
     if run.error:
         lines.append(f"  {run.error}")
+    lines += _conductor_lines(run)
     for step in run.steps:
         lines += _step_lines(run, step, with_messages=with_messages)
     for lost in run.lost:
@@ -41,6 +42,17 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
         lines.append(f"lost: step {where}, {lost.worker_name}: was in flight when its process ended; stays charged")
     lines.append(_totals(run))
     return [indent + line for line in lines]
+
+
+def _conductor_lines(run: Run) -> list[str]:
+    """What a Conductor wrote for this run, and what was out of the ordinary."""
+    from wfdsl.conductor.notes import notes_of, remarks_on
+
+    lines = []
+    for note in notes_of([run]):
+        lines += _block(f"round {note.round}, {note.outcome}", note.completions[-1].text)
+        lines += [f"  {remark}" for remark in remarks_on(note)]
+    return lines
 
 
 def _step_lines(run: Run, step: StepRecord, *, with_messages: bool) -> list[str]:
@@ -83,8 +95,7 @@ def _facts(step: StepRecord) -> list[str]:
 
 
 def _block(title: str, text: str) -> list[str]:
-    body = text.replace("\n", "\n      ")
-    return [f"  {title}:", f"      {body}"]
+    return [f"  {title}:", *(f"      {line}" for line in text.split("\n"))]
 
 
 def _totals(run: Run) -> str:

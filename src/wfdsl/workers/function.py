@@ -20,8 +20,11 @@ ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 
 
 class FunctionWorker:
-    """Asks a function. What the function raises ends the call, as what a server does would: a run never loses to it what
-    it has paid for. To have a call tried again, the function raises `WorkerFailure`."""
+    """Asks a function.
+
+    What the function raises ends the call, as what a server does would: a run never loses to it what it has paid for.
+    To have a call tried again, the function raises a retryable `WorkerFailure`.
+    """
 
     __slots__ = ("_function",)
 
@@ -47,7 +50,7 @@ class FunctionWorker:
             return await self._function([dict(message) for message in call.messages])
         except WfdslError:
             raise
-        except Exception as error:  # noqa: BLE001  (a user's function is the outside world: it may raise anything)
+        except Exception as error:
             message = f"{self!r} raised {type(error).__name__}: {error}"
             raise WorkerFailure(message, retryable=False) from error
 

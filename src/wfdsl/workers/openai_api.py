@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wfdsl.pool import WorkerEntry
     from wfdsl.workers.bench import Bench
     from wfdsl.workers.protocol import Call, Worker
+    from wfdsl.workers.sampling import Sampling
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -78,7 +79,7 @@ def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
             "reasoning_effort": asked.reasoning_effort,
             "stream": streams or None,
             "stream_options": {"include_usage": True} if streams else None,
-            "extra_body": _extra_body(entry, asked.thinking_budget),
+            "extra_body": _extra_body(entry, asked),
         }
     )
 
@@ -121,12 +122,15 @@ def _limit_field(entry: WorkerEntry) -> str:
     return "max_completion_tokens" if entry.provider == "openai" and entry.base_url is None else "max_tokens"
 
 
-def _extra_body(entry: WorkerEntry, thinking_budget: int | None) -> dict[str, Any] | None:
-    """Google's own settings travel in a field that is called `extra_body` once more."""
-    if thinking_budget is None or entry.provider != "google":
-        return dict(entry.extra_body) or None
-    google = {"google": {"thinking_config": {"thinking_budget": thinking_budget}}}
-    return {"extra_body": google, **entry.extra_body}
+def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any] | None:
+    """Google's own settings travel in a field that is called `extra_body` once more; llama.cpp takes a grammar."""
+    body = dict(entry.extra_body)
+    if asked.grammar is not None:
+        body["grammar"] = asked.grammar
+    if asked.thinking_budget is None or entry.provider != "google":
+        return body or None
+    google = {"google": {"thinking_config": {"thinking_budget": asked.thinking_budget}}}
+    return {"extra_body": google, **body}
 
 
 def _given(request: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ _BUILT_IN: Final = {
     "local": "wfdsl.workers.local:build",
     "transformers": "wfdsl.workers.transformers_local:build",
     "scripted": "wfdsl.workers.scripted:build",
+    "conductor": "wfdsl.conductor.node:build",
 }
 _INSTALL: Final = {
     "openai": 'pip install "wfdsl[openai]"',
@@ -40,7 +41,6 @@ _INSTALL: Final = {
 _EXTRAS: Final = {"openai", "anthropic", "httpx2", "torch", "transformers"}
 _GIVEN_BY_CALLER: Final = {
     "function": "give the function to Pool.from_functions",
-    "conductor": "give the Conductor to Pool.from_workers",
 }
 
 

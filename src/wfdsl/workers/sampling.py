@@ -26,6 +26,8 @@ class Sampling:
     stop: tuple[str, ...]
     reasoning_effort: str | None
     thinking_budget: int | None
+    grammar: str | None = None
+    """In llama.cpp's dialect, for servers that take one; no entry has it, calls bring it."""
 
 
 _NAMES = tuple(field.name for field in fields(Sampling))
@@ -37,7 +39,7 @@ def sampling(entry: WorkerEntry, call: Call) -> Sampling:
     Raises:
         UsageError: the call brings a setting that no worker knows.
     """
-    own = Sampling(**{name: getattr(entry, name) for name in _NAMES})
+    own = Sampling(**{name: getattr(entry, name) for name in _NAMES if name != "grammar"})
     for name in call.settings:
         if name not in _NAMES:
             raise UsageError(f'a call cannot set "{name}"; it can set {", ".join(_NAMES)}')

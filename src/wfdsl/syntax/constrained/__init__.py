@@ -17,12 +17,10 @@ from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.syntax.constrained.language import MAX_PROSE, MAX_SUBTASK, Bounds, language
 from wfdsl.syntax.constrained.print_gbnf import print_gbnf
 from wfdsl.syntax.constrained.print_lark import print_lark
-from wfdsl.syntax.constrained.shape import most_bytes
+from wfdsl.syntax.constrained.shape import most_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-_END = 1  # the token that says so
 
 
 def gbnf(
@@ -71,9 +69,9 @@ def max_tokens_for(
     """The number of tokens with which no completion is cut, whatever the model writes within the grammar.
 
     It is the bytes of the longest completion in UTF-8, and one token for the end: every token that a constrained
-    decoder lets through stands for at least one byte. Texts in plain English take about a quarter of it per character.
-    Arguments and errors as for `gbnf`.
+    decoder lets through stands for at least one byte. It is a limit and no forecast: plain English takes one token for
+    about four characters. Arguments and errors as for `gbnf`.
 
     Units: tokens.
     """
-    return most_bytes(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion))) + _END
+    return most_tokens(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))

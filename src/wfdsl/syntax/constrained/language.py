@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
 
 from wfdsl.check import DEFAULT_MAX_STEPS, MOST_DIGITS
 from wfdsl.errors import UsageError
@@ -18,17 +18,13 @@ from wfdsl.syntax.printer import print_completion
 from wfdsl.tree import ALL
 from wfdsl.workflow import Step, Workflow
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MAX_PROSE = 200
 MAX_SUBTASK = 200
-"""Characters. Our choice: a sentence or two, so that 2,048 tokens are enough for five steps in plain English."""
+"""Characters. Our choice: room for a sentence or two."""
 
 MOST_STEPS = 32  # what is written out grows with the cube of it; our choice
 MOST_CHARS = 2000  # of prose or a subtask: llama.cpp refuses longer repetitions
 
-_CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
 SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """White space beyond the space and the controls."""
 _EVERY = Chars(((0x20, 0x7E), (0xA1, 0xD7FF), (0xE000, 0x10FFFF)))
@@ -38,11 +34,11 @@ TEXT = _EVERY.without(SPACES)
 ESCAPES = ("\\\\", '\\"', "\\n", "\\r", "\\t")
 """The printer's escapes of what is often meant in a subtask."""
 NOT_IN_PROSE = "<(=:："
-"""A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before it; a reasoning tag
-needs "<". Without them nothing in the prose, and nothing that begins in it, can be either."""
+"""A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that; a reasoning
+tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be either."""
 
-_WORKER, _SUBTASK = 10**12, "subtask {}"
-_VARYING = re.compile(rf'(?P<worker>{_WORKER // 10}\d)|(?P<subtask>"subtask \d+")|(?P<sight>"{ALL}")')
+_WORKER, _SUBTASK = 10**12, "a subtask"  # stand for any, in what the printer is given
+_VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +92,17 @@ def language(bounds: Bounds) -> Shape:
     """The completions within some bounds."""
     rules = {"root": _root(bounds)}
     for count in range(1, bounds.max_steps + 1):
-        rules[f"steps-{count}"] = Rule(_steps(count))
+        rules[f"steps-{count}"] = _steps(count)
     for step in range(bounds.max_steps):
         rules[f"sees-{step}"] = _sees(step)
-        rules |= {f"after-{index}-of-{step}": Rule(_after(index, step)) for index in range(step)}
-    return Shape(rules | dict(_words(bounds)), remark=_remark(bounds))
+        rules |= {f"after-{index}-of-{step}": _after(index, step) for index in range(step)}
+    return Shape(rules | _words(bounds), remark=_remark(bounds))
 
 
 def _root(bounds: Bounds) -> Rule:
     workflows: list[Expression] = [Name(f"steps-{count}") for count in range(1, bounds.max_steps + 1)]
     if bounds.recursion:
-        workflows.append(Literal("".join(_layout(1)).removeprefix(_layout(1)[0])))
+        workflows.append(Literal("".join(_layout(1)[1:])))
     return Rule(Sequence((Name("head"), Choice(tuple(workflows)))))
 
 
@@ -116,35 +112,64 @@ def _remark(bounds: Bounds) -> str:
     return f"wfdsl completions: workers {ordinals}; 1 to {bounds.max_steps} steps{empty}"
 
 
-def _words(bounds: Bounds) -> Iterator[tuple[str, Rule]]:
+def _words(bounds: Bounds) -> dict[str, Rule]:
     """What the lists are made of, and what stands before them."""
-    yield "head", _head(bounds)
-    yield "worker", Rule(Choice(tuple(Literal(str(ordinal)) for ordinal in sorted(set(bounds.ordinals)))))
-    yield "subtask", Rule(
-        Sequence((Literal('"'), Name("first"), Repeat(Name("more"), 0, bounds.max_subtask - 1), Literal('"'))),
-        remark=f"at most {bounds.max_subtask:,} characters, the first of which is not white space",
-        is_token=True,
-    )
     escapes = tuple(map(Literal, ESCAPES))
-    yield "first", Rule(Choice((TEXT.without('"\\ '), *escapes[:2])), is_token=True)
-    yield "more", Rule(Choice((TEXT.without('"\\'), *escapes)), is_token=True)
+    words = {
+        "head": _head(bounds),
+        "worker": Rule(Choice(tuple(Literal(str(ordinal)) for ordinal in sorted(set(bounds.ordinals)))), is_token=True),
+        "subtask": _subtask(bounds),
+        "first": Rule(Choice((TEXT.without('"\\ '), *escapes[:2])), is_token=True),
+        "more": Rule(Choice((TEXT.without('"\\'), *escapes)), is_token=True),
+    }
     if bounds.max_prose:
         prose = TEXT.without(NOT_IN_PROSE)
-        yield "prose-first", Rule(prose.without(" "), is_token=True)
-        yield "prose-more", Rule(Choice((prose, Literal("\n"))), is_token=True)
+        words["prose-first"] = Rule(prose.without(" "), is_token=True)
+        words["prose-more"] = Rule(Choice((prose, Literal("\n"))), is_token=True)
+    return words
+
+
+def _subtask(bounds: Bounds) -> Rule:
+    remark = f"at most {bounds.max_subtask:,} characters, the first of which is not white space"
+    value = _text("first", "more", bounds.max_subtask)
+    return Rule(Sequence((Literal('"'), *value, Literal('"'))), remark, is_token=True)
+
+
+def _text(first: str, more: str, most: int) -> tuple[Expression, ...]:
+    """From 1 to `most` characters."""
+    return (Name(first), Repeat(Name(more), 0, most - 1)) if most > 1 else (Name(first),)
 
 
 def _head(bounds: Bounds) -> Rule:
     opening = Literal(_layout(1)[0])
     if not bounds.max_prose:
         return Rule(opening, is_token=True)
-    prose = Sequence((Name("prose-first"), Repeat(Name("prose-more"), 0, bounds.max_prose - 1), Literal("\n"), opening))
+    prose = Sequence((*_text("prose-first", "prose-more", bounds.max_prose), Literal("\n"), opening))
     remark = f"prose of at most {bounds.max_prose:,} characters, in which nothing can be read as a label or a tag"
     return Rule(Choice((opening, prose)), remark, is_token=True)
 
 
-def _steps(count: int) -> Sequence:
+def _steps(count: int) -> Rule:
     """What follows the opening of the first list, in a workflow of so many steps."""
-    first, *rest = _printed(count)
-    parts: list[Expression] = [Literal(first).text and _varying_or_literal(piece, index) for index, piece in rest]
-    return Sequence(tuple(parts))
+    varying = ["worker"] * count + ["subtask"] * count + [f"sees-{step}" for step in range(count)]
+    layout = _layout(count)[1:]
+    pairs = zip(varying, layout, strict=True)
+    return Rule(Sequence(tuple(part for name, fixed in pairs for part in (Name(name), Literal(fixed)))))
+
+
+@cache
+def _layout(count: int) -> tuple[str, ...]:
+    """What the printer prints before, between and after the workers, subtasks and access entries of so many steps."""
+    return tuple(_VARYING.split(print_completion(Workflow((Step(_WORKER, _SUBTASK, ALL),) * count))))
+
+
+def _sees(step: int) -> Rule:
+    """An access entry: nothing, all, or distinct earlier steps in ascending order."""
+    lists = [Sequence((Literal(f"[{index}"), Name(f"after-{index}-of-{step}"))) for index in range(step)]
+    return Rule(Choice((Literal("[]"), Literal(f'"{ALL}"'), *lists)), is_token=True)
+
+
+def _after(index: int, step: int) -> Rule:
+    """How the entry of a step may go on behind an index."""
+    later = [Sequence((Literal(f", {other}"), Name(f"after-{other}-of-{step}"))) for other in range(index + 1, step)]
+    return Rule(Choice((Literal("]"), *later)), is_token=True)

@@ -96,11 +96,16 @@ class Shape:
         return next(iter(self.rules))
 
 
+def most_tokens(shape: Shape) -> int:
+    """The tokens with which no text is cut: a byte each at the worst, and one for the end. Units: tokens."""
+    return most_bytes(shape) + 1
+
+
 def most_bytes(shape: Shape) -> int:
     """The length of the longest text. Units: bytes in UTF-8."""
     known: dict[str, int] = {}
-    for name, rule in reversed(shape.rules.items()):  # those below come first
-        known[name] = _most_bytes(rule.expression, known)
+    for name in reversed(list(shape.rules)):  # what a rule names stands below it
+        known[name] = _most_bytes(shape.rules[name].expression, known)
     return known[shape.start]
 
 

@@ -1,0 +1,82 @@
+"""List and show few-shot examples, and harvest new ones from solved questions.
+
+`harvest` reads what `wfdsl solve --to` wrote, after a grader has added a field that says whether each answer is right.
+It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set for --examples.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.cli.inputs import count
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl examples`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    actions.add_parser("list", help="list the shipped sets with the shapes of their workflows (the default)")
+    show = actions.add_parser("show", help="print the examples of a set")
+    show.add_argument("set", metavar="NAME|FILE", help="a shipped set, or a file")
+    harvest = actions.add_parser("harvest", help="make a set out of solved questions")
+    harvest.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --to` wrote")
+    harvest.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
+    harvest.add_argument("--most", type=count, default=4, metavar="N", help="the most examples (default: 4)")
+    harvest.add_argument("--name", default="harvested", help="the set's name (default: %(default)s)")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    if args.action == "show":
+        return _show(args.set)
+    return _harvest(args) if args.action == "harvest" else _list()
+
+
+def _list() -> int:
+    from wfdsl.conductor.example_sets import load_examples, shipped_sets
+    from wfdsl.topology import topology
+
+    for name in shipped_sets():
+        shapes = ", ".join(topology(example.workflow) for example in load_examples(name).examples)
+        print(f"{name:<20}  {shapes}")
+    return 0
+
+
+def _show(name: str) -> int:
+    from wfdsl.conductor.example_sets import load_examples
+
+    shown = [f"Question: {each.question}\n\n{each.completion}" for each in load_examples(name).examples]
+    print("\n\n\n".join(shown))
+    return 0
+
+
+def _harvest(args: argparse.Namespace) -> int:
+    from wfdsl.conductor.harvest import harvest, to_toml
+
+    found = harvest((row for file in args.files for row in _rows(file)), right=args.right, most=args.most)
+    if not found:
+        raise UsageError(
+            f"no right answer with a strictly valid workflow: is there a field {args.right!r} that is true?"
+        )
+    print(to_toml(args.name, found), end="")
+    print(f"{len(found)} example{'' if len(found) == 1 else 's'}", file=sys.stderr)
+    return 0
+
+
+def _rows(file: str) -> Iterator[dict[str, Any]]:
+    try:
+        with Path(file).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                row = json.loads(line)
+                if not isinstance(row, dict) or "question" not in row or "answer" not in row:
+                    raise UsageError(f"{file}:{number}: this is no line of `wfdsl solve --to`")
+                yield row
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error

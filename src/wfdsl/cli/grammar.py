@@ -1,0 +1,63 @@
+"""Print the strict completion language as a grammar for constrained decoders.
+
+Whatever a model writes under it is bounded prose and then a valid workflow. llama.cpp's server takes --format gbnf as
+`grammar` in the body of a request. The first comment says how large max_tokens must be so that no completion is cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wfdsl.check import DEFAULT_MAX_STEPS
+from wfdsl.cli.inputs import count, count_or_none
+from wfdsl.syntax.constrained import gbnf, llguidance_lark
+from wfdsl.syntax.constrained.language import MAX_PROSE, MAX_SUBTASK
+
+if TYPE_CHECKING:
+    import argparse
+
+_DIALECTS = {"llguidance": llguidance_lark, "gbnf": gbnf}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl grammar`."""
+    parser.add_argument("--format", choices=[*_DIALECTS], required=True, help="llguidance's Lark, or llama.cpp's GBNF")
+    workers = parser.add_mutually_exclusive_group(required=True)
+    workers.add_argument("--pool-size", type=count, metavar="N", help="the workers are 0 to N - 1")
+    workers.add_argument("--ordinals", type=ordinals, metavar="LIST", help="the workers, such as 0,2,5")
+    parser.add_argument(
+        "--max-steps", type=count, default=DEFAULT_MAX_STEPS, metavar="N", help="the most steps (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--max-prose",
+        type=count_or_none,
+        default=MAX_PROSE,
+        metavar="CHARS",
+        help="the most characters before the lists; 0 for none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max-subtask",
+        type=count,
+        default=MAX_SUBTASK,
+        metavar="CHARS",
+        help="the most characters of a subtask (default: %(default)s)",
+    )
+    parser.add_argument("--recursion", action="store_true", help="for round 2 or later: three empty lists are valid")
+
+
+def ordinals(text: str) -> tuple[int, ...]:
+    """An argument that is a list of ordinals."""
+    return tuple(count_or_none(part.strip()) for part in text.split(","))
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the grammar."""
+    grammar = _DIALECTS[args.format](
+        args.ordinals or range(args.pool_size),
+        args.max_steps,
+        max_prose=args.max_prose,
+        max_subtask=args.max_subtask,
+        recursion=args.recursion,
+    )
+    print(grammar, end="")
+    return 0

@@ -1,0 +1,110 @@
+"""Policies: whatever answers questions with a pool of workers. A Conductor is one, a fixed workflow another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+
+from wfdsl.conductor.notes import RoundNote, notes_of, remarks_on
+from wfdsl.conductor.seat import SEATED
+from wfdsl.interpreter.record_json import run_to_dict
+from wfdsl.interpreter.running import RunOptions, run
+
+if TYPE_CHECKING:
+    from wfdsl.interpreter.context import Question
+    from wfdsl.interpreter.record import Run
+    from wfdsl.pool import Pool
+    from wfdsl.workers.protocol import Usage
+    from wfdsl.workflow import Workflow
+
+FORMAT = "wfdsl-solution"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The answer to a question, and all that led to it."""
+
+    run: Run
+    """The record of everything; for a Conductor its only step is the Conductor, and the rounds are nested in it."""
+
+    @property
+    def answer(self) -> str | None:
+        """The answer; None if there is none."""
+        return self.run.answer
+
+    @property
+    def rounds(self) -> list[Run]:
+        """The workflows that ran, in order, one a round; a fixed workflow has one."""
+        return list(self.run.steps[0].nested) if self.run.workflow == SEATED else [self.run]
+
+    @property
+    def notes(self) -> tuple[RoundNote, ...]:
+        """What the Conductor wrote and what came of it, one note a round; none for a fixed workflow."""
+        return notes_of([*self.rounds, self.run] if self.run.workflow == SEATED else [])
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of workers and Conductor."""
+        return self.run.usage
+
+    @property
+    def paid_usd(self) -> float | None:
+        """US dollars paid; None if a price is not known."""
+        return self.run.paid_usd
+
+    @property
+    def list_usd(self) -> float | None:
+        """US dollars by the price list; None if a price is not known."""
+        return self.run.list_usd
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """What was out of the ordinary, a line each: repairs, re-asks, the default workflow, refused revisions."""
+        return tuple(line for note in self.notes for line in remarks_on(note))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The solution as plain values."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "answer": self.answer,
+            "events": list(self.events),
+            "rounds": [note.to_dict() for note in self.notes],
+            "run": run_to_dict(self.run),
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The solution as JSON text; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that answers a question with a pool: a Conductor, a workflow, a router, a vote."""
+
+    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+        """Answer the question; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted: there is no answer; `.run` is the partial record.
+            UsageError: the policy cannot work on this pool.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPolicy:
+    """A fixed workflow, such as a `.wf` file that `wfdsl.load` has read for the pool."""
+
+    workflow: Workflow
+
+    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+        """Run the workflow; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        return Solution(await run(self.workflow, question, pool, **options))

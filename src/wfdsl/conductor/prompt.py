@@ -1,0 +1,164 @@
+"""The prompt builder: question, workers, examples and limits in; chat messages out. The only one there is.
+
+Inference, training and `wfdsl prompt` all build their messages here, from a named, versioned template set. The hash
+covers everything that shapes a prompt but the question, the workers and the limits, and stands in every trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from wfdsl.conductor.example_sets import ExampleSet, load_examples, read_toml
+from wfdsl.conductor.prompt_text import PromptText
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:
+    from wfdsl.conductor.offer import Offer
+    from wfdsl.interpreter.context import Question
+    from wfdsl.workers.protocol import Message
+
+SHIPPED: Final = Path(__file__).parent / "templates"
+
+_PLACEHOLDERS: Final = {
+    "system": (),
+    "ask": ("question", "workers", "examples", "max_steps"),
+    "example": ("number", "question", "completion", "lists"),
+    "worker": ("ordinal", "description"),
+    "revise": ("response", "rounds_left", "max_steps"),
+    "reask": ("problems",),
+}
+_NEEDED: Final = {
+    "system": (),
+    "ask": ("question", "workers", "examples"),
+    "example": ("question",),
+    "worker": ("ordinal", "description"),
+    "revise": ("response",),
+    "reask": ("problems",),
+}
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A template set with its examples."""
+
+    name: str
+    version: int
+    texts: dict[str, str]
+    """The templates by name: system, ask, example, worker, revise, reask."""
+    examples: ExampleSet
+
+    @classmethod
+    def load(cls, name: str = "paper", *, examples: str | None = None) -> Prompt:
+        """A shipped set (`paper`, `tiny`) or the set in a file; `examples` replaces the set's own.
+
+        Raises:
+            UsageError: there is none, or it lacks something.
+        """
+        path = SHIPPED / f"{name}.toml" if name in shipped_prompts() else Path(name)
+        tables = read_toml(path, "template set", shipped_prompts())
+        check_texts(path, tables)
+        texts = {field: tables[field].strip("\n") for field in _PLACEHOLDERS if field != "example"}
+        texts["example"] = tables["example"].rstrip("\n")
+        return cls(tables["name"], tables["version"], texts, load_examples(examples or tables["examples"]))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of templates and examples, in hexadecimal."""
+        examples = [[example.question, example.completion] for example in self.examples.examples]
+        content = json.dumps([self.name, self.version, self.texts, self.examples.name, examples], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def stamp(self) -> dict[str, Any]:
+        """What a trace says about it."""
+        return {"name": self.name, "version": self.version, "examples": self.examples.name, "hash": self.hash}
+
+    def ask(self, question: Question, offer: Offer, *, max_steps: int) -> tuple[Message, ...]:
+        """The messages of the first round."""
+        content = self._templates["ask"].fill(
+            question=question_text(question),
+            workers=self.listing(offer),
+            examples=self._shown_examples,
+            max_steps=str(max_steps),
+        )
+        user: Message = {"role": "user", "content": content}
+        system = self.texts["system"]
+        return ({"role": "system", "content": system}, user) if system else (user,)
+
+    def revise(self, response: str, *, max_steps: int, rounds_left: int) -> Message:
+        """The message that asks for a revision; `rounds_left` counts the rounds after it."""
+        content = self._templates["revise"].fill(
+            response=response, max_steps=str(max_steps), rounds_left=str(rounds_left)
+        )
+        return {"role": "user", "content": content}
+
+    def reask(self, problems: str) -> Message:
+        """The message that asks for the same workflow again, with what was wrong."""
+        return {"role": "user", "content": self._templates["reask"].fill(problems=problems)}
+
+    def listing(self, offer: Offer) -> str:
+        """The workers, a line each; one without a description is a bare ordinal."""
+        worker, bare = self._templates["worker"], self._bare_worker
+        return "\n".join(
+            [
+                worker.fill(ordinal=str(ordinal), description=text) if text else bare.fill(ordinal=str(ordinal))
+                for ordinal, text in zip(offer.ordinals, offer.descriptions, strict=True)
+            ]
+        )
+
+    @cached_property
+    def _templates(self) -> dict[str, PromptText]:
+        return {
+            field: PromptText(text, _PLACEHOLDERS[field]) for field, text in self.texts.items() if field != "system"
+        }
+
+    @cached_property
+    def _bare_worker(self) -> PromptText:
+        before = self.texts["worker"].partition("{description}")[0]
+        return PromptText(before.rstrip(" :-,(") if "{ordinal}" in before else "{ordinal}", ("ordinal",))
+
+    @cached_property
+    def _shown_examples(self) -> str:
+        shown = [
+            self._templates["example"].fill(
+                number=str(number), question=example.question, completion=example.completion, lists=example.lists
+            )
+            for number, example in enumerate(self.examples.examples, start=1)
+        ]
+        return "\n".join(shown).lstrip("\n")
+
+
+def shipped_prompts() -> tuple[str, ...]:
+    """The names of the template sets that come with the package, sorted."""
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+
+
+def question_text(question: Question) -> str:
+    """A question as one text: a conversation is written out, each message under its role."""
+    if isinstance(question, str):
+        return question
+    if len(question) == 1:
+        return question[0]["content"]
+    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in question)
+
+
+def check_texts(path: Path, tables: dict[str, Any]) -> None:
+    """Refuse a template set that lacks something; `path` is what errors call it.
+
+    Raises:
+        UsageError: a field is unknown, missing or of the wrong kind, or a text lacks a placeholder.
+    """
+    kinds = {"name": str, "version": int, "examples": str, **dict.fromkeys(_PLACEHOLDERS, str)}
+    for key in tables.keys() - kinds.keys():
+        raise UsageError(f"{path}: {key!r} is no field of a template set; it has {', '.join(kinds)}")
+    for key, kind in kinds.items():
+        if not isinstance(tables.get(key), kind):
+            raise UsageError(f"{path}: a template set needs {key}, as {'a number' if kind is int else 'a text'}")
+    for field, names in _NEEDED.items():
+        if names:
+            PromptText(tables[field], _PLACEHOLDERS[field]).require(f"{path}: {field}", *names)

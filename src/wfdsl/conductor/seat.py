@@ -1,0 +1,120 @@
+"""Where a Conductor that solves a question sits: ordinal -1 of a pool, beside the workers that it is offered.
+
+So a question is solved by a run of one step, whose worker is the Conductor: its rounds are nested runs, and budget,
+journal, events, resuming and records are those of every run.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.rounds import Rounds
+from wfdsl.interpreter.budget import require_bounded
+from wfdsl.interpreter.lines import Line
+from wfdsl.interpreter.terms import terms_of
+from wfdsl.workflow import Step, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+
+    from wfdsl.conductor.notes import RoundNote
+    from wfdsl.conductor.settings import ConductorSettings
+    from wfdsl.interpreter.context import Question
+    from wfdsl.interpreter.environment import WorkerPool
+    from wfdsl.interpreter.nested import ConductorCall
+    from wfdsl.pool import Pool, WorkerEntry
+    from wfdsl.workers.protocol import Call, Reply, Worker
+
+SEAT: Final = -1
+"""No workflow can name it: ordinals in workflows begin at 0."""
+SEATED: Final = Workflow((Step(SEAT, "Answer the question."),))
+
+
+class SeatedPool:
+    """A pool with a Conductor at its seat."""
+
+    def __init__(
+        self, pool: Pool, model: Pool, settings: ConductorSettings, question: Question, order: Mapping[int, int] | None
+    ) -> None:
+        """`model` is a pool of one: the Conductor's own model."""
+        self._pool = pool
+        self._model = model
+        self._seated = Seated(model, settings, question, order)
+
+    @property
+    def name(self) -> str:
+        """The name of the pool."""
+        return self._pool.name
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        """The seat, then the workers."""
+        return (SEAT, *self._pool.ordinals)
+
+    @property
+    def conductors(self) -> tuple[int, ...]:
+        """The seat, then the Conductors among the workers."""
+        return (SEAT, *self._pool.conductors)
+
+    @property
+    def unplaced(self) -> list[RoundNote]:
+        """Notes of rounds that no run holds."""
+        return self._seated.unplaced
+
+    def entry(self, ordinal: int) -> WorkerEntry:
+        """The entry of a worker, or of the Conductor's model."""
+        return self._model.entry(0) if ordinal == SEAT else self._pool.entry(ordinal)
+
+    def worker(self, ordinal: int) -> Worker:
+        """A worker, or the Conductor."""
+        return self._seated if ordinal == SEAT else self._pool.worker(ordinal)
+
+    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
+        """Some of the workers; nobody takes the seat along."""
+        return self._pool.subset(ordinal for ordinal in ordinals if ordinal != SEAT)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[SeatedPool]:
+        """Keep the clients of workers and model up inside the block."""
+        async with self._pool.open(), self._model.open():
+            yield self
+
+
+def require_bounded_model(model: Pool, handle: ConductorCall) -> None:
+    """Refuse a Conductor whose completions have no known upper bound, where there is a budget to keep.
+
+    Raises:
+        UsageError: its model has no price under a dollar budget.
+    """
+    environment = handle.environment
+    if environment.ledger is not None:
+        terms = terms_of(model, 0)
+        require_bounded(terms, lambda ordinal: Line(model.worker(ordinal), terms), environment.ledger.budget, {})
+
+
+class Seated:
+    """The worker at the seat: a Conductor that answers one question, whatever its step is told."""
+
+    def __init__(
+        self, model: Pool, settings: ConductorSettings, question: Question, order: Mapping[int, int] | None
+    ) -> None:
+        self._model = model
+        self._settings = settings
+        self._question = question
+        self._order = order
+        self.unplaced: list[RoundNote] = []
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer.
+
+        Raises:
+            WorkerFailure, RunFailed, BudgetExhausted: as `Rounds.finish` does.
+        """
+        handle: Any = call.run
+        require_bounded_model(self._model, handle)
+        offer = Offer.of(handle.pool, self._order)
+        rounds = Rounds(self._settings, self._model.worker(0), handle, offer, self._question)
+        self.unplaced = rounds.unplaced
+        return await rounds.finish()

@@ -1,0 +1,265 @@
+"""An untrained SmolLM2-135M as Conductor: valid workflows without and with the exported grammar, and what it costs.
+
+Run with `python -m tests.benchmarks.bench_grammar --samples 200`. Samples go round pool sizes 1 to 7 and step limits 1
+to 5. The first few are asked for twice, free and under the grammar, one after the other: both meet the same load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import llguidance
+import openai
+from rich.console import Console
+from rich.table import Table
+
+from wfdsl import analyze
+from wfdsl.pool import WorkerEntry
+from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.workers.local import LocalServer, model_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_PROSE, MAX_SUBTASK = 60, 60  # characters; short, so that a sample takes a second or two
+FREE_TOKENS = 256  # for a completion without the grammar, which need not end by itself
+COMBINATIONS = [(pool_size, max_steps) for max_steps in range(1, 6) for pool_size in range(1, 8)]
+FEW = 10  # samples, unless asked for more: a minute or two
+ORDER = 11  # steps through the 35 combinations, so that a few samples already meet all sizes and limits
+PAIR_TOKENS = 32  # in which hardly any completion ends
+MASKS = 2000  # of llguidance that are timed
+QUESTIONS = (
+    "Sam reads 20 pages a day. How many pages does he read in 5 days?",
+    "Write a short poem about the sea, then improve it.",
+    "Is 1001 a prime number?",
+)
+PROMPT = """\
+Answer the question by a workflow of at most {max_steps} steps. The workers are numbered: {workers}.
+Write three lists of the same length: model_id (which worker), subtasks (what it is asked), access_list (which earlier \
+steps it sees: [] or "all" or a list of numbers). For example:
+model_id = [0]
+subtasks = ["Solve the problem and check the result."]
+access_list = [[]]
+Question: {question}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One completion of the model."""
+
+    max_steps: int
+    constrained: bool
+    text: str
+    valid: bool
+    cut: bool
+    tokens: int
+    ms_per_token: float
+
+
+async def samples(count: int, free: int) -> tuple[list[Sample], list[float]]:
+    """So many completions under the grammar, and the first few of them asked for without it as well; what it costs."""
+    command = (str(model_file(WorkerEntry(name="conductor", provider="local"))), "--context", "4096", "--slots", "1")
+    server = LocalServer(command)
+    try:
+        async with openai.AsyncOpenAI(base_url=f"{await server.url()}/v1", api_key=server.key, max_retries=0) as client:
+            kinds = [(index, kind) for index in range(count) for kind in (False, True) if kind or index < free]
+            taken = [await sample(client, index, constrained=kind) for index, kind in kinds]
+            return taken, [await overhead(client, index) for index in range(free)]
+    finally:
+        await server.aclose()
+
+
+async def overhead(client: openai.AsyncOpenAI, index: int) -> float:
+    """What the grammar adds to a token, over equally many tokens with and without it. Units: milliseconds."""
+    free = await sample(client, index, constrained=False, most=PAIR_TOKENS)
+    under = await sample(client, index, constrained=True, most=PAIR_TOKENS)
+    return under.ms_per_token - free.ms_per_token
+
+
+async def sample(client: openai.AsyncOpenAI, index: int, *, constrained: bool, most: int | None = None) -> Sample:
+    """The completion of this index; the index is its seed as well. `most` tokens replace its usual limit."""
+    pool_size, max_steps = COMBINATIONS[index * ORDER % len(COMBINATIONS)]
+    bounds: dict[str, Any] = {"max_prose": MAX_PROSE, "max_subtask": MAX_SUBTASK}
+    workers = range(pool_size)
+    prompt = PROMPT.format(
+        max_steps=max_steps, workers=", ".join(map(str, workers)), question=QUESTIONS[index % len(QUESTIONS)]
+    )
+    reply = await client.chat.completions.create(
+        model="local",
+        messages=[{"role": "user", "content": prompt}],
+        max_tokens=most or (max_tokens_for(workers, max_steps, **bounds) if constrained else FREE_TOKENS),
+        temperature=1.0,
+        seed=index,
+        extra_body={"grammar": gbnf(workers, max_steps, **bounds)} if constrained else None,
+    )
+    text = reply.choices[0].message.content or ""
+    timings: dict[str, float] = (reply.model_extra or {})["timings"]
+    return Sample(
+        max_steps,
+        constrained,
+        text,
+        analyze(text, pool_size=pool_size, max_steps=max_steps, profile="strict").ok,
+        reply.choices[0].finish_reason == "length",
+        int(timings["predicted_n"]),
+        timings["predicted_ms"] / timings["predicted_n"],
+    )
+
+
+def mask_table() -> Table:
+    """What llguidance takes for a token: a mask over the vocabulary, and going on by a token that it allows."""
+    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Vocabulary()))
+    table = Table(title=f"llguidance over the {tokenizer.vocab_size:,} tokens of SmolLM2, random texts")
+    for heading in ("max_steps", "grammar ms", "median us per token", "99 % below us", "texts", "strictly valid"):
+        table.add_column(heading, justify="right")
+    for max_steps in (1, 5):
+        begun = time.perf_counter()
+        matcher = llguidance.LLMatcher(tokenizer, llguidance_lark(range(7), max_steps))
+        made_ms = (time.perf_counter() - begun) * 1e3
+        times, texts = _walks(matcher, tokenizer, random.Random(1))
+        valid = sum(analyze(text, pool_size=7, max_steps=max_steps, profile="strict").ok for text in texts)
+        typical, slow = statistics.median(times), statistics.quantiles(times, n=100)[-1]
+        table.add_row(str(max_steps), f"{made_ms:.1f}", f"{typical:.0f}", f"{slow:.0f}", str(len(texts)), str(valid))
+    return table
+
+
+def _walks(
+    matcher: llguidance.LLMatcher, tokenizer: llguidance.LLTokenizer, chance: random.Random
+) -> tuple[list[float], list[str]]:
+    """Microseconds of each token, and the texts that were written."""
+    times: list[float] = []
+    texts: list[str] = []
+    while len(times) < MASKS:
+        matcher.reset()
+        written: list[int] = []
+        while not matcher.is_stopped():
+            begun = time.perf_counter()
+            mask = matcher.compute_bitmask()
+            asked = time.perf_counter()
+            token = _drawn(mask, chance)
+            drawn = time.perf_counter()
+            matcher.consume_token(token)
+            times.append((time.perf_counter() - drawn + asked - begun) * 1e6)
+            written.append(token)
+        if matcher.is_error():
+            raise RuntimeError(matcher.get_error())
+        texts.append(tokenizer.decode_bytes(written[:-1]).decode())
+    return times, texts
+
+
+def _drawn(mask: bytes, chance: random.Random) -> int:
+    """One of the tokens whose bit is set."""
+    places = [index for index, byte in enumerate(mask) if byte]
+    place = chance.choice(places)
+    return 8 * place + chance.choice([bit for bit in range(8) if mask[place] >> bit & 1])
+
+
+class Vocabulary:
+    """SmolLM2's tokens as llguidance wants them."""
+
+    def __init__(self) -> None:
+        listed = gguf_tokens(model_file(WorkerEntry(name="conductor", provider="local")))
+        self.special_token_ids = [index for index, token in enumerate(listed) if token.startswith("<|")]
+        self.eos_token_id = listed.index("<|im_end|>")
+        self.bos_token_id = None
+        self.tokens = [bytes(BYTE_OF[char] for char in token) for token in listed]
+
+    def __call__(self, text: bytes) -> list[int]:
+        """Tokens for a text: one for each byte, since none is asked for but to look at."""
+        return [self.tokens.index(bytes([byte])) for byte in text]
+
+
+def _byte_level() -> dict[str, int]:
+    """GPT-2's way to write bytes as characters: those that are seen stand for themselves, the others follow U+0100."""
+    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = [byte for byte in range(0x100) if byte not in seen]
+    return {chr(byte): byte for byte in seen} | {chr(0x100 + index): byte for index, byte in enumerate(hidden)}
+
+
+BYTE_OF = _byte_level()
+GGUF_SIZES = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), (1, 1, 2, 2, 4, 4, 4, 1, 8, 8, 8), strict=True))
+GGUF_STRING, GGUF_ARRAY = 8, 9
+
+
+def gguf_tokens(path: Path) -> list[str]:
+    """The tokens of a model file."""
+    with path.open("rb") as file:
+        file.seek(16)  # behind the magic, the version and the number of tensors
+        for _ in range(_number(file, 8)):
+            key, value = _text(file), _value(file, _number(file, 4))
+            if key == "tokenizer.ggml.tokens":
+                return list(value)
+    raise ValueError(f"{path} lists no tokens")
+
+
+def _value(file: BinaryIO, kind: int) -> Any:
+    if kind == GGUF_STRING:
+        return _text(file)
+    if kind == GGUF_ARRAY:
+        kind, count = _number(file, 4), _number(file, 8)
+        return [_value(file, kind) for _ in range(count)]
+    return file.read(GGUF_SIZES[kind])
+
+
+def _text(file: BinaryIO) -> str:
+    return file.read(_number(file, 8)).decode()
+
+
+def _number(file: BinaryIO, size: int) -> int:
+    return int.from_bytes(file.read(size), "little")
+
+
+def main(count: int = FEW, free: int = FEW) -> None:
+    """Print the table, and what the grammar let through that is not valid: there should be nothing."""
+    Console().print(mask_table())
+    taken, added_ms = asyncio.run(samples(count, free))
+    table = Table(title="SmolLM2-135M, untrained, temperature 1")
+    for heading in ("completions", "max_steps", "samples", "cut", "strictly valid", "tokens", "ms per token"):
+        table.add_column(heading, justify="left" if heading == "completions" else "right")
+    for row in _rows(taken):
+        table.add_row(*row)
+    Console().print(table)
+    low, middle, high = statistics.quantiles(added_ms, n=4)
+    print(
+        f"llama.cpp's overhead per token, over {len(added_ms)} pairs: median {middle:.1f} ms ({low:.1f} to {high:.1f})"
+    )
+    for sample in taken:
+        if sample.constrained and not sample.valid:
+            print(f"{'CUT' if sample.cut else 'INVALID'} with max_steps {sample.max_steps}: {sample.text!r}")
+
+
+def _rows(taken: list[Sample]) -> Iterator[tuple[str, ...]]:
+    for constrained in (False, True):
+        kind = [sample for sample in taken if sample.constrained is constrained]
+        for max_steps in range(1, 6):
+            yield _row(constrained, str(max_steps), [sample for sample in kind if sample.max_steps == max_steps])
+        yield _row(constrained, "1 to 5", kind)
+
+
+def _row(constrained: bool, max_steps: str, group: list[Sample]) -> tuple[str, ...]:
+    if not group:
+        return ("grammar" if constrained else "free", max_steps, "0", *("-",) * 4)
+    return (
+        "grammar" if constrained else "free",
+        max_steps,
+        str(len(group)),
+        str(sum(sample.cut for sample in group)),
+        f"{sum(sample.valid for sample in group)} ({sum(sample.valid for sample in group) / len(group):.1%})",
+        f"{statistics.median(sample.tokens for sample in group):.0f}",
+        f"{statistics.median(sample.ms_per_token for sample in group):.1f}",
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=FEW, help="under the grammar (default: %(default)s)")
+    parser.add_argument("--free", type=int, default=FEW, help="of them, how many also without it, from 2")
+    args = parser.parse_args()
+    main(args.samples, args.free)

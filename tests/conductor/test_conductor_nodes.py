@@ -1,0 +1,121 @@
+"""Conductors as workers of the pool: steps that run workflows, with a real client behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wfdsl import Call, Pool, RunFailed, Step, UsageError, Workflow, run
+from wfdsl.conductor.offer import Offering
+
+from .scripted_server import lists
+
+if TYPE_CHECKING:
+    from .scripted_server import Chat
+
+NODE = {"max_rounds": 0}
+BOSS = 2
+DELEGATE = lists([BOSS], [[]], word="delegate")
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+async def test_a_node_at_each_depth_up_to_the_cap(chat: Chat, depth: int) -> None:
+    conductor = chat.conductor(*[DELEGATE] * depth, lists([1], [[]]), max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool(2, node=NODE), max_depth=depth)
+
+    listed = [f"Model {BOSS}" in messages[-1]["content"].partition("# The models")[2] for messages in chat.asked]
+    assert listed == [*[True] * depth, False]
+    assert solution.answer == "w1: task 0"
+    (step,) = solution.rounds[0].steps
+    for _ in range(depth - 1):
+        (step,) = step.nested[0].steps
+    assert step.nested[0].settings["conductor"][0]["outcome"] == "ran"
+
+
+async def test_at_the_cap_a_conductor_is_an_error_that_is_asked_about_again(chat: Chat) -> None:
+    conductor = chat.conductor(DELEGATE, DELEGATE, lists([0], [[]]), max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool(2, node=NODE), max_depth=1)
+
+    assert "[worker-not-in-pool]" in chat.asked[2][-1]["content"]
+    assert solution.answer == "w0: task 0"
+
+
+async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
+    conductor = chat.conductor(lists([0, BOSS], [[], [0]]), lists([1], [[]]), max_rounds=0)
+
+    await conductor.solve("Why?", chat.pool(2, node=NODE))
+
+    assert "[user]\nWhy?\n\ntask 0\n\n[assistant]\nw0: task 0\n\n[user]\ntask 1" in chat.asked[1][-1]["content"]
+    assert [message["content"] for message in chat.called[1][1]] == ["Why?\n\ntask 0", "w0: task 0", "task 1\n\ntask 0"]
+
+
+async def test_a_worker_that_fails_inside_a_nested_run_is_named(chat: Chat) -> None:
+    conductor = chat.conductor(DELEGATE, lists([1], [[]]), max_rounds=0)
+    chat.answer = lambda name, messages: 400
+
+    with pytest.raises(RunFailed, match=r"worker 2 \(boss\): step 0/0/0/0/0 failed, worker 1 \(w1\)"):
+        await conductor.solve("Why?", chat.pool(2, node=NODE))
+
+
+async def test_a_node_never_reaches_an_opted_out_worker(chat: Chat) -> None:
+    conductor = chat.conductor(
+        DELEGATE, lists([0], [[]]), lists([1], [[]]), max_rounds=0, offering=Offering(without=("w0",))
+    )
+
+    await conductor.solve("Why?", chat.pool(2, node=NODE))
+
+    assert chat.workers == ["w1"]
+
+
+async def test_a_fixed_workflow_may_hold_a_node_too(chat: Chat) -> None:
+    chat.script = [lists([0], [[]])]
+
+    done = await run(Workflow((Step(BOSS, "Delegate."),)), "Why?", chat.pool(2, node=NODE))
+
+    assert done.answer == "w0: task 0"
+
+
+async def test_a_conductor_made_in_python_can_be_a_member_of_a_pool(chat: Chat) -> None:
+    conductor = chat.conductor(lists([0], [[]]), max_rounds=0)
+    plain = chat.pool(1)
+    pool = Pool.from_workers([(plain.entry(0), plain.worker(0)), conductor.as_worker("boss", description="Plans.")])
+
+    async with plain.open():
+        done = await run(Workflow((Step(1, "Delegate."),)), "Why?", pool)
+
+    assert done.answer == "w0: task 0"
+
+
+async def test_outside_of_a_run_the_model_behind_a_node_answers(chat: Chat) -> None:
+    chat.script = ["ok"]
+    pool = chat.pool(1, node=NODE)
+
+    async with pool.open():
+        reply = await pool.worker(1)(Call(({"role": "user", "content": "Reply with the word ok."},)))
+
+    assert reply.text == "ok"
+
+
+async def test_a_conductor_under_another_provider_is_refused(chat: Chat) -> None:
+    entry = chat.entry("boss", provider="function")
+    pool = Pool.from_workers([(entry, chat.conductor())])
+
+    with pytest.raises(UsageError, match='needs the provider "conductor"'):
+        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"provider": "conductor"}, "needs the provider of its model"),
+        ({"max_rounds": "two"}, "option max_rounds cannot be 'two'"),
+        ({"profile": "loose"}, 'profile is "lenient" or "strict"'),
+        ({"prompt": "nowhere.toml"}, "no template set 'nowhere.toml'"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(chat: Chat, options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        chat.pool(1, node=options).worker(1)

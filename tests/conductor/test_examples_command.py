@@ -1,0 +1,86 @@
+"""`wfdsl examples`: what is shipped, and what can be harvested from solved questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wfdsl.cli.main import main
+from wfdsl.conductor.example_sets import load_examples, shipped_sets
+
+from .scripted_server import lists
+
+SINGLE, CHAIN = lists([0], [[]]), lists([0, 1], [[], [0]])
+
+
+def row(question: str, text: str, *, right: bool = True, outcome: str = "ran") -> dict[str, Any]:
+    rounds = [{"outcome": outcome, "completions": [{"text": "no"}, {"text": text}]}]
+    return {"id": question, "question": question, "answer": "a", "rounds": rounds, "right": right}
+
+
+@pytest.fixture
+def solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        row("wrong", SINGLE, right=False),
+        row("default", SINGLE, outcome="ran-default"),
+        row("repaired", SINGLE.replace("[[]]", "[None]")),
+        row("it's '''first'''", f"Think.\n{SINGLE}"),
+        row("second", SINGLE),
+        row("chained", f"Über \\ 'all'\n{CHAIN}"),
+        {"id": "x", "question": "failed", "answer": None, "error": "no"},
+    ]
+    path = tmp_path / "out.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in rows))
+    return path
+
+
+def test_right_strict_answers_are_kept_once_for_each_topology(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["examples", "harvest", str(solved), "--name", "mine"])
+
+    Path("mine.toml").write_text(capsys.readouterr().out)
+    found = load_examples("mine.toml")
+    assert code == 0
+    assert found.name == "mine"
+    assert [(each.question, each.completion) for each in found.examples] == [
+        ("it's '''first'''", f"Think.\n{SINGLE}"),
+        ("chained", f"Über \\ 'all'\n{CHAIN}"),
+    ]
+
+
+def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["examples", "harvest", str(solved), "--most", "1"])
+
+    assert capsys.readouterr().err == "1 example\n"
+
+
+def test_where_nothing_is_right_the_command_says_what_is_missing(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["examples", "harvest", str(solved), "--right", "correct"])
+
+    assert code == 2
+    assert "is there a field 'correct' that is true?" in capsys.readouterr().err
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"a": 1}\n')
+
+    code = main(["examples", "harvest", str(path)])
+
+    assert code == 2
+    assert "other.jsonl:1: this is no line of `wfdsl solve --to`" in capsys.readouterr().err
+
+
+def test_shipped_sets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["examples"])
+    listed = capsys.readouterr().out
+    main(["examples", "show", "mixed"])
+    shown = capsys.readouterr().out
+
+    assert [line.split()[0] for line in listed.splitlines()] == list(shipped_sets())
+    assert shown.count("Question: ") == shown.count("model_id = ") == 4

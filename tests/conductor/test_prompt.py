@@ -1,0 +1,171 @@
+"""The prompt builder: what a Conductor is sent, byte for byte, and template sets of one's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from wfdsl import Pool, UsageError, WorkerEntry, analyze
+from wfdsl.conductor.example_sets import load_examples, shipped_sets
+from wfdsl.conductor.offer import Offer, Offering
+from wfdsl.conductor.prompt import SHIPPED, Prompt, shipped_prompts
+from wfdsl.topology import topology
+
+GOLDEN = Path(__file__).parent / "golden"
+QUESTION = "What is 17 * 23?"
+
+OWN = """
+name = "own"
+version = 7
+examples = "none"
+system = "You plan."
+ask = "{examples}Q: {question}\\nW: {workers}\\nAt most {max_steps} of {these}."
+example = "E{number}: {question} -> {lists}\\n"
+worker = "worker {ordinal} ({description})"
+revise = "Got {response}; {rounds_left} left, {max_steps} steps."
+reask = "Wrong: {problems}"
+"""
+
+
+def pool() -> Pool:
+    descriptions = ["Large model, short thinking", "", "Writes  code\nwell"]
+    return Pool(
+        [
+            WorkerEntry(name=f"secret-brand-{at}", provider="openai", model="brand", description=text, tags=("brand",))
+            for at, text in enumerate(descriptions)
+        ]
+    )
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN)
+    return path
+
+
+@pytest.mark.parametrize("name", shipped_prompts())
+def test_a_shipped_prompt_is_this_byte_for_byte(name: str) -> None:
+    prompt = Prompt.load(name)
+    messages = [
+        *prompt.ask(QUESTION, Offer.of(pool()), max_steps=5),
+        prompt.revise("It is 391.", max_steps=5, rounds_left=1),
+        prompt.reask("- line 1: wrong"),
+    ]
+
+    text = "".join(f"<<{message['role']}>>\n{message['content']}\n" for message in messages)
+
+    assert text.encode() == (GOLDEN / f"{name}.txt").read_bytes()
+
+
+def test_the_template_sets_are_paper_and_tiny() -> None:
+    assert shipped_prompts() == ("paper", "tiny")
+
+
+def test_a_set_of_one_s_own_is_filled_in_and_nothing_else_is_touched(own: Path) -> None:
+    prompt = Prompt.load(str(own))
+
+    messages = prompt.ask("Is {workers} a {name}?", Offer.of(pool()), max_steps=4)
+
+    assert messages == (
+        {"role": "system", "content": "You plan."},
+        {
+            "role": "user",
+            "content": "Q: Is {workers} a {name}?\nW: worker 0 (Large model, short thinking)\nworker 1\n"
+            "worker 2 (Writes code well)\nAt most 4 of {these}.",
+        },
+    )
+    assert prompt.revise("{problems}", max_steps=2, rounds_left=3)["content"] == "Got {problems}; 3 left, 2 steps."
+    assert prompt.reask("{response}")["content"] == "Wrong: {response}"
+
+
+def test_no_name_model_tag_or_provider_is_shown() -> None:
+    (_, user) = Prompt.load("paper").ask(QUESTION, Offer.of(pool()), max_steps=5)
+
+    assert not re.search("brand|openai|secret", user["content"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{question}", "it", "ask has no {question}"),
+        ("{response}", "it", "revise has no {response}"),
+        ("{problems}", "it", "reask has no {problems}"),
+        ("version = 7", 'version = "7"', "needs version, as a number"),
+        ('system = "You plan."', "", "needs system, as a text"),
+        ('name = "own"', 'name = "own"\nsistem = "x"', "'sistem' is no field"),
+        ('name = "own"', "name = ", "cannot be read as TOML"),
+        ('examples = "none"', 'examples = "nowhere"', "no examples 'nowhere'"),
+    ],
+)
+def test_a_set_that_lacks_something_is_refused(own: Path, old: str, new: str, message: str) -> None:
+    own.write_text(OWN.replace(old, new))
+
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Prompt.load(str(own))
+
+
+def test_the_hash_changes_with_any_text_and_any_example(own: Path) -> None:
+    hashes = {Prompt.load(str(own)).hash, Prompt.load(str(own), examples="mixed").hash}
+    own.write_text(OWN.replace("You plan.", "You plan!"))
+    hashes.add(Prompt.load(str(own)).hash)
+
+    assert len(hashes) == 3
+    assert all(re.fullmatch("[0-9a-f]{64}", each) for each in hashes)
+    assert Prompt.load("paper").hash == Prompt.load(str(SHIPPED / "paper.toml")).hash
+
+
+@pytest.mark.parametrize("name", shipped_sets())
+def test_a_shipped_set_of_examples_has_four_strict_workflows_of_four_shapes(name: str) -> None:
+    examples = load_examples(name).examples
+
+    shapes = [topology(example.workflow) for example in examples]
+    strict = [analyze(example.completion, profile="strict") for example in examples]
+
+    assert shapes == ["single", "chain", "tree", "independent-then-aggregate"]
+    assert all(checked.ok and not checked.diagnostics for checked in strict)
+
+
+def test_the_mixed_set_takes_two_examples_from_each_of_the_others() -> None:
+    mixed, inside, outside = (
+        {example.question for example in load_examples(name).examples}
+        for name in ("mixed", "in-distribution", "out-of-distribution")
+    )
+
+    assert (len(mixed & inside), len(mixed & outside), len(inside & outside)) == (2, 2, 0)
+
+
+def test_an_example_that_is_not_strictly_valid_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[[examples]]\nquestion = "Q"\ncompletion = "model_id = [0]"\n')
+
+    with pytest.raises(ValueError, match="example 0"):
+        load_examples(str(path))
+
+
+def test_a_pick_depends_on_seed_and_question_only() -> None:
+    picks = [
+        Offering(pick=2, seed=seed).choose(pool(), question).ordinals
+        for seed in range(4)
+        for question in ("a", "b")
+        for _ in range(2)
+    ]
+
+    assert picks[::2] == picks[1::2]
+    assert len(set(picks)) > 1
+    assert all(len(pick) == 2 for pick in picks)
+
+
+@pytest.mark.parametrize(
+    ("offering", "message"),
+    [
+        (Offering(without=("nobody",)), "no worker and no tag 'nobody'"),
+        (Offering(without=("brand",)), "every worker of the pool"),
+        (Offering(pick=4), "4 workers cannot be picked"),
+    ],
+)
+def test_an_offering_that_cannot_be_kept_is_refused(offering: Offering, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        offering.choose(pool(), QUESTION)

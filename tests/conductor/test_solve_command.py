@@ -1,0 +1,231 @@
+"""`wfdsl solve` and `wfdsl prompt`, as a user calls them, with the scripted server behind pool and Conductor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl import Run
+from wfdsl.cli.main import main
+
+from .scripted_server import EMPTY, lists
+
+if TYPE_CHECKING:
+    from .scripted_server import Chat
+
+PLAN = lists([0, 1], [[], [0]])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat: Chat) -> Path:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    Path("pool.toml").write_text(_pool(chat, "w0", "w1", "w2"))
+    Path("boss.toml").write_text(_pool(chat, "conductor"))
+    return tmp_path
+
+
+def _pool(chat: Chat, *names: str) -> str:
+    workers = "".join(
+        f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nbase_url = "{chat.url}"\n'
+        f'description = "Kind {at}"\nretries = 0\nprices = {{ input = 0, output = 0 }}\n'
+        for at, name in enumerate(names)
+    )
+    return f'[pool]\nname = "toy"\n{workers}'
+
+
+def solve(*more: str) -> int:
+    return main(["solve", "--conductor", "boss.toml", "--pool", "pool.toml", *more])
+
+
+def rows(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+@pytest.mark.usefixtures("place")
+def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = ["no", PLAN, EMPTY]
+
+    code = solve("-q", "Why?")
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (0, "w1: task 1\n")
+    assert "round 0: asked again 1 time\n" in err
+    assert "round 1: the answer was kept\n" in err
+
+
+@pytest.mark.usefixtures("place")
+def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = [PLAN]
+
+    solve("-q", "Why?", "--json", "--rounds", "0")
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["answer"] == "w1: task 1"
+    assert found["rounds"][0]["completions"][0]["text"] == PLAN
+    assert Run.from_json(json.dumps(found["run"])).answer == "w1: task 1"
+
+
+@pytest.mark.usefixtures("place")
+def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = ["no", PLAN, EMPTY]
+    solve("-q", "Why?", "--run-id", "mine")
+    capsys.readouterr()
+
+    main(["trace", "mine"])
+
+    out = capsys.readouterr().out
+    assert "round 0, ran:" in out
+    assert "model_id = [0, 1]" in out
+    assert "round 0: asked again 1 time" in out
+    assert "round 1: the answer was kept" in out
+
+
+@pytest.mark.usefixtures("place")
+def test_a_conductor_that_writes_no_workflow_ends_with_code_3(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = ["no"]
+
+    code = solve("-q", "Why?", "--reasks", "0")
+
+    assert code == 3
+    assert "no valid workflow in 1 completion" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+def test_the_default_workflow_is_a_wf_file(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("default.wf").write_text('step answer by w2: "Just answer."\n')
+    chat.script = ["no"]
+
+    code = solve("-q", "Why?", "--reasks", "0", "--rounds", "0", "--default", "default.wf")
+
+    assert (code, capsys.readouterr().out) == (0, "w2: Just answer.\n")
+
+
+@pytest.mark.usefixtures("place")
+def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = [PLAN]
+
+    first = solve("-q", "Why?", "--rounds", "0", "--budget-calls", "2", "--run-id", "mine")
+    refused = main(["resume", "mine", "--pool", "pool.toml"])
+    second = solve("-q", "Why?", "--rounds", "0", "--run-id", "mine")
+
+    assert (first, refused, second) == (4, 2, 0)
+    assert chat.workers == ["w0", "w1"]
+    assert "--run-id mine" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = [PLAN]
+
+    solve("-q", "Why?", "--dry-run", "--json")
+    shown = json.loads(capsys.readouterr().out)["messages"]
+    main(["prompt", "-q", "Why?", "--conductor", "boss.toml", "--pool", "pool.toml", "--json"])
+    printed = json.loads(capsys.readouterr().out)["messages"]
+    solve("-q", "Why?", "--rounds", "0")
+
+    assert shown == printed == chat.asked[0]
+
+
+@pytest.mark.usefixtures("place")
+def test_prompt_prints_the_second_round_as_it_is_then_sent(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = [PLAN, EMPTY]
+    Path("wrote.txt").write_text(PLAN)
+    Path("got.txt").write_text("w1: task 1")
+    texts = ["--completion", "wrote.txt", "--response", "got.txt"]
+
+    main(["prompt", "-q", "Why?", "--conductor", "x:y", "--pool", "pool.toml", "--round", "2", *texts, "--json"])
+    printed = json.loads(capsys.readouterr().out)["messages"]
+    solve("-q", "Why?")
+
+    assert printed == chat.asked[1]
+
+
+@pytest.mark.usefixtures("place")
+def test_opted_out_workers_are_never_called(chat: Chat) -> None:
+    chat.script = [PLAN, lists([1], [[]])]
+
+    code = solve("-q", "Why?", "--rounds", "0", "--without", "w0")
+
+    assert (code, chat.workers) == (0, ["w1"])
+
+
+@pytest.mark.usefixtures("place")
+def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("in.jsonl").write_text("".join(f'{{"prompt": "Q{at}", "uid": "u{at}"}}\n' for at in range(3)))
+    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--map", "question=prompt,id=uid", "--rounds", "0"]
+    chat.script += [*[lists([0], [[]])] * 2, "no"]
+
+    first = solve(*arguments, "--reasks", "0", "--parallel", "1")
+    chat.script += [lists([1], [[]])]
+    Path("out.jsonl").write_text(Path("out.jsonl").read_text() + '{"id": "cut o')
+    second = solve(*arguments, "--no-journal")
+    calls = len(chat.called)
+    third = solve(*arguments)
+
+    assert (first, second, third) == (3, 0, 0)
+    assert calls == len(chat.called) == 3
+    found = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines() if not line.endswith("cut o")]
+    assert [(row["id"], row["answer"]) for row in found] == [
+        ("u0", "w0: task 0"),
+        ("u1", "w0: task 0"),
+        ("u2", None),
+        ("u2", "w1: task 0"),
+    ]
+    assert found[3]["rounds"][0]["outcome"] == "ran"
+    assert "3 of 3 have an answer already" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
+    Path("in.jsonl").write_text('{"question": "a"}\n{"question": "b"}\n')
+    chat.script += [lists([0], [[]])] * 2
+    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--rounds", "0", "--parallel", "1"]
+
+    first = solve(*arguments, "--budget-calls", "3")
+    second = solve(*arguments)
+
+    assert (first, second) == (4, 0)
+    assert [row["answer"] for row in rows("out.jsonl")] == ["w0: task 0"] * 2
+    assert (len(chat.asked), len(chat.called)) == (2, 2)
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-q", "Why?", "--conductor", "gpt"], "no Conductor 'gpt': write local, openai:MODEL"),
+        (["-q", "Why?", "--conductor", "pool.toml"], "has 3 workers"),
+        (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no llama.cpp grammar"),
+        (["--from", "in.jsonl"], "--from and --to go together"),
+        (["-q", "Why?", "--prompt", "nope"], "no template set 'nope': name a file, or one of paper, tiny"),
+    ],
+)
+def test_options_that_cannot_be_used_end_with_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["solve", "--pool", "pool.toml", *arguments])
+
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+def test_a_grammar_travels_with_each_completion(chat: Chat) -> None:
+    chat.script = [lists([1], [[]]), EMPTY]
+
+    solve("-q", "Why?", "--grammar", "on", "--without", "w0")
+
+    first, second = chat.bodies
+    assert first["grammar"] != second["grammar"]
+    assert "model_id" in first["grammar"]
+    assert first["max_tokens"] > 1024

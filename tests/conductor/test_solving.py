@@ -1,0 +1,324 @@
+"""The whole loop over HTTP: question, completion, workflow, answer, revision."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wfdsl import Budget, BudgetExhausted, Run, RunFailed, Step, UsageError, Workflow
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.offer import Offering
+from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
+
+from .scripted_server import EMPTY, lists
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .scripted_server import Chat
+
+PLAN = lists([0, 1], [[], [0]])
+
+
+async def test_a_valid_completion_is_run_and_its_last_response_is_the_answer(chat: Chat) -> None:
+    conductor = chat.conductor(f"Two steps.\n{PLAN}", max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w1: task 1"
+    assert chat.called == [
+        ("w0", [{"role": "user", "content": "Why?\n\ntask 0"}]),
+        (
+            "w1",
+            [
+                {"role": "user", "content": "Why?\n\ntask 0"},
+                {"role": "assistant", "content": "w0: task 0"},
+                {"role": "user", "content": "task 1"},
+            ],
+        ),
+    ]
+    assert [note.outcome for note in solution.notes] == ["ran"]
+    assert solution.events == ()
+
+
+async def test_a_repaired_completion_runs_and_says_what_was_repaired(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN.replace("[[], [0]]", "[None, 0]"), max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    (note,) = solution.notes
+    assert note.completions[0].reading == "repaired"
+    assert solution.events[0].startswith("round 0: the completion was repaired: line 3")
+    assert "[access-none]" in solution.events[0]
+
+
+async def test_the_strict_profile_asks_again_where_the_lenient_one_repairs(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN.replace("[[], [0]]", "[None, 0]"), PLAN, max_rounds=0, profile="strict")
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
+
+
+async def test_an_invalid_completion_is_asked_for_again_with_its_diagnostics(chat: Chat) -> None:
+    wrong = lists([0, 9], [[], [1]])
+    conductor = chat.conductor(wrong, PLAN, max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    first, second = chat.asked
+    assert second[: len(first)] == first
+    assert second[len(first)] == {"role": "assistant", "content": wrong}
+    assert second[-1]["role"] == "user"
+    assert "- line 1: " in second[-1]["content"]
+    assert "[worker-not-in-pool]" in second[-1]["content"]
+    assert "[access-not-earlier]" in second[-1]["content"]
+    assert solution.events == ("round 0: asked again 1 time",)
+
+
+async def test_a_truncated_completion_is_asked_for_again(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN[:-2], PLAN, max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert "[list-truncated]" in solution.notes[0].completions[0].problems[0]
+    assert solution.answer == "w1: task 1"
+
+
+async def test_always_invalid_fails_with_every_completion_in_the_record(chat: Chat) -> None:
+    conductor = chat.conductor("no", "still no", reasks=1)
+
+    with pytest.raises(RunFailed, match=r"no valid workflow in 2 completions; .*list-missing") as caught:
+        await conductor.solve("Why?", chat.pool())
+
+    (note,) = Solution(caught.value.run).notes
+    assert [each.text for each in note.completions] == ["no", "still no"]
+    assert note.outcome == "failed"
+    assert chat.called == []
+
+
+async def test_always_invalid_runs_the_default_workflow_and_says_so(chat: Chat) -> None:
+    default = Workflow((Step(2, "Just answer."),))
+    conductor = chat.conductor("no", "still no", reasks=1, max_rounds=0, default=default)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w2: Just answer."
+    assert solution.notes[0].outcome == "ran-default"
+    assert any("the default workflow ran" in event for event in solution.events)
+
+
+async def test_a_default_that_the_pool_cannot_run_is_refused_before_anything_is_paid_for(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, default=Workflow((Step(9, "Just answer."),)))
+
+    with pytest.raises(UsageError, match="asks worker 9"):
+        await conductor.solve("Why?", chat.pool())
+
+    assert chat.asked == []
+
+
+async def test_three_empty_lists_in_the_first_round_are_an_error(chat: Chat) -> None:
+    conductor = chat.conductor(EMPTY, PLAN, max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
+
+
+async def test_three_empty_lists_in_a_revision_keep_the_answer(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, EMPTY, max_rounds=3)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w1: task 1"
+    assert len(chat.asked) == 2
+    assert [note.outcome for note in solution.notes] == ["ran", "kept"]
+    assert len(solution.rounds) == 1
+
+
+async def test_a_revision_continues_the_conversation_and_all_shows_the_answer_before(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, lists([2, 0], ["all", [0]], word="mend"), max_rounds=1)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    first, second = chat.asked
+    assert second[: len(first)] == first
+    assert second[-2] == {"role": "assistant", "content": PLAN}
+    assert "w1: task 1" in second[-1]["content"]
+    assert chat.called[2] == (
+        "w2",
+        [
+            {"role": "user", "content": "Why?\n\ntask 1"},
+            {"role": "assistant", "content": "w1: task 1"},
+            {"role": "user", "content": "mend 0"},
+        ],
+    )
+    assert [message["content"] for message in chat.called[3][1]] == ["Why?\n\nmend 0", "w2: mend 0", "mend 1"]
+    assert solution.answer == "w0: mend 1"
+    assert len(solution.rounds) == 2
+
+
+async def test_the_number_of_rounds_is_the_cap(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, PLAN, PLAN, PLAN, max_rounds=2)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert (len(solution.rounds), len(chat.script)) == (3, 1)
+
+
+async def test_an_invalid_revision_keeps_the_answer_before_and_says_so(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, "no", "no", reasks=1, default=Workflow((Step(2, "Just answer."),)))
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w1: task 1"
+    assert [note.outcome for note in solution.notes] == ["ran", "kept-invalid"]
+    assert any("the answer before stands" in event for event in solution.events)
+
+
+async def test_a_revision_over_the_call_factor_is_not_run(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, lists([0, 0, 0], [[], [0], [1]]), call_factor=1.0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w1: task 1"
+    assert chat.workers == ["w0", "w1"]
+    assert solution.notes[1].outcome == "kept-over-limit"
+    assert solution.notes[1].reason == "the revision makes 3 calls, more than 1 times the first round's 2"
+
+
+async def test_dead_steps_do_not_count_towards_the_call_factor(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, lists([0, 0, 2], [[], [], [0]]), call_factor=1.0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w2: task 2"
+
+
+async def test_the_budget_covers_completions_and_workers_and_keeps_the_rounds_so_far(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, PLAN, max_rounds=1)
+
+    with pytest.raises(BudgetExhausted) as caught:
+        await conductor.solve("Why?", chat.pool(), budget=Budget(calls=5))
+
+    rounds = Solution(caught.value.run).rounds
+    assert [run.status for run in rounds] == ["done", "budget"]
+    assert rounds[0].answer == "w1: task 1"
+    assert [run.settings["conductor"][0]["outcome"] for run in rounds] == ["ran", "ran"]
+    assert (len(chat.asked), len(chat.called)) == (2, 3)
+
+
+async def test_a_dollar_budget_needs_the_price_of_the_conductor_s_model(chat: Chat) -> None:
+    conductor = Conductor(chat.entry("conductor", prices=None))
+
+    with pytest.raises(UsageError, match=r"worker 0 \(conductor\) has no known price"):
+        await conductor.solve("Why?", chat.pool(), budget=Budget(usd=1.0))
+
+
+async def test_a_conductor_that_cannot_be_reached_fails_the_run(chat: Chat) -> None:
+    conductor = chat.conductor(401)
+
+    with pytest.raises(RunFailed, match="401"):
+        await conductor.solve("Why?", chat.pool())
+
+
+async def test_a_worker_that_fails_in_the_second_round_leaves_the_first_in_the_record(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, lists([2], [[]]))
+    answer = chat.answer
+    chat.answer = lambda name, messages: 400 if name == "w2" else answer(name, messages)
+
+    with pytest.raises(RunFailed, match=r"step 0/1/0 failed, worker 2 \(w2\)") as caught:
+        await conductor.solve("Why?", chat.pool())
+
+    assert [run.status for run in Solution(caught.value.run).rounds] == ["done", "failed"]
+
+
+async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) -> None:
+    conductor = chat.conductor("no", PLAN, EMPTY)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    again = Solution(Run.from_json(solution.run.to_json()))
+    assert again == solution
+    assert again.notes == solution.notes
+    assert [note.prompt["hash"] for note in again.notes] == [conductor.settings.prompt.hash] * 2
+    assert json.loads(solution.to_json())["answer"] == solution.answer
+    assert solution.usage.total_tokens == 12 * (len(chat.asked) + len(chat.called))
+
+
+async def test_a_solution_that_was_stopped_goes_on_without_asking_again(chat: Chat, tmp_path: Path) -> None:
+    conductor = chat.conductor(PLAN, PLAN)
+    pool, journal = chat.pool(), tmp_path / "journal.db"
+    with pytest.raises(BudgetExhausted):
+        await conductor.solve("Why?", pool, budget=Budget(calls=5), journal=journal, run_id="one")
+    asked = (len(chat.asked), len(chat.called))
+
+    solution = await conductor.solve("Why?", pool, journal=journal, run_id="one")
+
+    assert asked == (2, 3)
+    assert (len(chat.asked), len(chat.called)) == (2, 4)
+    assert solution.answer == "w1: task 1"
+
+
+async def test_a_conversation_is_the_question_of_conductor_and_workers(chat: Chat) -> None:
+    conductor = chat.conductor(lists([0], [[]]), max_rounds=0)
+
+    await conductor.solve(
+        [
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Hi."},
+            {"role": "user", "content": "Why?"},
+        ],
+        chat.pool(),
+    )
+
+    assert "[user]\nHello.\n\n[assistant]\nHi.\n\n[user]\nWhy?" in chat.asked[0][-1]["content"]
+    assert [message["content"] for message in chat.called[0][1]] == ["Hello.", "Hi.", "Why?\n\ntask 0"]
+
+
+async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> None:
+    offering = Offering(without=("w0", "odd"))
+    conductor = chat.conductor(lists([0], [[]]), lists([2], [[]]), max_rounds=0, offering=offering)
+
+    solution = await conductor.solve("Why?", chat.pool(4))
+
+    shown = chat.asked[0][-1]["content"]
+    assert "Model 2" in shown
+    assert not any(f"Model {ordinal}" in shown.partition("# The models")[2] for ordinal in (0, 1, 3))
+    assert chat.workers == ["w2"]
+    assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
+
+
+async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None:
+    pool = type(chat.pool())([chat.entry("w0", fallback="w1"), chat.entry("w1")])
+    chat.answer = lambda name, messages: 400 if name == "w0" else "from w1"
+    conductor = chat.conductor(lists([0], [[]]), max_rounds=0, offering=Offering(without=("w1",)))
+
+    with pytest.raises(RunFailed):
+        await conductor.solve("Why?", pool)
+
+    assert chat.workers == ["w0"]
+
+
+async def test_shuffled_ordinals_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
+    conductor = chat.conductor(lists([0, 1, 2], [[], [], "all"]), max_rounds=0, offering=Offering(shuffle=True, seed=4))
+    pool = chat.pool()
+    true = conductor.offer("Why?", pool).true
+
+    solution = await conductor.solve("Why?", pool)
+
+    assert dict(true) != {0: 0, 1: 1, 2: 2}
+    assert [step.worker for step in solution.rounds[0].workflow] == [true[0], true[1], true[2]]
+    assert solution.notes[0].numbering == tuple(sorted(true.items()))
+
+
+async def test_conductor_and_workflow_are_policies(chat: Chat) -> None:
+    fixed = WorkflowPolicy(Workflow((Step(1, "Answer."),)))
+
+    solution = await fixed.solve("Why?", chat.pool())
+
+    assert isinstance(fixed, Policy)
+    assert isinstance(chat.conductor(), Policy)
+    assert (solution.answer, len(solution.rounds), solution.notes) == ("w1: Answer.", 1, ())

@@ -1,0 +1,404 @@
+"""What constrained decoders may write: all of it is valid, all that is meant can be written, in both dialects alike.
+
+llguidance is asked itself, a byte at a time. GBNF is read here into a regular expression, by rules of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import llguidance
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfdsl import UsageError, Workflow, analyze, dumps
+from wfdsl.cli.main import main
+from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.syntax.constrained.language import TEXT, Bounds
+from wfdsl.syntax.constrained.shape import Chars
+from wfdsl.testing import workflows
+from wfdsl.workflow import Step
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from hypothesis.strategies import DrawFn
+
+END = 256  # the token behind those of the 256 bytes
+
+
+# ---- the two decoders
+
+
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    eos_token_id = END
+    bos_token_id = None
+    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
+    special_token_ids = (END,)
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        return list(text.encode() if isinstance(text, str) else text)
+
+
+@cache
+def tokenizer() -> llguidance.LLTokenizer:
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(Bytes()))
+
+
+class Case(NamedTuple):
+    """What a grammar is made for."""
+
+    ordinals: tuple[int, ...] = (0, 1, 2)
+    max_steps: int = 3
+    max_prose: int = 20
+    max_subtask: int = 4
+    recursion: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"max_prose": self.max_prose, "max_subtask": self.max_subtask, "recursion": self.recursion}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What a completion is checked against."""
+        pool = max(self.ordinals) + 1
+        return {"pool_size": pool, "max_steps": self.max_steps, "recursion": self.recursion, "profile": "strict"}
+
+
+@cache
+def matcher(case: Case) -> llguidance.LLMatcher:
+    grammar = llguidance_lark(case.ordinals, case.max_steps, **case.options)
+    assert llguidance.LLMatcher.validate_grammar(grammar, tokenizer()) == ""
+    return llguidance.LLMatcher(tokenizer(), grammar)
+
+
+@cache
+def expression(case: Case) -> re.Pattern[str]:
+    return re.compile(regex_of(gbnf(case.ordinals, case.max_steps, **case.options)))
+
+
+def llguidance_accepts(case: Case, text: str) -> bool:
+    found = matcher(case)
+    found.reset()
+    given_bytes = list(text.encode())
+    return found.try_consume_tokens(given_bytes) == len(given_bytes) and found.is_accepting()
+
+
+def gbnf_accepts(case: Case, text: str) -> bool:
+    return expression(case).fullmatch(text) is not None
+
+
+GBNF_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|[a-z][a-z0-9-]*|\{\d+,\d+\}|[()|]')
+GBNF_ESCAPES = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\"": '"', "\\\\": "\\"}
+
+
+@cache
+def rules_of(grammar: str) -> dict[str, list[str]]:
+    """The tokens of each rule of a GBNF grammar."""
+    lines = [line for line in grammar.splitlines() if line and not line.startswith("#")]
+    rules = {}
+    for line in lines:
+        name, body = line.split(" ::= ", maxsplit=1)
+        rules[name] = GBNF_TOKEN.findall(body)
+        assert GBNF_TOKEN.sub("", body).strip() == "", "a token was not read"
+    return rules
+
+
+def text_of(token: str) -> str:
+    """What a token in double quotes stands for."""
+    return re.sub(r"\\.", lambda found: GBNF_ESCAPES[found[0]], token[1:-1])
+
+
+def regex_of(grammar: str) -> str:
+    """A grammar without recursion as a regular expression."""
+    rules = rules_of(grammar)
+
+    @cache
+    def expanded(name: str) -> str:
+        return "(?:" + "".join(translated(token) for token in rules[name]) + ")"
+
+    def translated(token: str) -> str:
+        if token[0] == '"':
+            return re.escape(text_of(token))
+        return expanded(token) if token[0].isalpha() else token
+
+    return expanded("root")
+
+
+def gbnf_walk(rules: dict[str, list[str]], random: Random, name: str = "root") -> str:
+    """A text of a GBNF rule, each alternative as likely as any other."""
+    tokens = rules[name]
+    if "(" in tokens:  # only `root` has brackets: its last part
+        place = tokens.index("(")
+        rules = {**rules, "before": tokens[:place], "inside": tokens[place + 1 : -1]}
+        return gbnf_walk(rules, random, "before") + gbnf_walk(rules, random, "inside")
+    bars = [-1, *(place for place, token in enumerate(tokens) if token == "|"), len(tokens)]
+    chosen = random.randrange(len(bars) - 1)
+    alternative = tokens[bars[chosen] + 1 : bars[chosen + 1]]
+    return "".join(
+        drawn(rules, random, token)
+        for token, behind in zip(alternative, [*alternative[1:], ""], strict=True)
+        if token[0] != "{"
+        for _ in range(times(behind, random))
+    )
+
+
+def times(behind: str, random: Random) -> int:
+    """How often a token is written, by the one behind it."""
+    return random.randint(*map(int, behind[1:-1].split(","))) if behind.startswith("{") else 1
+
+
+def drawn(rules: dict[str, list[str]], random: Random, token: str) -> str:
+    """What is written for a token."""
+    if token[0] == '"':
+        return text_of(token)
+    return drawn_char(token, random) if token[0] == "[" else gbnf_walk(rules, random, token)
+
+
+def drawn_char(token: str, random: Random) -> str:
+    """One character of a set, from its first ranges as often as from its large ones."""
+    points = re.sub(r"\\[xuU]([0-9A-F]+)", lambda found: chr(int(found[1], 16)), token[1:-1])
+    first, last = random.choice(re.findall(r"(.)-(.)", points, re.DOTALL))
+    return chr(random.randint(ord(first), ord(last)))
+
+
+# ---- what is drawn
+
+cases = st.builds(
+    Case,
+    ordinals=st.sampled_from([(0,), (0, 1, 2), (0, 2, 5), tuple(range(7)), (9, 10, 101)]),
+    max_steps=st.integers(1, 5),
+    max_prose=st.sampled_from([0, 1, 20]),
+    max_subtask=st.sampled_from([1, 4]),
+    recursion=st.booleans(),
+)
+seen_chars = st.characters(exclude_categories=["C", "Z"])
+subtask_chars = st.one_of(seen_chars, st.sampled_from(' \n\r\t"\\[]{}#'))
+prose_pieces = [
+    "model_id", "subtasks", "access_list", "Model ID", "model\\_ids", "access lists", "think>", "/think>", "[0]", "[",
+    "]", '"', "'", "`", "*", "```python", "#", "\n", " ", "list[int]", ")", ",", "0", "”", "x", "漢", "😀", "\u200b",
+]  # fmt: skip
+
+
+@st.composite
+def workflows_within(draw: DrawFn, case: Case) -> Workflow:
+    """Workflows that the case's decoders must be able to write."""
+    drawn = draw(workflows(max_steps=case.max_steps))
+    steps = []
+    for step in drawn:
+        rest = draw(st.text(subtask_chars, max_size=case.max_subtask - 1))
+        first = draw(st.one_of(seen_chars, st.sampled_from('"\\')))
+        steps.append(Step(draw(st.sampled_from(case.ordinals)), first + rest, step.access))
+    return Workflow(tuple(steps))
+
+
+def walk(case: Case, random: Random) -> str:
+    """A completion that llguidance's masks lead to, each allowed byte as likely as any other, the end half the time."""
+    found = matcher(case)
+    found.reset()
+    written: list[int] = []
+    while not found.is_stopped():
+        mask = found.compute_bitmask()
+        allowed = [token for token in range(END + 1) if mask[token // 8] >> token % 8 & 1]
+        token = random.choice([quote for quote in (END, ord('"')) if quote in allowed] * len(allowed) + allowed)
+        assert found.consume_token(token), found.get_error()
+        written.append(token)
+    assert found.stop_reason() in {"EndOfSentence", "NoExtension"}
+    return bytes(token for token in written if token != END).decode()
+
+
+def assert_valid(case: Case, text: str) -> None:
+    checked = analyze(text, **case.limits)
+    errors = [found for found in checked.diagnostics if found.severity == "error"]
+    assert errors == [], text
+    if checked.workflow is None:
+        assert case.recursion
+    else:
+        assert all(step.worker in case.ordinals for step in checked.workflow)
+
+
+# ---- laws
+
+
+@given(cases, st.randoms(use_true_random=False))
+def test_all_that_llguidance_lets_through_is_strictly_valid_and_let_through_by_gbnf(case: Case, random: Random) -> None:
+    text = walk(case, random)
+
+    assert_valid(case, text)
+    assert gbnf_accepts(case, text)
+    assert len(text.encode()) < max_tokens_for(case.ordinals, case.max_steps, **case.options)
+
+
+@given(cases, st.randoms(use_true_random=False))
+def test_all_that_gbnf_lets_through_is_strictly_valid_and_let_through_by_llguidance(case: Case, random: Random) -> None:
+    text = gbnf_walk(rules_of(gbnf(case.ordinals, case.max_steps, **case.options)), random)
+
+    assert gbnf_accepts(case, text)
+    assert_valid(case, text)
+    assert llguidance_accepts(case, text)
+
+
+@given(st.data(), cases)
+def test_every_canonical_print_within_the_bounds_can_be_written(data: st.DataObject, case: Case) -> None:
+    text = dumps(data.draw(workflows_within(case)))
+
+    assert llguidance_accepts(case, text)
+    assert gbnf_accepts(case, text)
+
+
+@given(workflows(pool_size=4))
+def test_the_bounds_say_which_workflows_can_be_written(workflow: Workflow) -> None:
+    case = Case(max_steps=4, max_subtask=8)
+
+    admitted = Bounds(case.ordinals, case.max_steps, case.max_prose, case.max_subtask).admit(workflow)
+
+    assert llguidance_accepts(case, dumps(workflow)) == admitted
+    assert gbnf_accepts(case, dumps(workflow)) == admitted
+
+
+@given(st.data(), st.lists(st.sampled_from(prose_pieces), min_size=1, max_size=12))
+def test_no_prose_changes_what_the_lists_say(data: st.DataObject, pieces: list[str]) -> None:
+    case = Case(max_prose=200)
+    workflow = data.draw(workflows_within(case))
+    prose = "".join(pieces)
+    text = f"{prose}\n{dumps(workflow)}"
+
+    if not prose[0].isspace():
+        assert llguidance_accepts(case, text)
+        assert gbnf_accepts(case, text)
+    assert analyze(text, **case.limits).raise_for_errors().workflow == workflow
+
+
+@given(st.data(), cases, st.integers(0), st.sampled_from(["", "[", "]", "0", ", ", '"', "\\", "\n", "x", " ", "="]))
+def test_both_dialects_judge_accidents_alike_and_right(data: st.DataObject, case: Case, at: int, new: str) -> None:
+    printed = dumps(data.draw(workflows_within(case)))
+    place = at % len(printed)
+    text = printed[:place] + new + printed[place + data.draw(st.integers(0, 3)) :]
+
+    accepted = gbnf_accepts(case, text)
+
+    assert llguidance_accepts(case, text) == accepted
+    if accepted:
+        assert_valid(case, text)
+
+
+# ---- examples
+
+ONE_STEP = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n'
+EMPTY = "model_id = []\nsubtasks = []\naccess_list = []\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ONE_STEP.replace("[0]", "[3]"),
+        ONE_STEP.replace("[0]", "[0, 1]"),
+        ONE_STEP.replace('"a"', '""'),
+        ONE_STEP.replace('"a"', '" "'),
+        ONE_STEP.replace('"a"', '"\\n"'),
+        ONE_STEP.replace('"a"', '"\\x41"'),
+        ONE_STEP.replace("[[]]", "[[0]]"),
+        ONE_STEP.replace("[[]]", "[]"),
+        ONE_STEP.rstrip("]\n"),
+        ONE_STEP + ONE_STEP,
+        EMPTY,
+        " \n" + ONE_STEP,
+    ],
+)
+def test_what_is_not_in_the_language_cannot_be_written(wrong: str) -> None:
+    assert not llguidance_accepts(Case(), wrong)
+    assert not gbnf_accepts(Case(), wrong)
+
+
+@pytest.mark.parametrize("prose", ["<think>", "Model ID (", "subtasks:", 'subtasks = ["""', 'subtasks：["""'])
+def test_prose_that_would_hide_the_lists_cannot_be_written(prose: str) -> None:
+    lists = ONE_STEP.replace('"a"', '"): ["')
+    text = f"{prose}\n{lists}"
+
+    assert analyze(lists, **Case().limits).ok
+    assert not analyze(text, **Case().limits).ok
+    assert not llguidance_accepts(Case(), text)
+    assert not gbnf_accepts(Case(), text)
+
+
+def test_three_empty_lists_can_be_written_only_with_recursion() -> None:
+    later = Case(recursion=True)
+
+    assert llguidance_accepts(later, EMPTY)
+    assert gbnf_accepts(later, f"Keep it.\n{EMPTY}")
+    assert analyze(EMPTY, **later.limits).passthrough
+    assert not gbnf_accepts(Case(), EMPTY)
+
+
+@pytest.mark.parametrize("case", [Case((0, 10), 5, 20, 30), Case((7,), 1, 0, 1)])
+def test_the_longest_completion_needs_just_so_many_tokens(case: Case) -> None:
+    lists = [list(range(step)) if step > 1 else "all" for step in range(case.max_steps)]
+    workers = [max(case.ordinals)] * case.max_steps
+    longest = dumps(Workflow.from_lists(workers, ["😀" * case.max_subtask] * case.max_steps, lists))
+    text = "😀" * case.max_prose + "\n" * bool(case.max_prose) + longest
+
+    assert llguidance_accepts(case, text)
+    assert len(text.encode()) + 1 == max_tokens_for(case.ordinals, case.max_steps, **case.options)
+
+
+def test_thirty_two_steps_can_be_written_and_no_more() -> None:
+    case = Case(max_steps=32, max_subtask=1)
+    lists = [[], *([step - 1] for step in range(1, 32))]
+
+    assert llguidance_accepts(case, dumps(Workflow.from_lists([0] * 32, ["a"] * 32, lists)))
+    with pytest.raises(UsageError, match="from 1 to 32 steps, not 33"):
+        gbnf([0], 33)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ordinals": ()}, "at least one ordinal"),
+        ({"ordinals": (-1,)}, "each from 0"),
+        ({"ordinals": (0,), "max_steps": 0}, "from 1 to 32 steps, not 0"),
+        ({"ordinals": (0,), "max_prose": -1}, "prose has from 0 to 2000 characters, not -1"),
+        ({"ordinals": (0,), "max_subtask": 0}, "a subtask has from 1 to 2000 characters, not 0"),
+        ({"ordinals": (0,), "max_subtask": 2001}, "from 1 to 2000 characters, not 2001"),
+    ],
+)
+def test_bounds_that_make_no_grammar_are_refused(arguments: dict[str, Any], message: str) -> None:
+    for make in (gbnf, llguidance_lark, max_tokens_for):
+        with pytest.raises(UsageError, match=message):
+            make(**arguments)
+
+
+def test_servers_that_take_either_dialect_take_this_one_as_it_is() -> None:
+    grammar = llguidance_lark(range(3))
+
+    assert llguidance.grammar_from("grammar", grammar) == llguidance.grammar_from("lark", grammar)
+
+
+def test_the_only_white_space_of_the_text_characters_is_the_space() -> None:
+    white = {char for char in map(chr, range(0x110000)) if char.isspace()}
+
+    inside = {char for char in white if any(first <= ord(char) <= last for first, last in TEXT.ranges)}
+
+    assert inside == {" "}
+
+
+def test_a_set_without_characters_keeps_the_rest() -> None:
+    letters = Chars(((ord("a"), ord("e")), (ord("x"), ord("x"))))
+
+    assert letters.without("acx") == Chars(((ord("b"), ord("b")), (ord("d"), ord("e"))))
+
+
+@pytest.mark.parametrize(("name", "make"), [("gbnf", gbnf), ("llguidance", llguidance_lark)])
+def test_the_command_prints_the_grammar_of_its_options(
+    name: str, make: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--max-steps", "3", "--max-prose", "0", "--max-subtask", "40", "--recursion"]
+
+    assert main(["grammar", "--format", name, "--ordinals", "0,2,5", *options]) == 0
+    assert capsys.readouterr().out == make((0, 2, 5), 3, max_prose=0, max_subtask=40, recursion=True)
+    assert main(["grammar", "--format", name, "--pool-size", "2"]) == 0
+    assert capsys.readouterr().out == make(range(2))

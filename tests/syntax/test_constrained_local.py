@@ -1,0 +1,53 @@
+"""The exported grammar on a real server: an untrained model of 135 million parameters writes valid workflows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workers.wire import call
+from wfdsl import analyze
+from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.syntax.constrained import gbnf, max_tokens_for
+
+pytestmark = pytest.mark.local
+SIZES = [(1, 1), (2, 3), (3, 2), (5, 5), (7, 4)]  # of the pool, and the most steps
+PROMPT = 'Write model_id = [...], subtasks = ["..."], access_list = [[], ...] for workers that bake a cake.'
+
+
+async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_and_whole() -> None:
+    pool = Pool(
+        WorkerEntry(
+            name=f"conductor-{size}-{most}",
+            provider="local",
+            temperature=1.0,
+            seed=size,
+            max_tokens=max_tokens_for(range(size), most, max_prose=30, max_subtask=30),
+            extra_body={"grammar": gbnf(range(size), most, max_prose=30, max_subtask=30)},
+        )
+        for size, most in SIZES
+    )
+
+    async with pool.open():
+        replies = [await pool.worker(ordinal)(call(PROMPT)) for ordinal in pool.ordinals]
+
+    for reply, (size, most) in zip(replies, SIZES, strict=True):
+        assert reply.finish == "stop"
+        assert analyze(reply.text, pool_size=size, max_steps=most, profile="strict").ok, reply.text
+
+
+async def test_the_server_reads_the_largest_grammar() -> None:
+    entry = WorkerEntry(
+        name="conductor",
+        provider="local",
+        temperature=1.0,
+        seed=1,
+        max_tokens=8,
+        extra_body={"grammar": gbnf(range(100), 32, max_prose=2000, max_subtask=2000, recursion=True)},
+    )
+    pool = Pool([entry])
+
+    async with pool.open():
+        reply = await pool.worker(0)(call(PROMPT))
+
+    assert reply.finish == "length"
+    assert reply.text
