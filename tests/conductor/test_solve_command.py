@@ -205,7 +205,7 @@ def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
     [
         (["-q", "Why?", "--conductor", "gpt"], "no Conductor 'gpt': write local, openai:MODEL"),
         (["-q", "Why?", "--conductor", "pool.toml"], "has 3 workers"),
-        (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no llama.cpp grammar"),
+        (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no grammar"),
         (["--from", "in.jsonl"], "--from and --to go together"),
         (["-q", "Why?", "--prompt", "nope"], "no template set 'nope': name a file, or one of paper, tiny"),
     ],

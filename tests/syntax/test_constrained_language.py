@@ -86,7 +86,7 @@ def llguidance_accepts(case: Case, text: str) -> bool:
     found = matcher(case)
     found.reset()
     given_bytes = list(text.encode())
-    return found.try_consume_tokens(given_bytes) == len(given_bytes) and found.is_accepting()
+    return bool(found.try_consume_tokens(given_bytes) == len(given_bytes) and found.is_accepting())
 
 
 def gbnf_accepts(case: Case, text: str) -> bool:

@@ -185,3 +185,13 @@ async def test_a_folder_without_a_model_fails_for_good(tmp_path: Path) -> None:
 def test_an_unknown_option_is_refused(folder: str) -> None:
     with pytest.raises(UsageError, match='no option "gpu"; there is: device, dtype, batch, template'):
         _pool(folder, options={"gpu": 1}).worker(0)
+
+
+async def test_a_grammar_holds_every_call_of_a_batch_to_it(folder: str) -> None:
+    pool = _pool(folder, temperature=1.0)
+    settings = {"grammar": 'start: "yes" | "no"\n', "max_tokens": 8}
+
+    async with pool.open():
+        replies = await asyncio.gather(*(pool.worker(0)(call(str(n), settings=settings)) for n in range(4)))
+
+    assert {(reply.text, reply.finish) for reply in replies} <= {("yes", "stop"), ("no", "stop")}

@@ -76,10 +76,8 @@ class Conductor:
             profile=profile,
             max_steps=max_steps,
             call_factor=call_factor,
-            grammar=grammar,
+            grammar=_for_provider(grammar, model),
         )
-        if grammar is not None and isinstance(model, WorkerEntry):
-            _require_grammars(model)
         self.offering = offering or Offering()
         self._model = _pool_of_one(model, entry)
 
@@ -154,15 +152,16 @@ class Conductor:
         return SeatedPool(chosen, self._model, self.settings, question, self.offering.numbering(chosen, text))
 
 
-def _require_grammars(entry: WorkerEntry) -> None:
-    """Refuse a grammar for a model whose provider would ignore it."""
-    if entry.provider in ("anthropic", "google", "transformers") or (
-        entry.provider == "openai" and entry.base_url is None
-    ):
+def _for_provider(grammar: Grammar | None, model: WorkerEntry | Worker) -> Grammar | None:
+    """The grammar in the dialect that a model's provider takes; refused where a provider would ignore it."""
+    if grammar is None or not isinstance(model, WorkerEntry):
+        return grammar
+    if model.provider in ("anthropic", "google") or (model.provider == "openai" and model.base_url is None):
         raise UsageError(
-            f'worker "{entry.name}": {entry.provider} takes no llama.cpp grammar; leave the grammar out, '
+            f'worker "{model.name}": {model.provider} takes no grammar; leave the grammar out, '
             f"or use a local model or a server of your own (base_url)"
         )
+    return replace(grammar, dialect="llguidance") if model.provider == "transformers" else grammar
 
 
 def _pool_of_one(model: WorkerEntry | Worker, entry: WorkerEntry | None) -> Pool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.syntax.constrained import gbnf, max_tokens_for
+from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 class Grammar:
     """Bounds of the grammar that the Conductor's server is given, so that every completion is a valid workflow.
 
-    The server has to take llama.cpp's dialect as `grammar` in a request. Both defaults are our choice.
+    A server has to take llama.cpp's dialect as `grammar` in a request. A transformers worker takes llguidance's, which
+    its Conductor chooses by itself. The defaults are our choice.
     """
 
     max_prose: int = 200
     """Characters before the lists."""
     max_subtask: int = 200
     """Characters of a subtask."""
+    dialect: Literal["gbnf", "llguidance"] = "gbnf"
 
     def call_settings(self, ordinals: Sequence[int], max_steps: int, *, recursion: bool) -> dict[str, Any]:
         """The settings of a call under the grammar, with room enough for every text that it allows."""
         bounds: dict[str, Any] = {"max_prose": self.max_prose, "max_subtask": self.max_subtask, "recursion": recursion}
         return {
-            "grammar": gbnf(ordinals, max_steps, **bounds),
+            "grammar": (gbnf if self.dialect == "gbnf" else llguidance_lark)(ordinals, max_steps, **bounds),
             "max_tokens": max_tokens_for(ordinals, max_steps, **bounds),
         }
 

@@ -44,7 +44,7 @@ def _options() -> argparse.Namespace:
 
 
 def _serve(options: argparse.Namespace, key: str) -> Any:
-    import xllamacpp  # type: ignore[import-untyped]  # noqa: PLC0415  (an extra, and only this process needs it)
+    import xllamacpp  # noqa: PLC0415  (an extra, and only this process needs it)
 
     params = xllamacpp.CommonParams()
     params.model.path = options.model

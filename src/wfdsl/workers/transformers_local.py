@@ -16,6 +16,7 @@ import torch  # type: ignore[import-not-found,unused-ignore]
 import transformers  # type: ignore[import-not-found,unused-ignore]
 
 from wfdsl.errors import UsageError
+from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
 from wfdsl.workers.deadline import in_time
 from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
 from wfdsl.workers.sampling import Sampling, priced, sampling, with_system
@@ -97,6 +98,7 @@ class Engine:
         self._forming: dict[Sampling, _Batch] = {}
         self._running: set[_Batch] = set()
         self._loaded: tuple[Any, Any] | None = None
+        self._grammar_tokenizer: Any = None
 
     async def reply(self, messages: list[Message], asked: Sampling, template: dict[str, Any]) -> Reply:
         """The reply to one call, generated with whatever else waits.
@@ -149,10 +151,20 @@ class Engine:
             with torch.random.fork_rng(), torch.inference_mode():
                 if batch.asked.seed is not None:
                     torch.manual_seed(batch.asked.seed)
-                output = model.generate(**inputs, **_settings(batch, tokenizer))
+                settings = _settings(batch, tokenizer) | self._constraint(batch.asked.grammar, inputs)
+                output = model.generate(**inputs, **settings)
         except (RuntimeError, ValueError, OSError) as error:
             raise WorkerFailure(f"{self._name} cannot generate: {error}", retryable=False) from error
         return _replies(tokenizer, inputs, output, batch.asked, self._name)
+
+    def _constraint(self, grammar: str | None, inputs: Any) -> dict[str, Any]:
+        """What holds `generate` to a grammar, which is in llguidance's dialect."""
+        if grammar is None:
+            return {}
+        model, tokenizer = self._load()
+        if self._grammar_tokenizer is None:
+            self._grammar_tokenizer = grammar_tokenizer(tokenizer, vocabulary=model.config.vocab_size)
+        return {"logits_processor": [GrammarLogits(self._grammar_tokenizer, grammar, inputs["input_ids"].shape[1])]}
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
