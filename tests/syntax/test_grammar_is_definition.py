@@ -66,14 +66,21 @@ def lark_parts(tree: Tree[Token]) -> list[Any]:
 
 
 def _lark_shape(node: Tree[Token] | Token) -> Any:
-    if isinstance(node, Token):
-        return node.type, *(() if node.type == "COMMA" else (str(node), node.start_pos, node.end_pos))
-    return str(node.data), [_lark_shape(child) for child in node.children]
+    """Of brackets and commas the scanner keeps one offset: where an opening one starts, where another one ends."""
+    if not isinstance(node, Token):
+        return str(node.data), [_lark_shape(child) for child in node.children]
+    if node.type in {"LSQB", "LPAR"}:
+        return node.start_pos
+    return (
+        node.end_pos if node.type in {"COMMA", "_END", "RPAR"} else (node.type, str(node), node.start_pos, node.end_pos)
+    )
 
 
-def _our_shape(token: OurToken) -> Any:
+def _our_shape(token: OurToken | int) -> Any:
+    if isinstance(token, int):
+        return token
     if token.type.isupper():
-        return token.type, *(() if token.type == "COMMA" else (token.text, token.start, token.end))
+        return token.type, token.text, token.start, token.end
     return token.type, [_our_shape(child) for child in token.children]
 
 

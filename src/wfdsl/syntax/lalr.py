@@ -35,15 +35,20 @@ class Token:
 
 
 class Phrase(Token):
-    """A rule's match: what it is made of, from the first token to the last."""
+    """A rule's match: what it is made of, from the first token to the last.
+
+    Its first and last child may be a bracket, of which only the offset is kept: where it starts, or where it ends.
+    """
 
     __slots__ = ()
 
-    def __init__(self, type_: str, children: list[Token]) -> None:
+    def __init__(self, type_: str, children: list[Any]) -> None:
         self.type = type_
         self.text = ""
-        self.start = children[0].start if children else 0
-        self.end = children[-1].end if children else 0
+        first: Any = children[0] if children else 0
+        last: Any = children[-1] if children else 0
+        self.start = first if type(first) is int else first.start
+        self.end = last if type(last) is int else last.end
         self.children = children
 
 
@@ -85,11 +90,15 @@ class Stack:
 
     def feed(self, token: Token) -> int | None:
         """Take a token; the state behind it, or None if it does not fit."""
-        states, values, actions, name = self._states, self._values, self._actions, token.type
+        return self.take(token.type, token)
+
+    def take(self, name: str, value: Token | int) -> int | None:
+        """Take a terminal and what stands for it: a token, or of a bracket just its offset, which costs less."""
+        states, values, actions = self._states, self._values, self._actions
         while (action := actions[states[-1]].get(name)) is not None:
             if type(action) is int:
                 states.append(action)
-                values.append(token)
+                values.append(value)
                 return action
             size, make, origin = action  # type: ignore[misc]  # what is no state is a reduction
             if make is None:

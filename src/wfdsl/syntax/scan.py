@@ -27,7 +27,8 @@ _CUT = "cut"
 _CUT_STRING = "CUT_STRING"
 _PROSE = {"PROSE", "LANDMARK"}
 _FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
-_COMMA = Token("COMMA", ",", 0, 0)
+_OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
+_CLOSING = frozenset({"COMMA", "_END", "RPAR"})
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 
@@ -111,14 +112,18 @@ class Scanner:
 
     def _feed_list(self, text: str, position: int, stack: Stack) -> tuple[int, bool]:
         """The offset behind the list and True, or that of its misfit and False."""
-        next_token, feed, ends = self._token.match, stack.feed, self._table.ends
+        next_token, take, ends = self._token.match, stack.take, self._table.ends
         while match := next_token(text, position):
             name = match.lastgroup or ""
             start, position = match.span(name)
             if name == _CUT_STRING:
                 return len(text), False
-            # Commas are half of all tokens in a long list, and nobody asks where they stand.
-            state = feed(_COMMA if name == "COMMA" else Token(name, text[start:position], start, position))
+            if name in _OPENING:
+                state = take(name, start)
+            elif name in _CLOSING:
+                state = take(name, position)
+            else:
+                state = take(name, Token(name, text[start:position], start, position))
             if state is None:
                 return start, False
             if state in ends:
