@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from wfdsl.syntax.grammar import grammar_folder
 
@@ -136,15 +137,19 @@ def _cache_folder() -> Path:
 
 def _read(entry: Path) -> GrammarData | None:
     try:
-        cached: GrammarData = json.loads(entry.read_text("utf-8"))
+        cached = json.loads(entry.read_text("utf-8"))
     except (OSError, ValueError):
         return None  # not there, or damaged: it is made anew
-    return cached
+    if not isinstance(cached, dict) or cached.keys() != GrammarData.__required_keys__:
+        return None
+    return cast("GrammarData", cached)
 
 
 def _write(entry: Path, made: GrammarData) -> None:
     """Keep a table. A cache that cannot be written is no cache: the next process makes the table again."""
     draft = entry.with_suffix(f".{os.getpid()}.draft")
+    if not entry.is_absolute():
+        return  # a user without a home
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(json.dumps(made), "utf-8")
@@ -153,4 +158,5 @@ def _write(entry: Path, made: GrammarData) -> None:
         for old in kept[_KEPT:]:
             old.unlink(missing_ok=True)
     except OSError:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
