@@ -47,13 +47,14 @@ class Reading(NamedTuple):
 
 def read_completion(text: str, profile: Profile, scan_with: Scanner | None = None) -> Reading:
     """Read a completion. Errors of a list's syntax and types are found here, those of meaning by the checker."""
-    scan = (scan_with or scanner()).scan(text)
+    grammar = scan_with or scanner()
+    scan = grammar.scan(text)
     groups = choose(scan.parts)
     if groups.cut is not None:
         return Reading(None, [cut_list(text, groups.cut)])
     if groups.answer is None:
         return Reading(None, missing_lists(text, groups.partial))
-    return _Answer(text, scan_with or scanner(), profile).read(groups.answer, scan)
+    return _Answer(text, grammar, profile).read(groups.answer, scan)
 
 
 class _Answer:
