@@ -1,0 +1,1 @@
+"""The commands wfdsl-data, wfdsl-eval and wfdsl-train."""

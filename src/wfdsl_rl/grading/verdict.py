@@ -1,0 +1,20 @@
+"""What a grader says about an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Outcome: TypeAlias = Literal["right", "wrong", "unjudged"]
+"""`unjudged`: the grader could not tell, which is neither right nor wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an answer is right, and why."""
+
+    outcome: Outcome
+    extracted: str | None = None
+    """What was taken as the final answer; None if nothing was found."""
+    reason: str = ""
+    """One line for people: what was compared, which test failed, why nothing could be judged."""

@@ -1,0 +1,1 @@
+"""The gym: simulated workers and generated questions whose answers are true."""

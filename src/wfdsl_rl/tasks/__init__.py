@@ -1,0 +1,1 @@
+"""Questions with gold answers, from files, data sets and the gym."""

@@ -1,0 +1,83 @@
+"""A task: a question, its gold answer, and how an answer is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003  (pydantic reads the annotations)
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Kind: TypeAlias = Literal["math", "choice", "text", "code", "custom"]
+_Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class CodeTests(_Strict):
+    """What a program has to do. Expected results never enter the sandbox in which the program runs."""
+
+    style: Literal["stdin", "function", "program"]
+    """`stdin`: a program reads `inputs[i]` and prints `expected[i]`. `function`: `entry_point` is called with the JSON
+    list of arguments `inputs[i]` and returns the JSON value `expected[i]`. `program`: `checker` is Python source that
+    calls `entry_point` and raises if a result is wrong, as HumanEval, MBPP and BigCodeBench have it."""
+    inputs: _Texts = ()
+    """One text per test."""
+    expected: _Texts = ()
+    """As many texts as inputs."""
+    entry_point: str = ""
+    """The function that is called; `Solution.name` for a method of a class that takes no arguments."""
+    checker: str = ""
+    """The checking source of the style `program`."""
+    preamble: str = ""
+    """Source that stands before the answer, such as imports or the signature that the question gave."""
+    timeout_s: float = Field(default=6.0, gt=0, allow_inf_nan=False)
+    """The longest that one test may run, in seconds. Our choice, as in LiveCodeBench's own runner."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> CodeTests:
+        if len(self.inputs) != len(self.expected):
+            raise ValueError(f"there are {len(self.inputs)} inputs and {len(self.expected)} expected outputs")
+        if self.style == "program" and not self.checker:
+            raise ValueError("the style `program` needs a checker")
+        if self.style != "program" and not self.inputs:
+            raise ValueError(f"the style `{self.style}` needs at least one test")
+        if self.style == "function" and not self.entry_point:
+            raise ValueError("the style `function` needs an entry_point")
+        return self
+
+
+class Task(_Strict):
+    """One question with its gold answer."""
+
+    id: str = Field(min_length=1)
+    """Unique among the tasks of a source."""
+    question: str = Field(min_length=1)
+    """What is asked, with the options of a choice question."""
+    gold: str
+    """The right answer: a LaTeX or plain expression, a letter, a text; of code tasks a solution, or nothing."""
+    kind: Kind = "math"
+    """How answers are judged."""
+    source: str = ""
+    """Which data set it comes from."""
+    split: str = ""
+    """Which part of it."""
+    choices: _Texts = ()
+    """The options of a choice question, in the order of their letters."""
+    tests: CodeTests | None = None
+    """What an answer to a code task has to pass."""
+    grader: str = ""
+    """Of the kind `custom`: `module:function`, called as `function(task, text) -> bool | Verdict`."""
+    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    """What else is known, such as `level`, `subject` or `domain`."""
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> Task:
+        if self.kind == "code" and self.tests is None:
+            raise ValueError("a code task needs tests")
+        if self.kind == "custom" and not self.grader:
+            raise ValueError('a custom task needs grader = "module:function"')
+        if self.kind not in ("code", "custom") and not self.gold.strip():
+            raise ValueError(f"a {self.kind} task needs a gold answer")
+        return self
