@@ -250,12 +250,14 @@ async def test_a_conversation_budget_and_settings_survive_in_the_plan(path: Path
         names=["x", "y", "z"],
         budget=Budget(tokens=10**6),
         question_for="first",
+        previous=("earlier", "its answer"),
         run_id="the-run",
         origin={"pool": "local"},
     )
 
     plan = plan_of(path, "the-run")
 
+    assert plan.previous == ("earlier", "its answer")
     assert (plan.workflow, plan.seed, plan.names, plan.question_for) == (CHAIN, 5, ("x", "y", "z"), "first")
     assert (plan.budget, plan.origin, plan.title) == (Budget(tokens=10**6), {"pool": "local"}, "Why so?")
 

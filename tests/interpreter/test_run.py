@@ -194,6 +194,17 @@ async def test_identical_copies_make_as_many_calls_with_seeds_of_their_own() -> 
     assert [call.settings["seed"] for call in worker.calls[6:]] == first
 
 
+async def test_the_pair_of_the_round_before_is_shown_to_steps_that_see_all() -> None:
+    worker = always("x")
+    revision = Workflow((Step(0, "alone"), Step(0, "last", "all")))
+
+    run_record = await run(revision, "Q", pool_of(worker), previous=("earlier", "its answer"), run_dead_steps=True)
+
+    alone, last = (step.messages for step in run_record.steps)
+    assert [message["content"] for message in alone] == ["Q\n\nalone"]
+    assert [message["content"] for message in last] == ["Q\n\nearlier", "its answer", "alone", "x", "last"]
+
+
 async def test_the_stream_tells_what_happens_and_ends_with_the_record() -> None:
     async def answer(call: Call) -> Reply:
         assert call.on_delta is not None

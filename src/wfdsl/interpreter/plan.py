@@ -27,6 +27,8 @@ class Plan:
     """The pool's name."""
     seed: int | None = None
     question_for: QuestionFor = "all"
+    previous: tuple[str, str] | None = None
+    """The final (subtask, response) of the round before."""
     run_dead_steps: bool = False
     max_depth: int = 1
     sample: str = ""
@@ -48,6 +50,7 @@ class Plan:
         return {
             "seed": self.seed,
             "question_for": self.question_for,
+            "previous": self.previous,
             "run_dead_steps": self.run_dead_steps,
             "max_depth": self.max_depth,
             "sample": self.sample,
@@ -74,6 +77,7 @@ class Plan:
         plain["workflow"] = workflow_from_list(plain["workflow"])
         if not isinstance(plain["question"], str):
             plain["question"] = tuple(plain["question"])
+        plain["previous"] = None if plain.get("previous") is None else tuple(plain["previous"])
         plain["names"] = None if plain["names"] is None else tuple(plain["names"])
         plain["budget"] = Budget(**plain["budget"])
         return cls(**plain)

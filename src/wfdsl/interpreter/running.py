@@ -53,6 +53,7 @@ class RunOptions(TypedDict, total=False):
     gate: Gate | None
     names: Sequence[str] | None
     question_for: QuestionFor
+    previous: tuple[str, str] | None
     run_dead_steps: bool
     max_depth: int
     on_event: Listener | None
@@ -77,6 +78,7 @@ async def run(
     gate: Gate | None = None,
     names: Sequence[str] | None = None,
     question_for: QuestionFor = "all",
+    previous: tuple[str, str] | None = None,
     run_dead_steps: bool = False,
     max_depth: int = 1,
     on_event: Listener | None = None,
@@ -101,6 +103,7 @@ async def run(
         gate: Holds the calls of several runs together to a number at a time.
         names: What displays call the steps.
         question_for: "all" shows the question to every worker, "first" to step 0 only.
+        previous: The final (subtask, response) of the round before; steps with access "all" see it first.
         run_dead_steps: Also run steps that cannot change the answer.
         max_depth: How many levels of Conductor nodes may be nested.
         on_event: Called with every event as it happens.
@@ -123,6 +126,7 @@ async def run(
         pool=pool.name,
         seed=seed,
         question_for=question_for,
+        previous=previous,
         run_dead_steps=run_dead_steps,
         max_depth=max_depth,
         sample=name if sample is None else sample,
@@ -268,7 +272,14 @@ async def _run_open(run_id: str, plan: Plan, pool: WorkerPool, conditions: Condi
     async with _opened(pool) as workers:
         with lines_to(workers) as lines, Watch(asyncio.get_running_loop()) as watch:
             environment = _environment(run_id, plan, lines, watch=watch, conditions=conditions, kept=kept)
-            work = run_workflow(plan.workflow, plan.question, environment, names=plan.names, settings=plan.settings())
+            work = run_workflow(
+                plan.workflow,
+                plan.question,
+                environment,
+                names=plan.names,
+                previous=plan.previous,
+                settings=plan.settings(),
+            )
             return await (work if kept is None else kept.watch(work))
 
 
