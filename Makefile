@@ -39,7 +39,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.torch: pyproject.toml | $(VENV)/.dev
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH_PIN)
-	$(PIP) -e '.[torch]'
+	$(PIP) -e '.[rl]'
 	@touch $@
 
 SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)

@@ -204,6 +204,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "entry_points.txt").write_text(
         "[wfdsl.workers]\nplugged = plug_in_for_test:build\n"
         "[wfdsl.pools]\nfamily = plug_in_for_test:pool\nwrong = plug_in_for_test:wrong\n"
+        "broken = plug_in_for_test:nothing\nabsent = no_such_module_for_test:pool\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "plug_in_for_test", raising=False)
@@ -224,3 +225,19 @@ async def test_plug_ins_bring_pools_and_providers() -> None:
 def test_a_plug_in_that_returns_no_pool_is_named() -> None:
     with pytest.raises(UsageError, match='"wrong" returned int, not a Pool'):
         Pool.load("wrong")
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("name", "place"), [("broken", "plug_in_for_test:nothing"), ("absent", "no_such_module_for_test:pool")]
+)
+def test_a_plug_in_that_cannot_be_loaded_is_named(name: str, place: str) -> None:
+    with pytest.raises(UsageError, match=rf'the plug-in for the pool "{name}" cannot be loaded \({place}\): '):
+        Pool.load(name)
+
+
+def test_a_pool_may_be_another_one_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "exp.toml"
+    path.write_text('[pool]\nuse = "local"\n[budget]\nusd = 1\n')
+
+    assert Pool.load(str(path)).name == "local"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from wfdsl.errors import UsageError as UsageError
     from wfdsl.errors import WfdslError as WfdslError
     from wfdsl.errors import WorkflowError as WorkflowError
+    from wfdsl.experiment.experiment import Experiment as Experiment
+    from wfdsl.experiment.experiment import read_experiment as read_experiment
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.journal import Journal as Journal
     from wfdsl.interpreter.record import Run as Run
@@ -53,6 +55,7 @@ _HOMES = {
     "Checked": "api",
     "Conductor": "conductor.conductor",
     "Diagnostic": "diagnostics.diagnostic",
+    "Experiment": "experiment.experiment",
     "Journal": "interpreter.journal",
     "JournalFailure": "errors",
     "Policy": "conductor.policy",
@@ -76,6 +79,7 @@ _HOMES = {
     "dumps": "api",
     "load": "api",
     "parse": "api",
+    "read_experiment": "experiment.experiment",
     "resume": "interpreter.running",
     "run": "interpreter.running",
     "run_sync": "interpreter.running",

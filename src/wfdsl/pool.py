@@ -111,6 +111,11 @@ class WorkerEntry(_Strict):
     """The server, for everything that is not the provider's own; no user name or password in it."""
     token_limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     """What the server calls its limit; `auto`: the second at OpenAI itself, the first elsewhere."""
+    grammar_field: Literal["auto", "grammar", "structured_outputs", "guided_grammar", "ebnf"] = "auto"
+    """What the server calls a grammar: llama.cpp, vLLM, vLLM before 0.12, SGLang; `auto`: the first, where `base_url`
+    is set. OpenAI, Google and Anthropic themselves take none."""
+    grammar_dialect: Literal["auto", "gbnf", "llguidance"] = "auto"
+    """How the server wants a grammar written; `auto`: llguidance's way for `transformers`, llama.cpp's elsewhere."""
     api_key_env: str | None = Field(default=None, pattern=_EnvironmentName)
     """The environment variable that holds the key; None: the provider's usual one, and none where `base_url` is set."""
     api_key_file: str | None = None

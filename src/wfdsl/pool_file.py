@@ -1,33 +1,35 @@
 """Pool files (TOML), and where pools are found by name.
 
 A file has a table [pool], with [pool.defaults] for what its workers share, and one [[pool.workers]] for each worker, in
-the order of their ordinals. It may be the same file that holds the tables of other commands.
+the order of their ordinals; or `use = "NAME"` in place of all that, which names another pool. It may be the same file
+that holds the other tables of an experiment (see `wfdsl.experiment`).
 """
 
 from __future__ import annotations
 
-import tomllib
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ValidationError
-
 from wfdsl.errors import UsageError
 from wfdsl.pool import Limits, Pool, PoolSettings, Prices, WorkerEntry
+from wfdsl.toml_file import build_model, did_you_mean, parse_toml, read_toml_file, require_keys, require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
     from importlib.resources.abc import Traversable
+
+    from pydantic import BaseModel
 
 PLUGIN_GROUP: Final = "wfdsl.pools"
 """Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
 `gym` answers for every name that begins with `gym/`."""
 
-_OTHER_TABLES: Final = frozenset({"conductor", "budget", "run", "train"})
-_MAX_FILE_BYTES: Final = 1_048_576
+TABLES: Final = ("pool", "conductor", "budget", "run", "train")
+"""The tables that a file may have; whoever reads a pool looks at the first one only."""
+
 _NESTED: Final[Mapping[str, type[BaseModel]]] = {"limits": Limits, "prices": Prices}
 
 
@@ -37,13 +39,27 @@ def load_pool(path_or_name: str) -> Pool:
     Raises:
         UsageError: there is none, or the file is no valid pool.
     """
-    if path_or_name.endswith(".toml") or Path(path_or_name).is_file():
+    if names_a_file(path_or_name):
         return read_pool_file(Path(path_or_name))
+    return named_pool(path_or_name)
+
+
+def names_a_file(path_or_name: str) -> bool:
+    """Whether this is the path of a file, and no pool's name."""
+    return path_or_name.endswith(".toml") or ("\0" not in path_or_name and Path(path_or_name).is_file())
+
+
+def named_pool(path_or_name: str) -> Pool:
+    """The shipped pool of this name, or a plug-in's.
+
+    Raises:
+        UsageError: there is none.
+    """
     shipped = _shipped()
     if path_or_name in shipped:
         return parse_pool(shipped[path_or_name].read_text(encoding="utf-8"), f"{path_or_name}.toml")
     for plugin in entry_points(group=PLUGIN_GROUP, name=path_or_name.partition("/")[0]):
-        return _from_plugin(plugin.load()(path_or_name), path_or_name)
+        return _from_plugin(plugin, path_or_name)
     raise UsageError(_no_such_pool(path_or_name))
 
 
@@ -63,17 +79,7 @@ def read_pool_file(path: Path) -> Pool:
     Raises:
         UsageError: the file cannot be read, or is no valid pool.
     """
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_MAX_FILE_BYTES + 1)
-        if len(raw) > _MAX_FILE_BYTES:
-            raise UsageError(f"{path}: a pool file has at most {_MAX_FILE_BYTES // 1024} KiB")
-        text = raw.decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot read this pool file: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: this pool file is not a UTF-8 text (byte {error.start})") from error
-    return parse_pool(text, str(path))
+    return _pool_of_tables(read_toml_file(path, "pool file"), str(path))
 
 
 def parse_pool(text: str, source: str) -> Pool:
@@ -82,26 +88,60 @@ def parse_pool(text: str, source: str) -> Pool:
     Raises:
         UsageError: the text is no valid pool.
     """
+    return _pool_of_tables(parse_toml(text, source), source)
+
+
+def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:
+    """The pool that a table [pool] describes, or names; `source` is what errors call the file.
+
+    Raises:
+        UsageError: it is no valid pool.
+    """
     try:
-        tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{source}: not a TOML file: {error}") from error
-    _check_keys(tables, {"pool", *_OTHER_TABLES}, source, "")
-    if not isinstance(tables.get("pool"), dict):
-        raise UsageError(f"{source}: there is no table [pool]; begin with [pool] and one [[pool.workers]] per worker")
-    try:
-        return _pool(tables["pool"], source)
+        return _used(table, source) if "use" in table else _described(dict(table), source)
     except UsageError as error:
         raise error if str(error).startswith(source) else UsageError(f"{source}: {error}") from error
 
 
-def _pool(table: dict[str, Any], source: str) -> Pool:
+def beside(source: str, path_or_name: str) -> str:
+    """What a file means by a path or a name: a file or folder next to it, if there is one, else what was written."""
+    if not any(mark in path_or_name for mark in "./\\") or "\0" in path_or_name:
+        return path_or_name  # a name
+    near = Path(source).parent / path_or_name
+    return str(near) if near.exists() else path_or_name
+
+
+def _pool_of_tables(tables: dict[str, Any], source: str) -> Pool:
+    require_keys(tables, TABLES, source)
+    if not isinstance(tables.get("pool"), dict):
+        raise UsageError(f"{source}: there is no table [pool]; begin with [pool] and one [[pool.workers]] per worker")
+    return pool_of_table(tables["pool"], source)
+
+
+def _used(table: Mapping[str, Any], source: str) -> Pool:
+    """Another pool. It has to hold workers itself, so that nothing can go round in a circle."""
+    used, rest = table["use"], table.keys() - {"use"}
+    if not isinstance(used, str):
+        raise UsageError(f"{source}: pool.use is the name or the file of a pool, not {type(used).__name__}")
+    if rest:
+        raise UsageError(f"{source}: pool: `use` takes a whole pool as it is: leave out {', '.join(sorted(rest))}")
+    found = beside(source, used)
+    if not names_a_file(found):
+        return named_pool(found)
+    tables = read_toml_file(Path(found), "pool file")
+    if isinstance(tables.get("pool"), dict) and "use" in tables["pool"]:
+        raise UsageError(f"{source}: pool.use names {found}, which only uses another pool: name that one")
+    return _pool_of_tables(tables, found)
+
+
+def _described(table: dict[str, Any], source: str) -> Pool:
     defaults, workers = table.pop("defaults", {}), table.pop("workers", [])
-    _check_keys(table, {*PoolSettings.model_fields, "defaults", "workers"}, source, "pool")
-    _check_keys(_table(defaults, source, "pool.defaults"), WorkerEntry.model_fields, source, "pool.defaults")
+    require_keys(table, {*PoolSettings.model_fields, "defaults", "use", "workers"}, f"{source}: pool")
+    place = f"{source}: pool.defaults"
+    require_keys(require_table(defaults, place), WorkerEntry.model_fields, place)
     if not isinstance(workers, list) or not all(isinstance(worker, dict) for worker in workers):
         raise UsageError(f"{source}: workers are tables: write [[pool.workers]] above each")
-    settings = _build(PoolSettings, {"name": Path(source).stem, **table}, source, "pool")
+    settings = build_model(PoolSettings, {"name": Path(source).stem, **table}, f"{source}: pool")
     entries = [
         build_entry({**defaults, **worker}, source, _place(index, worker)) for index, worker in enumerate(workers)
     ]
@@ -120,46 +160,15 @@ def build_entry(fields: dict[str, Any], source: str, where: str) -> WorkerEntry:
     """
     from wfdsl.workers.registry import check_provider  # noqa: PLC0415  (workers stand above pools)
 
-    _check_keys(fields, WorkerEntry.model_fields, source, where)
+    place = f"{source}: {where}"
+    require_keys(fields, WorkerEntry.model_fields, place)
     for name, model in _NESTED.items():
         if name in fields:
-            place = f"{where}, {name}"
-            _check_keys(_table(fields[name], source, place), model.model_fields, source, place)
-    entry: WorkerEntry = _build(WorkerEntry, fields, source, where)
+            nested = f"{place}, {name}"
+            require_keys(require_table(fields[name], nested), model.model_fields, nested)
+    entry: WorkerEntry = build_model(WorkerEntry, fields, place)
     check_provider(entry)
     return entry
-
-
-def _build(model: type[BaseModel], fields: dict[str, Any], source: str, where: str) -> Any:
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        said = first["msg"].removeprefix("Value error, ")
-        reason = "is missing" if first["type"] == "missing" else said[:1].lower() + said[1:]
-        raise UsageError(f"{source}: {where}: {key + ': ' if key else ''}{reason}") from None
-
-
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], source: str, where: str) -> None:
-    names = sorted(known)
-    for key in table:
-        if key not in names:
-            place = f"{source}: {where}: " if where else f"{source}: "
-            raise UsageError(f'{place}there is no key "{key}". {_cure(key, names)}')
-
-
-def _cure(key: str, known: list[str]) -> str:
-    if key in ("api_key", "key", "token"):
-        return "Keys do not belong in files that are shared: set api_key_env to the name of an environment variable"
-    near = get_close_matches(key, known, n=1)
-    return f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(known)}"
-
-
-def _table(value: Any, source: str, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{source}: {where} is a table, not {type(value).__name__}")
-    return value
 
 
 def _shipped() -> dict[str, Traversable]:
@@ -167,7 +176,12 @@ def _shipped() -> dict[str, Traversable]:
     return {Path(file.name).stem: file for file in folder.iterdir() if file.name.endswith(".toml")}
 
 
-def _from_plugin(made: Any, name: str) -> Pool:
+def _from_plugin(plugin: EntryPoint, name: str) -> Pool:
+    try:
+        answer = plugin.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f'the plug-in for the pool "{name}" cannot be loaded ({plugin.value}): {error}') from error
+    made = answer(name)
     if not isinstance(made, Pool):
         raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
     return made
@@ -175,6 +189,6 @@ def _from_plugin(made: Any, name: str) -> Pool:
 
 def _no_such_pool(name: str) -> str:
     known = pool_names()
-    near = get_close_matches(name, known, n=1)
-    meant = f' Did you mean "{near[0]}"?' if near else ""
-    return f'there is no pool "{name}", and no file of this name.{meant} Known: {", ".join(known)}; or a .toml file'
+    meant = did_you_mean(name, known)
+    listed = f"{meant} Known: {', '.join(known)}" if not meant.startswith("Known") else meant
+    return f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file'

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ("parse", "workflow_file", "startup", "interpreter", "prompt", "grammar")
+NAMES = ("parse", "workflow_file", "startup", "interpreter", "prompt", "grammar", "grading", "sandbox", "gym")
 
 
 def main(chosen: list[str]) -> int:

@@ -187,7 +187,7 @@ def test_a_field_may_be_a_path_or_hold_chat_messages(
 
 
 def test_gzipped_files_are_read(wfdsl: Command, rollouts: Path) -> None:
-    (rollouts.parent / "rollouts.jsonl.gz").write_bytes(gzip.compress(rollouts.read_bytes()))
+    (rollouts.parent / "rollouts.jsonl.gz").write_bytes(gzip.compress(rollouts.read_bytes(), mtime=0))
     arguments = ["check", "--field", "completion", "--summary", "--format", "json"]
 
     plain, packed = wfdsl(*arguments, "rollouts.jsonl"), wfdsl(*arguments, "rollouts.jsonl.gz")
@@ -195,7 +195,7 @@ def test_gzipped_files_are_read(wfdsl: Command, rollouts: Path) -> None:
     assert packed.out == plain.out.replace("rollouts.jsonl", "rollouts.jsonl.gz")
 
 
-@pytest.mark.parametrize("data", [b"no gzip at all", gzip.compress(b'{"completion": "x"}\n' * 99)[:-12]])
+@pytest.mark.parametrize("data", [b"no gzip at all", gzip.compress(b'{"completion": "x"}\n' * 99, mtime=0)[:-12]])
 def test_a_damaged_gzip_file_is_one_line_and_exit_code_2(wfdsl: Command, files: Path, data: bytes) -> None:
     (files / "rows.jsonl.gz").write_bytes(data)
 

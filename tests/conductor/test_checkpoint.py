@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl import UsageError
+from wfdsl import Conductor, Pool, UsageError, WorkerEntry
 from wfdsl.cli.main import main
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.conductor.prompt import Prompt
@@ -38,6 +38,8 @@ def test_a_folder_without_a_prompt_has_none(tmp_path: Path) -> None:
         ("You plan.", "You dream.", "changed after training"),
         ('"format_version": 1', '"format_version": 2', "reads wfdsl-prompt of version 1"),
         ('"max_steps"', '"most"', "no prompt of a checkpoint"),
+        ('"max_steps": 5', '"max_steps": 6', "changed after training"),
+        ('"seal"', '"seals"', "changed after training"),
         ("{", "", "no prompt of a checkpoint"),
     ],
 )
@@ -49,9 +51,73 @@ def test_a_prompt_that_is_not_as_it_was_is_refused(tmp_path: Path, old: str, new
         load_prompt(tmp_path)
 
 
+def entry_of(folder: Path) -> WorkerEntry:
+    return WorkerEntry(name="m", provider="transformers", model=str(folder))
+
+
+def test_whoever_makes_a_conductor_of_a_checkpoint_asks_it_as_it_was_trained(tmp_path: Path) -> None:
+    prompt = Prompt.load("tiny", examples="mixed")
+    save_prompt(tmp_path, prompt, max_steps=2)
+
+    settings = Conductor(entry_of(tmp_path)).settings
+    again = Conductor(entry_of(tmp_path), prompt=prompt, max_steps=2).settings
+
+    assert (settings.prompt, settings.max_steps) == (prompt, 2)
+    assert again == settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prompt": "paper"}, "leave out other prompts and examples"),
+        ({"prompt": "tiny"}, "leave out other prompts and examples"),
+        ({"max_steps": 5}, "asked as it was trained, with max_steps = 2"),
+    ],
+)
+def test_a_checkpoint_is_asked_in_no_other_way(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+    save_prompt(tmp_path, Prompt.load("tiny", examples="mixed"), max_steps=2)
+
+    with pytest.raises(UsageError, match=message):
+        Conductor(entry_of(tmp_path), **settings)
+
+
+def test_a_checkpoint_that_is_served_elsewhere_is_asked_as_it_was_trained_by_its_folder(tmp_path: Path) -> None:
+    prompt = Prompt.load("tiny", examples="mixed")
+    save_prompt(tmp_path, prompt, max_steps=2)
+    served = WorkerEntry(name="m", provider="openai", model="m", base_url="http://127.0.0.1:1/v1")
+
+    settings = Conductor(served, prompt=str(tmp_path)).settings
+
+    assert (settings.prompt, settings.max_steps) == (prompt, 2)
+
+
+def test_no_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_prompt(tmp_path, Prompt.load("tiny"), max_steps=2)
+    monkeypatch.chdir(tmp_path)
+
+    settings = Conductor(WorkerEntry(name="m", provider="transformers")).settings
+
+    assert (settings.prompt.name, settings.max_steps) == ("paper", 5)
+    with pytest.raises(UsageError, match=r"cannot read this|no template set"):
+        Conductor(WorkerEntry(name="m", provider="scripted"), prompt="")
+
+
+def test_a_node_of_a_checkpoint_is_asked_as_it_was_trained(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[torch]'")
+    prompt = Prompt.load("tiny", examples="mixed")
+    save_prompt(tmp_path, prompt, max_steps=2)
+    entry = entry_of(tmp_path).model_copy(update={"provider": "conductor", "options": {"provider": "transformers"}})
+
+    policed: Any = Pool([entry]).worker(0)
+
+    assert policed.worker.settings.prompt == prompt
+    assert policed.worker.settings.max_steps == 2
+
+
 def test_the_command_asks_a_checkpoint_with_its_own_prompt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prompt = Prompt.load("tiny", examples="mixed")
     save_prompt(tmp_path, prompt, max_steps=2)
+    (tmp_path / "config.json").write_text("{}")
     ask = ["prompt", "-q", "Why?", "--conductor", f"transformers:{tmp_path}", "--json"]
 
     first = main(ask)

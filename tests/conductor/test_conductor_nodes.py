@@ -107,13 +107,33 @@ async def test_a_conductor_under_another_provider_is_refused(chat: Chat) -> None
         await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
 
 
+async def test_a_conductor_with_an_offering_of_its_own_is_no_node(chat: Chat) -> None:
+    conductor = chat.conductor(offering=Offering(without=("w0",)))
+    plain = chat.pool(1)
+    pool = Pool.from_workers([(chat.entry("boss", provider="conductor"), conductor), (plain.entry(0), plain.worker(0))])
+
+    with pytest.raises(UsageError, match="leave workers out where the run begins"):
+        conductor.as_worker("boss")
+    with pytest.raises(UsageError, match="leave workers out where the run begins"):
+        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
+    assert chat.asked == []
+
+
+async def test_at_the_cap_a_pool_of_conductors_only_is_refused(chat: Chat) -> None:
+    pool = Pool([chat.pool(1, node=NODE).entry(1)])
+
+    with pytest.raises(UsageError, match="has Conductors only, and the recursion depth is used up"):
+        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"provider": "conductor"}, "needs the provider of its model"),
         ({"max_rounds": "two"}, "option max_rounds cannot be 'two'"),
-        ({"profile": "loose"}, 'profile is "lenient" or "strict"'),
+        ({"profile": "loose"}, "profile is strict or lenient, not 'loose'"),
         ({"prompt": "nowhere.toml"}, "no template set 'nowhere.toml'"),
+        ({"prompt": 3}, 'worker "boss": the option prompt cannot be 3'),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(chat: Chat, options: dict[str, object], message: str) -> None:

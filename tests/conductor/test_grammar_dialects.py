@@ -1,29 +1,171 @@
-"""Which dialect of the grammar a Conductor's model is given."""
+"""The grammar that a Conductor's model is held to: its dialect, its place in the request, and bounds that fit."""
 
 from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from wfdsl import Conductor, UsageError, WorkerEntry
+from wfdsl.conductor.model import local_entry
 from wfdsl.conductor.settings import Grammar
+from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.testing import ScriptedWorker
+
+from .scripted_server import EMPTY, lists
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .scripted_server import Chat
+
+SERVER = "http://127.0.0.1:1/v1"
+SMALL = Grammar(max_prose=10, max_subtask=10)
 
 
 @pytest.mark.parametrize(
     ("entry", "opening"),
     [
         (WorkerEntry(name="m", provider="local"), "root ::="),
-        (WorkerEntry(name="m", provider="openai", base_url="http://127.0.0.1:1/v1"), "root ::="),
+        (WorkerEntry(name="m", provider="openai", base_url=SERVER), "root ::="),
+        (WorkerEntry(name="m", provider="openai", base_url=SERVER, grammar_dialect="llguidance"), "start:"),
         (WorkerEntry(name="m", provider="transformers", model="folder"), "start:"),
     ],
 )
 def test_a_provider_is_given_the_dialect_that_it_takes(entry: WorkerEntry, opening: str) -> None:
-    grammar = Conductor(entry, grammar=Grammar(max_prose=10, max_subtask=10)).settings.grammar
+    grammar = Conductor(entry, grammar=SMALL).settings.grammar
 
     assert grammar is not None
     assert opening in grammar.call_settings([0, 2], 2, recursion=False)["grammar"]
+
+
+def test_a_worker_that_is_given_ready_made_is_asked_in_the_dialect_of_its_entry() -> None:
+    entry = WorkerEntry(name="m", provider="transformers", model="folder")
+
+    grammar = Conductor(ScriptedWorker([]), entry=entry, grammar=SMALL).settings.grammar
+
+    assert grammar is not None
+    assert grammar.dialect == "llguidance"
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "google", "openai"])
 def test_a_provider_that_would_ignore_a_grammar_is_refused(provider: str) -> None:
     with pytest.raises(UsageError, match=f"{provider} takes no grammar"):
         Conductor(WorkerEntry(name="m", provider=provider), grammar=Grammar())
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "write"),
+    [
+        ({}, "grammar", gbnf),
+        ({"grammar_field": "structured_outputs"}, "structured_outputs", gbnf),
+        (
+            {"grammar_field": "structured_outputs", "grammar_dialect": "llguidance"},
+            "structured_outputs",
+            llguidance_lark,
+        ),
+        ({"grammar_field": "guided_grammar"}, "guided_grammar", gbnf),
+        ({"grammar_field": "ebnf"}, "ebnf", gbnf),
+    ],
+)
+async def test_each_round_sends_its_grammar_and_the_tokens_that_cut_no_completion(
+    chat: Chat, settings: dict[str, Any], field: str, write: Any
+) -> None:
+    conductor = Conductor(chat.entry("conductor", **settings), grammar=SMALL, max_steps=2)
+    chat.script = [lists([0], [[]]), EMPTY]
+
+    await conductor.solve("Why?", chat.pool())
+
+    bounds: dict[str, Any] = {"max_prose": 10, "max_subtask": 10}
+    for body, recursion in zip(chat.bodies, (False, True), strict=True):
+        grammar = write((0, 1, 2), 2, recursion=recursion, **bounds)
+        assert body[field] == ({"grammar": grammar} if field == "structured_outputs" else grammar)
+        assert body["max_tokens"] == max_tokens_for((0, 1, 2), 2, **bounds)
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 3, 5, 8])
+def test_bounds_that_are_left_open_leave_half_of_a_known_context_to_the_prompt(max_steps: int) -> None:
+    grammar = Conductor(local_entry(), grammar=Grammar(), max_steps=max_steps).settings.grammar
+
+    assert grammar is not None
+    assert grammar.max_prose == grammar.max_subtask
+    assert grammar.max_subtask is not None
+    assert grammar.tokens((0, 1, 2), max_steps) <= 2048
+    assert (
+        grammar.max_subtask == 200
+        or Grammar(max_prose=grammar.max_subtask + 1, max_subtask=grammar.max_subtask + 1).tokens((999,), max_steps)
+        > 2048
+    )
+
+
+def test_a_bound_that_is_given_stays_and_the_other_one_fits() -> None:
+    grammar = Conductor(local_entry(), grammar=Grammar(max_prose=0)).settings.grammar
+
+    assert grammar is not None
+    assert (grammar.max_prose, grammar.max_subtask) == (0, 94)
+
+
+def test_where_the_context_is_not_known_the_bounds_are_two_hundred() -> None:
+    grammar = Conductor(WorkerEntry(name="m", provider="openai", base_url=SERVER), grammar=Grammar()).settings.grammar
+
+    assert grammar is not None
+    assert (grammar.max_prose, grammar.max_subtask) == (200, 200)
+
+
+def test_max_tokens_makes_the_bounds_fit_any_model() -> None:
+    entry = WorkerEntry(name="m", provider="openai", base_url=SERVER)
+
+    grammar = Conductor(entry, grammar=Grammar(max_tokens=1000)).settings.grammar
+
+    assert grammar is not None
+    assert grammar.max_subtask == 35
+    assert grammar.tokens(range(7), 5) <= 1000
+
+
+def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 1024}))
+    entry = WorkerEntry(name="m", provider="transformers", model=str(tmp_path))
+
+    grammar = Conductor(entry, grammar=Grammar()).settings.grammar
+
+    assert grammar is not None
+    assert grammar.tokens((999,), 5) <= 512
+
+
+@pytest.mark.parametrize(
+    ("entry", "grammar", "message"),
+    [
+        (
+            local_entry(),
+            Grammar(max_prose=200, max_subtask=200),
+            "may take 4956 tokens, and the context of the Conductor's model is 4096: lower max_steps, max_subtask",
+        ),
+        (local_entry(), Grammar(max_tokens=100), "may take 180 tokens, and the grammar's max_tokens is 100"),
+        (local_entry().model_copy(update={"options": {"context": 256}}), Grammar(max_subtask=20), "is 256"),
+    ],
+)
+def test_a_grammar_that_the_context_cannot_hold_is_refused(entry: WorkerEntry, grammar: Grammar, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Conductor(entry, grammar=grammar)
+
+
+def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked() -> None:
+    with pytest.raises(UsageError, match="from 1 to 32 steps, not 33"):
+        Conductor(local_entry(), grammar=Grammar(), max_steps=33)
+
+
+async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> None:
+    pool = chat.pool(1, node={"max_rounds": 0, "grammar": {"max_prose": 0, "max_subtask": 12}, "max_steps": 2})
+    conductor = chat.conductor(lists([1], [[]]), lists([0], [[]]), max_rounds=0)
+
+    await conductor.solve("Why?", pool)
+
+    assert "grammar" not in chat.bodies[0]
+    assert chat.bodies[1]["grammar"] == gbnf((0,), 2, max_prose=0, max_subtask=12)
+
+
+@pytest.mark.parametrize("wanted", ["yes", {"max_words": 3}, {"max_subtask": "many"}, {"max_subtask": True}])
+def test_a_node_s_grammar_that_is_none_is_refused(chat: Chat, wanted: Any) -> None:
+    with pytest.raises(UsageError, match='worker "boss": the option grammar is true, or a table'):
+        chat.pool(1, node={"grammar": wanted}).worker(1)

@@ -96,7 +96,7 @@ def test_no_name_model_tag_or_provider_is_shown() -> None:
         ("version = 7", 'version = "7"', "needs version, as a number"),
         ('system = "You plan."', "", "needs system, as a text"),
         ('name = "own"', 'name = "own"\nsistem = "x"', "'sistem' is no field"),
-        ('name = "own"', "name = ", "cannot be read as TOML"),
+        ('name = "own"', "name = ", "not a TOML file"),
         ('examples = "none"', 'examples = "nowhere"', "no examples 'nowhere'"),
     ],
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl import Budget, BudgetExhausted, Run, RunFailed, Step, UsageError, Workflow
+from wfdsl import Budget, BudgetExhausted, Pool, Run, RunFailed, Step, UsageError, Workflow
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.offer import Offering
 from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
+from wfdsl.testing import ScriptedWorker
 
 from .scripted_server import EMPTY, lists
 
@@ -248,6 +251,73 @@ async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) ->
     assert solution.usage.total_tokens == 12 * (len(chat.asked) + len(chat.called))
 
 
+async def test_a_budget_that_is_spent_on_a_revision_keeps_the_answer_before_in_the_record(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, "no", PLAN, max_rounds=1)
+
+    with pytest.raises(BudgetExhausted) as caught:
+        await conductor.solve("Why?", chat.pool(), budget=Budget(calls=4))
+
+    stopped = Solution(caught.value.run)
+    assert [run.answer for run in stopped.rounds] == ["w1: task 1"]
+    assert [note.outcome for note in stopped.notes] == ["ran", "failed"]
+    assert [each.text for each in stopped.notes[1].completions] == ["no"]
+    assert any("the budget of 4 calls is spent" in event for event in stopped.events)
+
+
+async def test_completions_that_were_paid_for_are_kept_where_the_model_then_fails(chat: Chat) -> None:
+    conductor = chat.conductor("no", 401)
+
+    with pytest.raises(RunFailed, match="401") as caught:
+        await conductor.solve("Why?", chat.pool())
+
+    (note,) = Solution(caught.value.run).notes
+    assert (note.outcome, [each.text for each in note.completions]) == ("failed", ["no"])
+
+
+async def test_a_budget_that_is_spent_on_a_re_ask_keeps_what_was_written(chat: Chat) -> None:
+    conductor = chat.conductor("no", PLAN)
+
+    with pytest.raises(BudgetExhausted) as caught:
+        await conductor.solve("Why?", chat.pool(), budget=Budget(calls=1))
+
+    assert [note.outcome for note in Solution(caught.value.run).notes] == ["failed"]
+
+
+async def test_the_time_limit_of_steps_is_for_each_step_of_a_workflow_and_not_for_all_of_it() -> None:
+    async def slow(messages: list[dict[str, Any]]) -> str:
+        await asyncio.sleep(0.4)
+        return "done"
+
+    conductor = Conductor(ScriptedWorker([lists([0, 0, 0], [[], [0], [1]])]), max_rounds=0)
+    pool = Pool.from_functions([slow])
+
+    solution = await conductor.solve("Why?", pool, step_timeout_s=1.0)
+
+    assert solution.answer == "done"
+    with pytest.raises(RunFailed, match=r"step 0/0/0 failed.* its time was over"):
+        await conductor_of_one_step().solve("Why?", pool, step_timeout_s=0.01)
+
+
+def conductor_of_one_step() -> Conductor:
+    return Conductor(ScriptedWorker([lists([0], [[]])]), max_rounds=0)
+
+
+async def test_a_seed_makes_the_conductor_repeatable_too(chat: Chat) -> None:
+    conductor = chat.conductor("no", PLAN, PLAN, "no", PLAN, PLAN)
+
+    for seed in (7, 8):
+        await conductor.solve("Why?", chat.pool(), seed=seed)
+
+    seeds = [body["seed"] for body in chat.bodies]
+    assert seeds[0] == seeds[1], "a re-ask is the same step"
+    assert len(set(seeds)) == 4, "rounds and runs differ"
+
+
+async def test_a_profile_that_is_none_is_refused(chat: Chat) -> None:
+    with pytest.raises(UsageError, match="profile is strict or lenient, not 'loose'"):
+        chat.conductor(profile="loose")
+
+
 async def test_a_solution_that_was_stopped_goes_on_without_asking_again(chat: Chat, tmp_path: Path) -> None:
     conductor = chat.conductor(PLAN, PLAN)
     pool, journal = chat.pool(), tmp_path / "journal.db"
@@ -312,6 +382,31 @@ async def test_shuffled_ordinals_are_mapped_back_in_calls_and_trace(chat: Chat) 
     assert dict(true) != {0: 0, 1: 1, 2: 2}
     assert [step.worker for step in solution.rounds[0].workflow] == [true[0], true[1], true[2]]
     assert solution.notes[0].numbering == tuple(sorted(true.items()))
+
+
+async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_own_numbering(chat: Chat) -> None:
+    default = Workflow((Step(0, "Just answer."),))
+    conductor = chat.conductor("no", EMPTY, reasks=0, default=default, offering=Offering(shuffle=True, seed=4))
+    pool = chat.pool()
+    (shown,) = (shown for shown, true in conductor.offer("Why?", pool).true.items() if true == 0)
+
+    solution = await conductor.solve("Why?", pool)
+
+    assert shown != 0
+    assert chat.workers == ["w0"]
+    assert chat.asked[1][-2]["role"] == "assistant"
+    assert chat.asked[1][-2]["content"].startswith(f"model_id = [{shown}]")
+    assert [note.outcome for note in solution.notes] == ["ran-default", "kept"]
+
+
+async def test_examples_name_only_workers_that_are_offered(chat: Chat) -> None:
+    conductor = chat.conductor(lists([2], [[]]), max_rounds=0, offering=Offering(without=("w0", "w1")))
+
+    await conductor.solve("Why?", chat.pool())
+
+    examples = chat.asked[0][-1]["content"].partition("# Examples")[2]
+    assert "model_id = [2, 2, 2]" in examples
+    assert not re.search(r"model_id = \[[^\]]*[013-9]", examples)
 
 
 async def test_conductor_and_workflow_are_policies(chat: Chat) -> None:

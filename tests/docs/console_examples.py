@@ -57,7 +57,7 @@ class Console:
         words = shlex.split(command)
         if words[0] == "make":
             return self._make(words[1:])
-        if _SHELL.search(_unquoted(command)):
+        if words[0].startswith("wfdsl-") or _SHELL.search(_unquoted(command)):
             return self._shell(command)
         if words[0] == "cat":
             return "".join(Path(name).read_text("utf-8") for name in words[1:])

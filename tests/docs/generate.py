@@ -10,9 +10,12 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from wfdsl_rl.baselines.table import baseline_table, parameter_table
+
 from .pages import ROOT, pages, read_page
 from .write_cli import exit_codes, options
 from .write_codes import code_list, code_pages
+from .write_config import keys
 from .write_grammar import literate
 from .write_language import limits, repairs, static_checks
 from .write_pictures import PICTURES, picture
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REGIONS: dict[str, Callable[[], str]] = {
+    "baseline-parameters": parameter_table,
+    "baselines": baseline_table,
     "cli": options,
     "code-list": code_list,
     "codes": code_pages,
     "conductor.lark": lambda: literate("conductor.lark"),
+    "config-keys": keys,
     "exit-codes": exit_codes,
     "limits": limits,
     "literals.lark": lambda: literate("literals.lark"),

@@ -14,7 +14,8 @@ import pytest
 
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.main import COMMANDS, _parser
-from wfdsl.pool_file import parse_pool
+from wfdsl.experiment.experiment import read_experiment
+from wfdsl.pool_file import TABLES
 
 from .console_examples import Command, Console, commands_of, matches, planned
 from .pages import ROOT, Example, examples_of, pages
@@ -151,10 +152,10 @@ class _Page:
         assert codes == _expected(example), f"{example.place}: the errors are {codes or 'none'}"
 
     def _take_toml(self, example: Example, *, runs: bool) -> None:
-        if "[[pool.workers]]" in example.text:
-            parse_pool(example.text, example.place)
-        else:
-            tomllib.loads(example.text)
+        if set(tomllib.loads(example.text)) & set(TABLES):
+            path = self._folder / example.marks.get("file", "example.toml")
+            path.write_text(example.text, "utf-8")
+            read_experiment(path)
 
     def _take_json(self, example: Example, *, runs: bool) -> None:
         json.loads(example.text)

@@ -218,8 +218,11 @@ def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture
     [
         (["resume", "nothing"], "there is no journal at"),
         (["trace", "nothing"], "there is no journal at"),
-        (["run", "plan.txt", "--question-file", "missing.txt", "--pool", "pool.toml"], "the question cannot be read"),
-        (["run", "plan.txt", "-q", "Q", "--pool", "pool.toml", "--budget-calls", "-1"], "is a number from 0"),
+        (["run", "plan.txt", "--question-file", "missing.txt", "--pool", "pool.toml"], "missing.txt: cannot be read"),
+        (
+            ["run", "plan.txt", "-q", "Q", "--pool", "pool.toml", "--budget-calls", "-1"],
+            "--budget-calls: input should be",
+        ),
     ],
 )
 def test_what_cannot_be_used_exits_2_with_one_line(

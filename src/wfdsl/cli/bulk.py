@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.api import analyze
 from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.cli.check import print_verdict
+from wfdsl.cli.configuration import parameters_of
 from wfdsl.cli.drawing import colour_for, draw
 from wfdsl.cli.inputs import STDIN, load_pool
 from wfdsl.errors import UsageError
@@ -27,8 +28,10 @@ def check_lines(args: argparse.Namespace) -> int:
     """Check every line of every file; 2 if a line cannot be read, else 1 if one is invalid."""
     if STDIN in args.files:
         raise UsageError("--field reads files, not standard input")
-    if args.form == "wf" or args.set:
-        raise UsageError("--field reads completions: leave out --form wf and --set, which are for .wf files")
+    if args.form == "wf" or parameters_of(args):
+        raise UsageError(
+            "--field reads completions: leave out --form wf and --set of parameters, which are for .wf files"
+        )
     pool = load_pool(args)
     settings: dict[str, Any] = {
         "pool_size": args.pool_size if pool is None else pool,

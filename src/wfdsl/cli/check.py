@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.drawing import colour_for, draw
-from wfdsl.cli.inputs import add_input_options, analyze_input, count_or_none
+from wfdsl.cli.inputs import add_input_options, analyze_input, count_or_none, load_pool
 from wfdsl.diagnostics.render import as_json, summary
 from wfdsl.errors import UsageError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
     from wfdsl.api import Checked
+    from wfdsl.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +42,15 @@ def execute(args: argparse.Namespace) -> int:
         return check_lines(args)
     if args.summary:
         raise UsageError("--summary needs --field, which says where in each JSON line the completion is")
-    codes = [_check(file, args) for file in args.files]
+    pool = load_pool(args)
+    codes = [_check(file, args, pool) for file in args.files]
     return max(codes)
 
 
-def _check(file: str, args: argparse.Namespace) -> int:
+def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
     try:
         _no_json_lines(file, args)
-        checked = analyze_input(file, args)
+        checked = analyze_input(file, args, pool)
     except UsageError as error:
         sys.stdout.flush()
         print(f"wfdsl check: {error}", file=sys.stderr)

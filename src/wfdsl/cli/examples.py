@@ -6,12 +6,11 @@ It keeps right answers with strictly valid workflows, one for each shape of work
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.inputs import count
+from wfdsl.cli.questions import read_records
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,12 +70,29 @@ def _harvest(args: argparse.Namespace) -> int:
 
 
 def _rows(file: str) -> Iterator[dict[str, Any]]:
-    try:
-        with Path(file).open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                row = json.loads(line)
-                if not isinstance(row, dict) or "question" not in row or "answer" not in row:
-                    raise UsageError(f"{file}:{number}: this is no line of `wfdsl solve --to`")
-                yield row
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
+    for number, row in read_records(file):
+        question = _question(row.get("question"))
+        if question is None or "answer" not in row or not _has_rounds(row.get("rounds", [])):
+            raise UsageError(f"{file}:{number}: this is no line of `wfdsl solve --to`")
+        yield {**row, "question": question}
+
+
+def _question(asked: Any) -> str | None:
+    """A question as text; None if it is none."""
+    if isinstance(asked, list) and asked and isinstance(asked[-1], dict):
+        asked = asked[-1].get("content")
+    return asked if isinstance(asked, str) else None
+
+
+def _has_rounds(rounds: Any) -> bool:
+    """Whether the rounds of a row are what `wfdsl solve` writes, as far as examples are made of them."""
+    return isinstance(rounds, list) and all(isinstance(each, dict) and _completions(each) for each in rounds)
+
+
+def _completions(round_: dict[str, Any]) -> bool:
+    found = round_.get("completions")
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(each, dict) and isinstance(each.get("text"), str) for each in found)
+    )

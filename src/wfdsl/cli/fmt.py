@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.api import dumps, form_of, too_long
-from wfdsl.cli.inputs import STDIN, add_input_options, read_checked, read_input
+from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.errors import UsageError, WorkflowError
 from wfdsl.source import Source
 
@@ -59,7 +59,7 @@ def _format(file: str, args: argparse.Namespace) -> int:
     if form == "wf" and args.to != "completion":
         before, after = _formatted_file(file, args)
     else:
-        checked = read_checked(file, args)
+        checked = read_checked(file, args, load_pool(args))
         assert checked.workflow is not None, "read_checked returns a workflow or raises"
         before, after = checked.source.text, dumps(checked.workflow, args.to or form)
     return _deliver(file, before, after, args)

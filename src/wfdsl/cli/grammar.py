@@ -16,6 +16,7 @@ from wfdsl.syntax.constrained.language import MAX_PROSE, MAX_SUBTASK
 if TYPE_CHECKING:
     import argparse
 
+_MOST_WORKERS = 1000  # our choice
 _DIALECTS = {"llguidance": llguidance_lark, "gbnf": gbnf}
 
 
@@ -23,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl grammar`."""
     parser.add_argument("--format", choices=[*_DIALECTS], required=True, help="llguidance's Lark, or llama.cpp's GBNF")
     workers = parser.add_mutually_exclusive_group(required=True)
-    workers.add_argument("--pool-size", type=count, metavar="N", help="the workers are 0 to N - 1")
+    workers.add_argument("--pool-size", type=pool_size, metavar="N", help="the workers are 0 to N - 1")
     workers.add_argument("--ordinals", type=ordinals, metavar="LIST", help="the workers, such as 0,2,5")
     parser.add_argument(
         "--max-steps", type=count, default=DEFAULT_MAX_STEPS, metavar="N", help="the most steps (default: %(default)s)"
@@ -43,6 +44,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the most characters of a subtask (default: %(default)s)",
     )
     parser.add_argument("--recursion", action="store_true", help="for round 2 or later: three empty lists are valid")
+
+
+def pool_size(text: str) -> int:
+    """An argument that is a number of workers; every one is an alternative of the grammar."""
+    size = count(text)
+    if size > _MOST_WORKERS:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"a grammar is for {_MOST_WORKERS} workers at most, not {size}")
+    return size
 
 
 def ordinals(text: str) -> tuple[int, ...]:

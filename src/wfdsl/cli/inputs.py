@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from wfdsl.api import MAX_CHARS, Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
+from wfdsl.cli.configuration import add_config_options, add_pool_option, parameters_of, pool_of
 from wfdsl.cli.drawing import colour_for, draw
 from wfdsl.errors import UsageError
 from wfdsl.source import Source
@@ -15,21 +16,21 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
 
     from wfdsl.diagnostics.diagnostic import Diagnostic
+    from wfdsl.pool import Pool
     from wfdsl.syntax.completion import Profile
 
 STDIN = "-"
 _POOL_NEEDED = "pool-needed"
 _READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow file"}
 _MOST_DIGITS = 18
+_LONGEST_NAME = 100  # characters of a run's name; our choice
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
     """Add the options that say how a workflow is read."""
     parser.add_argument("--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of a .wf file; may be repeated"
-    )
-    parser.add_argument("--pool", metavar="NAME|FILE", help="the pool of workers: a shipped one, or a TOML file")
+    add_config_options(parser)
+    add_pool_option(parser, "the pool of workers: a shipped one, or a TOML file")
     parser.add_argument("--pool-size", type=count, metavar="N", help="the number of workers, in place of a pool")
     parser.add_argument("--max-steps", type=count, metavar="N", help="the most steps; default: 5 for completions")
     parser.add_argument(
@@ -56,15 +57,49 @@ def count_or_none(text: str) -> int:
     return _whole_number(text, least=0)
 
 
-def _whole_number(text: str, *, least: int) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) >= least):
-        from argparse import ArgumentTypeError
+def whole(text: str) -> int:
+    """An argument that is a whole number, which may be below 0."""
+    return _number(text, "a whole number") if text[:1] == "-" else _whole_number(text, least=0)
 
-        raise ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+
+def some_text(text: str) -> str:
+    """An argument that may not be blank: that is most often a shell variable that is not set."""
+    if not text.strip():
+        _refuse(f"{text!r} is blank")
+    return text
+
+
+def run_name(text: str) -> str:
+    """An argument that names a run."""
+    if not text or not text.isprintable() or text != text.strip() or len(text) > _LONGEST_NAME:
+        _refuse(f"{text[:_LONGEST_NAME]!r} is no name of a run: write up to {_LONGEST_NAME} printable characters")
+    return text
+
+
+def _whole_number(text: str, *, least: int) -> int:
+    what = f"a whole number from {least}"
+    number = _number(text, what)
+    if number < least:
+        _refuse(f"{text!r} is not {what}")
+    return number
+
+
+def _number(text: str, what: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        _refuse(f"{text!r} is not {what}")
+    if len(digits) > _MOST_DIGITS:
+        _refuse(f"{text[:_MOST_DIGITS]}... is not {what} of {_MOST_DIGITS} digits at most")
     return int(text)
 
 
-def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | None = None) -> Checked:
+def _refuse(message: str) -> NoReturn:
+    from argparse import ArgumentTypeError
+
+    raise ArgumentTypeError(message)
+
+
+def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:
     """Read and check a file, or standard input for "-".
 
     Raises:
@@ -72,7 +107,6 @@ def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | No
     """
     form: Form = args.form or ("completion" if path == STDIN else form_of(path))
     name = "standard input" if path == STDIN else path
-    pool = load_pool(args, default=default_pool)
     text = read_input(path, args)
     if text is None:
         return Checked(Source("", name), None, (too_long(args.max_chars),))
@@ -81,7 +115,7 @@ def analyze_input(path: str, args: argparse.Namespace, *, default_pool: str | No
         text,
         form=form,
         pool=pool,
-        params=parameters(args),
+        params=parameters_of(args),
         pool_size=args.pool_size,
         max_steps=args.max_steps,
         profile=args.profile,
@@ -110,14 +144,23 @@ def remark(message: str) -> None:
         logging.getLogger("wfdsl").info(message)
 
 
-def read_checked(path: str, args: argparse.Namespace, *, default_pool: str | None = None) -> Checked:
+def read_checked(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:
     """Read a workflow that a command goes on with; warnings and notes go to standard error.
 
     Raises:
         UsageError: it cannot be read.
         WorkflowError: it is not valid.
     """
-    checked = analyze_input(path, args, default_pool=default_pool)
+    return require_workflow(analyze_input(path, args, pool))
+
+
+def require_workflow(checked: Checked) -> Checked:
+    """What was read, if it holds a workflow; warnings and notes go to standard error.
+
+    Raises:
+        UsageError: it holds three empty lists.
+        WorkflowError: it is not valid.
+    """
     if checked.ok:
         remarks = [found for found in checked.diagnostics if found.code != _POOL_NEEDED]
         print_diagnostics(remarks, checked.source)
@@ -142,34 +185,23 @@ def print_diagnostics(found: list[Diagnostic], source: Source) -> None:
         print(draw(diagnostic, source, colour=colour_for(sys.stderr)), file=sys.stderr)
 
 
-def parameters(args: argparse.Namespace) -> dict[str, str]:
-    """The parameters given with `--set`.
-
-    Raises:
-        UsageError: one is not of the form NAME=VALUE, or is given twice.
-    """
-    given: dict[str, str] = {}
-    for assignment in args.set:
-        name, equals, value = assignment.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--set {assignment!r}: write NAME=VALUE")
-        if name.strip() in given:
-            raise UsageError(f"--set {name.strip()} is given twice")
-        given[name.strip()] = value
-    return given
-
-
-def load_pool(args: argparse.Namespace, *, default: str | None = None) -> Any:
-    """The pool that `--pool` names, or None.
+def load_pool(args: argparse.Namespace) -> Pool | None:
+    """The pool that options, `--set` or `--config` name, or None.
 
     Raises:
         UsageError: there is none of that name, or its file cannot be used, or its size is given as well.
     """
-    name = args.pool or default
-    if name is None:
-        return None
+    pool = pool_of(args)
+    if pool is not None:
+        require_no_size(args)
+    return pool
+
+
+def require_no_size(args: argparse.Namespace) -> None:
+    """Refuse a size where there is a pool.
+
+    Raises:
+        UsageError: there is one.
+    """
     if args.pool_size is not None:
         raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
-    from wfdsl.pool import Pool
-
-    return Pool.load(name)

@@ -13,13 +13,13 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from wfdsl._version import __version__
 from wfdsl.errors import BudgetExhausted, UsageError, WfdslError, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk",
@@ -38,6 +38,8 @@ COMMANDS = {
 }
 EXIT_CODES = """\
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed, 4 budget spent, 130 interrupted"""
+
+_UNKNOWN = "unrecognized arguments: "  # how argparse begins to say so
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -126,9 +128,24 @@ def _report(message: str, code: int) -> int:
     return code
 
 
-def _parser(arguments: list[str]) -> tuple[argparse.ArgumentParser, str | None]:
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments, in place of all that would have been right."""
+
+    chosen: argparse.ArgumentParser | None = None
+    """The parser of the command that is asked for, which does not speak for itself about what it does not know."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong."""
+        own = self.chosen or self
+        unknown = message.removeprefix(_UNKNOWN)
+        known = [option for action in own._actions for option in action.option_strings]
+        near = _closest(unknown.split()[0].partition("=")[0], known) if unknown != message else ""
+        self.exit(USAGE, f"{own.prog}: {message}{f': {near}' if near else f'; see `{own.prog} --help`'}\n")
+
+
+def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
     """The parser, of which only the command that is asked for has its arguments."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="wfdsl", description="The workflow language and interpreter for LLM Conductors.", epilog=EXIT_CODES
     )
     parser.add_argument("--version", action="version", version=f"wfdsl {__version__}")
@@ -136,7 +153,7 @@ def _parser(arguments: list[str]) -> tuple[argparse.ArgumentParser, str | None]:
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
-        parser.error(f"there is no command {chosen!r}: {_hint(chosen)}")
+        parser.exit(USAGE, f"wfdsl: there is no command {chosen!r}: {_hint(chosen)}\n")
     for name, summary in COMMANDS.items():
         if name == chosen:
             module = import_module(f"wfdsl.cli.{name}")
@@ -148,12 +165,17 @@ def _parser(arguments: list[str]) -> tuple[argparse.ArgumentParser, str | None]:
                 "-v", "--verbose", action="count", default=0, dest="verbose_too", help="say more; twice for debugging"
             )
             module.configure(own)
+            parser.chosen = own
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return parser, chosen
 
 
 def _hint(word: str) -> str:
+    return _closest(word, COMMANDS) or "`wfdsl --help` lists them all"
+
+
+def _closest(word: str, known: Iterable[str]) -> str:
     from wfdsl.syntax.suggestion import Suggestions
 
-    return Suggestions().hint(word, COMMANDS) or "`wfdsl --help` lists them all"
+    return Suggestions().hint(word, known)

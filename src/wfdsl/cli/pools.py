@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.cli.inputs import some_text
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
@@ -39,7 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-url", required=True, metavar="URL", help="such as http://localhost:8000/v1")
     parser.add_argument("--model", action="append", default=[], help="only this model; may be repeated")
-    parser.add_argument("--name", default="my-pool", help="what the pool is called (default: %(default)s)")
+    parser.add_argument(
+        "--name", type=some_text, default="my-pool", help="what the pool is called (default: %(default)s)"
+    )
     parser.add_argument(
         "--api-key-env", metavar="VARIABLE", help="the environment variable that holds the server's key"
     )
@@ -197,7 +201,7 @@ async def _models(base_url: str, key_variable: str | None) -> list[str]:
     from wfdsl.workers.registry import load_builder
 
     asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": 30.0}
-    entry = build_entry({**asked, "api_key_env": key_variable}, "wfdsl pools init", "the server")
+    entry = build_entry({**asked, "api_key_env": key_variable}, "--base-url", base_url)
     load_builder(entry)
     from wfdsl.workers.openai_models import server_models
 

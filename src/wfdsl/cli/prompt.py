@@ -9,21 +9,27 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.conducting import add_prompt_options, max_steps_of, offering_of, prompt_of
-from wfdsl.cli.inputs import count
+from wfdsl.cli.conducting import add_prompt_options, names_a_workflow
+from wfdsl.cli.configuration import experiment_of, require_no_parameters
+from wfdsl.cli.inputs import count, some_text
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
+    from wfdsl.conductor.checkpoint import Trained
+    from wfdsl.conductor.offer import Offer
+    from wfdsl.experiment.tables import ConductorTable
+    from wfdsl.pool import Pool
     from wfdsl.workers.protocol import Message
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl prompt`."""
-    parser.add_argument("-q", "--question", metavar="TEXT", required=True, help="the question to answer")
+    parser.add_argument(
+        "-q", "--question", type=some_text, metavar="TEXT", required=True, help="the question to answer"
+    )
     parser.add_argument("--round", type=count, default=1, metavar="N", help="1 asks, 2 and later revise (default: 1)")
-    parser.add_argument("--rounds", type=count, default=1, metavar="N", help="the most revisions (default: 1)")
     parser.add_argument("--completion", metavar="FILE", help="what the Conductor wrote in the round before")
     parser.add_argument("--response", metavar="FILE", help="the final response of the round before")
     parser.add_argument("--json", action="store_true", help="print the messages as JSON, with the prompt's hash")
@@ -32,30 +38,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the messages."""
-    messages, prompt = _messages(args), prompt_of(args)
+    from wfdsl.conductor.named import asked_as
+    from wfdsl.experiment.conducting import conducting_of
+
+    require_no_parameters(args, "a Conductor has no parameters")
+    experiment = experiment_of(args)
+    table = experiment.conductor
+    if names_a_workflow(table):
+        raise UsageError(f"{table.model} is run as it is, and nobody is asked for it: see `wfdsl run --dry-run`")
+    pool, _ = experiment.with_pool()
+    asked = asked_as(table.model, conducting_of(table, pool))
+    messages = _messages(args, asked, _offer(table, pool, args.question), table.rounds)
     if args.json:
-        print(json.dumps({"prompt": prompt.stamp, "messages": messages}, ensure_ascii=False, indent=2))
+        print(json.dumps({"prompt": asked.prompt.stamp, "messages": messages}, ensure_ascii=False, indent=2))
     else:
         print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
     return 0
 
 
-def _messages(args: argparse.Namespace) -> list[Message]:
+def _offer(table: ConductorTable, pool: Pool, question: str) -> Offer:
     from wfdsl.conductor.offer import Offer
-    from wfdsl.pool import Pool
+    from wfdsl.experiment.conducting import offering_of
 
-    prompt, offering, pool, steps = prompt_of(args), offering_of(args), Pool.load(args.pool), max_steps_of(args)
-    chosen = offering.choose(pool, args.question)
-    offer = Offer.of(chosen, offering.numbering(chosen, args.question))
+    offering = offering_of(table)
+    chosen = offering.choose(pool, question)
+    return Offer.of(chosen, offering.numbering(chosen, question))
+
+
+def _messages(args: argparse.Namespace, asked: Trained, offer: Offer, rounds: int) -> list[Message]:
+    prompt, steps = asked
     messages = list(prompt.ask(args.question, offer, max_steps=steps))
     if args.round == 1:
         if args.completion or args.response:
             raise UsageError("--completion and --response belong to a revision: add --round 2")
         return messages
-    if args.round > args.rounds + 1:
+    if args.round > rounds + 1:
         raise UsageError(f"round {args.round} needs --rounds {args.round - 1}")
     completion: Message = {"role": "assistant", "content": _text(args.completion, "{completion}")}
-    response, left = _text(args.response, "{response}"), args.rounds + 1 - args.round
+    response, left = _text(args.response, "{response}"), rounds + 1 - args.round
     return [*messages, completion, prompt.revise(response, max_steps=steps, rounds_left=left)]
 
 

@@ -7,9 +7,10 @@ that is done, the answer is printed.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wfdsl.cli.run import add_run_options, budget_of, display_for_stderr, followed, listener_for, print_run
+from wfdsl.cli.configuration import add_config_options, add_pool_option, experiment_of, require_no_parameters
+from wfdsl.cli.running import add_run_options, budget_of, display_for_stderr, followed, listener_for, print_run
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
     from wfdsl.interpreter.plan import Plan
     from wfdsl.interpreter.record import LostCall, Run
+    from wfdsl.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl resume`."""
     parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
-    parser.add_argument("--pool", metavar="NAME|FILE", help="the pool of workers (default: the one it was run on)")
+    add_pool_option(parser, "the pool of workers (default: the one it was run on)")
+    add_config_options(parser, parameters=False)
     add_run_options(parser)
 
 
@@ -32,6 +35,8 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_reading import full_id, plan_of, run_of
     from wfdsl.interpreter.running import resume
 
+    require_no_parameters(args, "the run goes on with those that it began with")
+    experiment = experiment_of(args)
     path = default_path()
     run_id = full_id(path, args.run)
     before = run_of(path, run_id)
@@ -46,14 +51,14 @@ def execute(args: argparse.Namespace) -> int:
     display = display_for_stderr()
     work = resume(
         run_id,
-        _pool(args.pool, plan),
+        _pool(plan) if experiment.pool is None else experiment.pool,
         journal=path,
-        budget=budget_of(args),
-        concurrency=args.concurrency,
-        timeout_s=args.timeout,
-        step_timeout_s=args.step_timeout,
-        on_event=listener_for(display, args),
-        reuse=args.reuse,
+        budget=budget_of(experiment),
+        concurrency=experiment.run.concurrency,
+        timeout_s=experiment.run.timeout_s,
+        step_timeout_s=experiment.run.step_timeout_s,
+        on_event=listener_for(display, otel=args.otel),
+        reuse=experiment.run.reuse,
     )
     after = followed(run_id, work, display, as_json=args.json, kept=True)
     _print_unused(before, after)
@@ -69,12 +74,13 @@ def _print_unused(before: Run, after: Run) -> None:
         print(f"{message}: asked again", file=sys.stderr)
 
 
-def _pool(given: str | None, plan: Plan) -> Any:
+def _pool(plan: Plan) -> Pool:
+    """The pool that a run was started on, found again."""
     from wfdsl.pool import Pool
 
-    name = given or plan.origin.get("pool")
+    name = plan.origin.get("pool")
     if name is None:
-        raise UsageError(f"the run was started by a program, on a pool called {plan.pool!r}; give it with --pool")
+        raise UsageError(f"only who started the run knows its pool, called {plan.pool!r}: give it with --pool")
     return Pool.load(name)
 
 

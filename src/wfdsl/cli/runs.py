@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from typing import TYPE_CHECKING
-
-from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,9 +24,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     removal = actions.add_parser("rm", help="forget runs and their calls")
     removal.add_argument("runs", metavar="RUN", nargs="+", help="a run's id, or how it begins")
     pruning = actions.add_parser("prune", help="forget runs that are older than a number of days")
-    pruning.add_argument("--days", type=float, default=30.0, metavar="N", help="how many (default: 30)")
+    pruning.add_argument("--days", type=days, default=30.0, metavar="N", help="how many (default: 30)")
     export = actions.add_parser("export", help="print run records as JSON, one a line")
     export.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins (default: all)")
+
+
+def days(text: str) -> float:
+    """An argument that is a number of days from 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text!r} is not a number of days from 0")
+    return number
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -41,8 +53,6 @@ def execute(args: argparse.Namespace) -> int:
             _print(summaries(path), as_json=args.action == "list" and args.json)
         return 0
     if args.action == "prune":
-        if args.days < 0:
-            raise UsageError("--days is a number from 0")
         before = time.time() - args.days * _DAY_S
         old = [found.id for found in summaries(path) if found.created < before and found.status != "running"]
         print(f"{remove(path, old)} removed", file=sys.stderr)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
     from wfdsl.api import Checked
+    from wfdsl.pool import Pool
     from wfdsl.render.drawing import Options
     from wfdsl.workflow import Workflow
 
@@ -70,9 +71,10 @@ def _chosen_format(asked: str | None, output: str | None) -> str:
 
 
 def _drawn(args: argparse.Namespace) -> tuple[Workflow, Options]:
-    checked = read_checked(args.file, args)
+    pool = load_pool(args)
+    checked = read_checked(args.file, args, pool)
     assert checked.workflow is not None, "read_checked returns a workflow or raises"
-    return checked.workflow, _options(checked, load_pool(args))
+    return checked.workflow, _options(checked, pool)
 
 
 def _drawn_run(name: str) -> tuple[Workflow, Options]:
@@ -98,7 +100,7 @@ def _drawn_run(name: str) -> tuple[Workflow, Options]:
     return run.workflow, options
 
 
-def _options(checked: Checked, pool: Any) -> Options:
+def _options(checked: Checked, pool: Pool | None) -> Options:
     found: Options = {}
     if checked.tree is not None:
         found["names"] = checked.tree.names

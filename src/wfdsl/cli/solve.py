@@ -1,8 +1,8 @@
 """Answer a question: a Conductor writes a workflow, the workers of the pool carry it out, the Conductor may revise it.
 
 The answer goes to standard output, progress and remarks to standard error. Without --conductor and --pool both are the
-small model that runs on this machine. With --from and --to, questions come from one JSON lines file and answers go to
-another; the same command goes on where it stopped.
+small model that runs on this machine. A .wf file in place of a Conductor is run on the question as it is. With --from
+and --to, questions come from one JSON lines file and answers go to another; the same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -11,35 +11,40 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.conducting import add_conductor_options, add_prompt_options, conductor_of
-from wfdsl.cli.inputs import count
-from wfdsl.cli.run import add_run_options, budget_of, display_for_stderr, followed, listener_for
-from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
+from wfdsl.cli.conducting import add_conductor_options, add_prompt_options
+from wfdsl.cli.configuration import add_setting, given
+from wfdsl.cli.inputs import count, run_name, some_text
+from wfdsl.cli.run import names_of
+from wfdsl.cli.running import (
+    add_new_run_options,
+    add_run_options,
+    advised,
+    display_for_stderr,
+    followed,
+    listener_for,
+    run_options,
+)
+from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-    from wfdsl.conductor.conductor import Conductor
+    from wfdsl.cli.solving import Solving
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.record import Run
-    from wfdsl.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl solve`."""
     asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("-q", "--question", metavar="TEXT", help="the question to answer")
+    asked.add_argument("-q", "--question", type=some_text, metavar="TEXT", help="the question to answer")
     asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
     parser.add_argument("--to", dest="target", metavar="FILE", help="the JSON lines file that takes the answers")
-    parser.add_argument(
-        "--map", default="", metavar="OURS=THEIRS,...", help="how the file calls `question` and `id`, if otherwise"
-    )
-    parser.add_argument("--parallel", type=count, default=4, metavar="N", help="questions at a time (default: 4)")
+    parser.add_argument("--map", metavar="OURS=THEIRS,...", help="how the file calls `question` and `id`, if otherwise")
+    add_setting(parser, "--parallel", "run.parallel", type=count, metavar="N", help="questions at a time (default: 4)")
     parser.add_argument("--dry-run", action="store_true", help="ask nobody: print what the Conductor would be sent")
-    parser.add_argument("--seed", type=int, metavar="N", help="make workers that honour a seed repeatable")
-    parser.add_argument("--max-depth", type=int, default=1, metavar="N", help="levels of Conductor nodes (default: 1)")
-    parser.add_argument("--run-id", metavar="RUN", help="name the run, or go on with a run of this name")
-    parser.add_argument("--no-journal", action="store_true", help="keep nothing: the run cannot be gone on with")
+    parser.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or go on with a run of this name")
+    add_new_run_options(parser)
     add_conductor_options(parser)
     add_prompt_options(parser)
     add_run_options(parser)
@@ -47,63 +52,75 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
-    from wfdsl.pool import Pool
+    from wfdsl.cli.solving import solving_of
 
-    if (args.source is None) != (args.target is None):
-        raise UsageError("--from and --to go together: one has the questions, the other takes the answers")
-    pool = Pool.load(args.pool)
-    conductor = conductor_of(args, pool)
+    _require_fitting_options(args)
+    solving = solving_of(args)
     if args.source is not None:
         from wfdsl.cli.solve_many import solve_lines
 
-        return solve_lines(conductor, pool, args)
+        return solve_lines(solving, args)
     if args.dry_run:
-        _print_messages(conductor, pool, args)
+        _print_dry_run(solving, args.question, as_json=args.json)
         return 0
-    solution = _solve(conductor, pool, args)
+    solution = _solve(solving, args)
     for event in solution.events:
         print(event, file=sys.stderr)
     print(solution.to_json(indent=2) if args.json else solution.answer)
     return 0
 
 
-def _print_messages(conductor: Conductor, pool: Pool, args: argparse.Namespace) -> None:
-    settings, offer = conductor.settings, conductor.offer(args.question, pool)
-    messages = settings.prompt.ask(args.question, offer, max_steps=settings.max_steps)
-    if args.json:
+def _require_fitting_options(args: argparse.Namespace) -> None:
+    if args.source is not None and args.target is None:
+        raise UsageError("--from and --to go together: one has the questions, the other takes the answers")
+    if args.source is None:
+        idle = {"--to": args.target, "--map": args.map, "--parallel": given(args, "run").get("parallel")}
+        for option, value in idle.items():
+            if value is not None:
+                raise UsageError(f"{option} is for the questions of a file: name it with --from")
+    elif args.run_id is not None:
+        raise UsageError(
+            "--run-id names one run: with --from every question has its own, and is gone on with by itself"
+        )
+
+
+def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
+    from wfdsl.cli.forecasting import print_forecast
+    from wfdsl.cli.solving import FixedWorkflow
+
+    solver, pool = solving.solver, solving.pool
+    if isinstance(solver, FixedWorkflow):
+        names = names_of(solver.checked)
+        print_forecast(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
+        return
+    settings, offer = solver.settings, solver.offer(question, pool)
+    messages = settings.prompt.ask(question, offer, max_steps=settings.max_steps)
+    if as_json:
         print(json.dumps({"prompt": settings.prompt.stamp, "messages": messages}, ensure_ascii=False, indent=2))
         return
     print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
 
 
-def _solve(conductor: Conductor, pool: Pool, args: argparse.Namespace) -> Solution:
+def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
     from wfdsl.conductor.policy import Solution
-    from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.running import new_run_id
 
     run_id, display = args.run_id or new_run_id(), display_for_stderr()
+    options = run_options(solving.experiment, run_id=run_id, origin=solving.origin)
+    options["on_event"] = listener_for(display, otel=args.otel)
+    kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
+    advice = f"`wfdsl resume {run_id}`" if can_be_resumed else f"the same command with `--run-id {run_id}`"
 
     async def solved() -> Run:
-        solution = await conductor.solve(
-            args.question,
-            pool,
-            budget=budget_of(args),
-            journal=None if args.no_journal else default_path(),
-            concurrency=args.concurrency,
-            seed=args.seed,
-            timeout_s=args.timeout,
-            step_timeout_s=args.step_timeout,
-            max_depth=args.max_depth,
-            on_event=listener_for(display, args),
-            run_id=run_id,
-            reuse=args.reuse,
-            origin={"solve": args.conductor, "pool": args.pool},
-        )
-        return solution.run
+        return (await solving.solve(args.question, options)).run
 
     try:
         return Solution(followed(run_id, solved(), display, as_json=args.json, kept=False))
-    except (KeyboardInterrupt, RunFailed, BudgetExhausted):
-        if not args.no_journal:
-            print(f"the same command with `--run-id {run_id}` goes on from here", file=sys.stderr)
+    except JournalFailure as error:
+        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
+    except (RunFailed, BudgetExhausted) as error:
+        raise type(error)(advised(error, advice), error.run) from error
+    except KeyboardInterrupt:
+        if kept:
+            print(f"{advice} goes on from here", file=sys.stderr)
         raise

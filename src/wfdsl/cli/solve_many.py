@@ -1,7 +1,7 @@
 """`wfdsl solve --from FILE --to FILE`: many questions, several at a time, answers in the order in which they come.
 
 A line that has an answer is not asked again, so the same command goes on where it stopped; what a question had paid
-for before is in the journal, under a run id that is made of the file, the question and the Conductor.
+for before is in the journal, under a run id that is made of the file, the question and who solves it.
 """
 
 from __future__ import annotations
@@ -12,168 +12,197 @@ import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.run import budget_of
-from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
-from wfdsl.survey import read_rows
+from wfdsl.cli.progress import progress_on_stderr
+from wfdsl.cli.questions import GIVEN_UP, append_line, columns_of, open_answers, read_before, read_questions
+from wfdsl.cli.running import advised, listener_for, run_options, stopped_by_sigterm
+from wfdsl.cli.solving import FixedWorkflow
+from wfdsl.conductor.notes import KEY
+from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed, UsageError, WfdslError
 
 if TYPE_CHECKING:
     import argparse
+    from collections import Counter
     from collections.abc import Iterator
+    from io import FileIO
 
-    from wfdsl.conductor.conductor import Conductor
+    from wfdsl.cli.progress import Progress
+    from wfdsl.cli.questions import Asked
+    from wfdsl.cli.solving import Solver, Solving
+    from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
 
 FAILED, SPENT = 3, 4
 
 
-class Asked(NamedTuple):
-    """A line of the file."""
-
-    id: str
-    question: str
-
-
-def solve_lines(conductor: Conductor, pool: Pool, args: argparse.Namespace) -> int:
+def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     """Answer every question that has no answer yet; 3 if one got none, 4 if the budget is spent."""
-    target = Path(args.target)
-    done = _answered(target)
-    everything = list(_questions(args.source, _columns(args.map)))
-    left = [asked for asked in everything if done.get(asked.id) != asked.question]
+    _require_two_files(args.source, args.target)
+    everything = read_questions(args.source, columns_of(args.map))
+    if not everything:
+        print(f"{args.source} holds no question", file=sys.stderr)
+    before = read_before(args.target)
+    left = [asked for asked in everything if before.answered.get(str(asked.id)) != asked.question]
     if len(left) < len(everything):
         print(f"{len(everything) - len(left)} of {len(everything)} have an answer already", file=sys.stderr)
     if args.dry_run:
-        print(f"{len(left)} questions would be asked")
+        _print_dry_run(solving, left, as_json=args.json)
         return 0
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with _appended(target) as out:
-        return asyncio.run(_Batch(conductor, pool, args, out, len(left)).work(left))
+    batch = _Batch(solving, args, before.given_up)
+    try:
+        with open_answers(args.target) as out, progress_on_stderr(len(left)) as progress:
+            asyncio.run(stopped_by_sigterm(batch.work(left, out, progress)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("the same command goes on from here", file=sys.stderr)
+        raise KeyboardInterrupt from None
+    except JournalFailure as error:
+        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
+    return batch.code()
+
+
+def _require_two_files(source: str, target: str) -> None:
+    try:
+        same = Path(target).exists() and Path(source).exists() and Path(source).samefile(target)
+    except (OSError, ValueError):
+        return  # reading them says what is wrong
+    if same:
+        raise UsageError(f"--to {target} is the file that has the questions: name another one for the answers")
+
+
+def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> None:
+    if not as_json:
+        print(f"{len(left)} question{'' if len(left) == 1 else 's'} would be asked")
+        return
+    for asked in left:
+        row: dict[str, Any] = {"id": asked.id, "question": asked.question}
+        solver = solving.solver
+        if not isinstance(solver, FixedWorkflow):
+            settings, offer = solver.settings, solver.offer(asked.question, solving.pool)
+            row["prompt"] = settings.prompt.stamp
+            row["messages"] = settings.prompt.ask(asked.question, offer, max_steps=settings.max_steps)
+        print(_line(row))
 
 
 class _Batch:
     """The questions of one command, and what has become of them."""
 
-    def __init__(self, conductor: Conductor, pool: Pool, args: argparse.Namespace, out: IO[str], total: int) -> None:
-        self._conductor = conductor
-        self._pool = pool
+    def __init__(self, solving: Solving, args: argparse.Namespace, given_up: Counter[str]) -> None:
+        self._solving = solving
         self._args = args
-        self._out = out
-        self._total = total
-        self._answers = 0
+        self._run = solving.experiment.run
+        self._identity = _identity(solving.solver)
+        self._given_up = given_up
         self._failures = 0
         self._spent = ""
 
-    async def work(self, asked: list[Asked]) -> int:
-        """Answer them; the exit code."""
-        from wfdsl.interpreter.journal import Journal
-
-        waiting = iter(asked)
-        with nullcontext() if self._args.no_journal else Journal() as journal:
-            options = self._options(journal)
-            async with self._pool.open(), self._conductor.open(), asyncio.TaskGroup() as group:
-                for _ in range(self._args.parallel):
-                    group.create_task(self._take(waiting, options))
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
+    def code(self) -> int:
+        """The exit code."""
         if self._spent:
             print(f"wfdsl solve: {self._spent}", file=sys.stderr)
             return SPENT
         return FAILED if self._failures else 0
 
-    def _options(self, journal: Any) -> RunOptions:
-        from wfdsl.interpreter.budget import Account
+    async def work(self, asked: list[Asked], out: FileIO, progress: Progress) -> None:
+        """Answer them.
 
-        args, budget = self._args, budget_of(self._args)
-        return {
-            "budget": None if budget is None else Account(budget),
-            "journal": journal,
-            "concurrency": args.concurrency,
-            "seed": args.seed,
-            "timeout_s": args.timeout,
-            "step_timeout_s": args.step_timeout,
-            "max_depth": args.max_depth,
-            "reuse": args.reuse,
-            "origin": {"solve": args.source, "pool": args.pool},
-        }
+        Raises:
+            UsageError: the pool or the Conductor cannot be used, or the answers cannot be written.
+        """
+        from wfdsl.interpreter.journal import Journal
 
-    async def _take(self, waiting: Iterator[Asked], options: RunOptions) -> None:
+        waiting, solver = iter(asked), self._solving.solver
+        model = nullcontext() if isinstance(solver, FixedWorkflow) else solver.open()
+        refused: list[Exception] = []
+        with Journal() if self._run.journal else nullcontext() as journal:
+            options = _shared(run_options(self._solving.experiment, origin=self._solving.origin), journal)
+            async with self._solving.pool.open(), model:
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(min(self._run.parallel, len(asked))):
+                            group.create_task(self._take(waiting, options, out, progress))
+                except* (WfdslError, BrokenPipeError) as several:
+                    refused += _leaves(several)
+        if refused:
+            raise refused[0]
+
+    async def _take(self, waiting: Iterator[Asked], options: RunOptions, out: FileIO, progress: Progress) -> None:
         for asked in waiting:
             if self._spent:
                 return
             own: RunOptions = {**options, "run_id": self._run_id(asked)}
+            own["on_event"] = listener_for(None, otel=self._args.otel)
             try:
-                solution = await self._conductor.solve(asked.question, self._pool, **own)
+                solution = await self._solving.solve(asked.question, own)
             except BudgetExhausted as error:
-                self._spent = str(error)
+                self._spent = advised(error, "the same command")
             except RunFailed as error:
                 self._failures += 1
-                self._write(asked, {"answer": None, "error": str(error), "run": error.run.to_dict()})
+                why = advised(error, "the same command")
+                given_up = {GIVEN_UP: True} if _gave_up(self._solving.solver, error.run) else {}
+                self._write(out, asked, {"answer": None, "error": why, **given_up, "run": error.run.to_dict()})
+                progress.failed(asked.id, why, error.run.paid_usd)
             else:
-                self._answers += 1
-                self._write(asked, solution.to_dict())
+                self._write(out, asked, solution.to_dict())
+                progress.answered(solution.run.paid_usd)
 
     def _run_id(self, asked: Asked) -> str:
-        conductor = self._conductor
-        parts = [str(Path(self._args.target).resolve()), *asked, conductor.entry.model, conductor.settings.prompt.hash]
+        parts: list[Any] = [str(Path(self._args.target).resolve()), str(asked.id), asked.question, self._identity]
+        if again := self._given_up[str(asked.id)]:
+            parts.append(again)
         return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
-    def _write(self, asked: Asked, result: dict[str, Any]) -> None:
-        line = json.dumps({"id": asked.id, "question": asked.question, **result}, ensure_ascii=False)
-        self._out.write(f"{line.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')}\n")
-        self._out.flush()
-        progress = f"{self._answers + self._failures} of {self._total}, {self._failures} without an answer"
-        end = "\r" if sys.stderr.isatty() else "\n"
-        print(f"{_bar(self._answers + self._failures, self._total)}{progress}", end=end, file=sys.stderr, flush=True)
-
-
-def _bar(done: int, total: int, width: int = 30) -> str:
-    if not sys.stderr.isatty():
-        return ""
-    full = width * done // total
-    return f"[{'#' * full}{'.' * (width - full)}] "
-
-
-def _columns(mapping: str) -> dict[str, str]:
-    columns = {"question": "question"}
-    for part in filter(None, mapping.split(",")):
-        ours, equals, theirs = part.partition("=")
-        if ours not in ("question", "id") or not equals or not theirs:
-            raise UsageError(f"--map {part!r}: write question=NAME or id=NAME")
-        columns[ours] = theirs
-    return columns
-
-
-def _questions(source: str, columns: dict[str, str]) -> Iterator[Asked]:
-    ids = iter(read_rows(source, columns["id"])) if "id" in columns else None
-    for row in read_rows(source, columns["question"]):
-        found = None if ids is None else next(ids)
-        problem = row.problem or ("" if found is None else found.problem)
-        if row.text is None or problem:
-            raise UsageError(f"{source}:{row.line}: {problem}")
-        yield Asked(str(row.line) if found is None or found.text is None else found.text, row.text)
-
-
-def _answered(target: Path) -> dict[str, str]:
-    """The questions that have an answer, by id; a line that was cut off counts for nothing."""
-    found: dict[str, str] = {}
-    if not target.exists():
-        return found
-    for line in target.read_text(encoding="utf-8", errors="replace").splitlines():
+    def _write(self, out: FileIO, asked: Asked, result: dict[str, Any]) -> None:
+        line = _line({"id": asked.id, "question": asked.question, **result})
         try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and row.get("answer") is not None:
-            found[str(row.get("id"))] = str(row.get("question"))
+            append_line(out, line)
+        except OSError as error:
+            kept = "" if not self._run.journal else ", and what was paid for is in the journal"
+            raise UsageError(f"{self._args.target}: cannot be written: {error.strerror}{kept}") from error
+        if self._args.json:
+            print(line, flush=True)
+
+
+def _shared(options: RunOptions, journal: Any) -> RunOptions:
+    """The options of each question, where budget and the most calls in flight hold for all of them together."""
+    from wfdsl.interpreter.budget import Account, Budget
+    from wfdsl.interpreter.gate import Gate
+
+    budget, most = options["budget"], options["concurrency"]
+    return {
+        **options,
+        "journal": journal,
+        "budget": Account(budget) if isinstance(budget, Budget) else None,
+        "concurrency": None,
+        "gate": None if most is None else Gate(most),
+    }
+
+
+def _identity(solver: Solver) -> list[Any]:
+    """What a question's run is named for, besides the question."""
+    from wfdsl.interpreter.record_json import workflow_to_list
+
+    if isinstance(solver, FixedWorkflow):
+        return [workflow_to_list(solver.workflow)]
+    return [solver.entry.model, solver.settings.prompt.hash]
+
+
+def _gave_up(solver: Solver, run: Run) -> bool:
+    """Whether a Conductor has used up its re-asks without a valid workflow; no worker has failed then."""
+    if isinstance(solver, FixedWorkflow):
+        return False
+    notes = run.settings.get(KEY, ())
+    return any(note["outcome"] == "failed" and len(note["completions"]) > solver.settings.reasks for note in notes)
+
+
+def _leaves(group: ExceptionGroup[WfdslError | BrokenPipeError]) -> list[Exception]:
+    found: list[Exception] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, ExceptionGroup) else [error]
     return found
 
 
-def _appended(target: Path) -> IO[str]:
-    """The file, open at its end, on a line of its own."""
-    cut = target.exists() and target.stat().st_size > 0 and not target.read_bytes().endswith(b"\n")
-    out = target.open("a", encoding="utf-8")
-    if cut:
-        out.write("\n")
-    return out
+def _line(row: dict[str, Any]) -> str:
+    """A line of JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+    text = json.dumps(row, ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,21 +1,25 @@
 """The prompt that a checkpoint was trained with, in the checkpoint's folder: texts, examples, hash and limits.
 
 A model that was trained with one prompt and asked with another is not the model that was trained. So whoever loads a
-checkpoint asks it with what lies here, and a file that was changed is refused.
+checkpoint asks it with what lies here (`asked`), and a file that was changed is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wfdsl.conductor.example_sets import ExampleSet, example_of
-from wfdsl.conductor.prompt import Prompt, check_texts
+from wfdsl.check import DEFAULT_MAX_STEPS
+from wfdsl.conductor.example_sets import ExampleSet, example_of, row_of
+from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt, check_texts, shipped_prompts
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    from wfdsl.pool import WorkerEntry
 
 FILE: Final = "wfdsl-prompt.json"
 FORMAT: Final = "wfdsl-prompt"
@@ -23,45 +27,95 @@ VERSION: Final = 1
 
 
 class Trained(NamedTuple):
-    """How a checkpoint is asked."""
+    """How a checkpoint is asked, or any other model."""
 
     prompt: Prompt
     max_steps: int
 
 
+def asked(
+    entry: WorkerEntry | None,
+    *,
+    prompt: str | Prompt | None = None,
+    examples: str | None = None,
+    max_steps: int | None = None,
+) -> Trained:
+    """How the model of an entry is asked: a checkpoint as it was trained, any other model as the caller says.
+
+    Args:
+        entry: the model; None: nothing is known of it.
+        prompt: a template set; also the folder of a checkpoint, for a model that is served elsewhere.
+        examples: the few-shot examples, in place of the template set's.
+        max_steps: the most steps; None: 5. Source: arXiv 2512.04388, section 4.
+
+    Raises:
+        UsageError: a checkpoint would be asked in another way than it was trained, or the prompt cannot be used.
+    """
+    trained = load_prompt(entry.model) if entry is not None and entry.provider == "transformers" else None
+    if trained is None and isinstance(prompt, str) and prompt not in shipped_prompts():
+        trained = load_prompt(prompt)
+        prompt = prompt if trained is None else None
+    if trained is not None:
+        return _as_trained(trained, prompt, examples, max_steps)
+    return Trained(_loaded(prompt, examples), DEFAULT_MAX_STEPS if max_steps is None else max_steps)
+
+
+def _loaded(prompt: str | Prompt | None, examples: str | None) -> Prompt:
+    if isinstance(prompt, Prompt):
+        return prompt
+    return Prompt.load(DEFAULT_PROMPT if prompt is None else prompt, examples=examples)
+
+
+def _as_trained(trained: Trained, prompt: str | Prompt | None, examples: str | None, max_steps: int | None) -> Trained:
+    said = prompt is not None or examples is not None
+    if said and _loaded(prompt, examples).hash != trained.prompt.hash:
+        raise UsageError("this checkpoint is asked as it was trained: leave out other prompts and examples")
+    if max_steps not in (None, trained.max_steps):
+        raise UsageError(
+            f"this checkpoint is asked as it was trained, with max_steps = {trained.max_steps}: leave max_steps out"
+        )
+    return trained
+
+
 def save_prompt(folder: str | PathLike[str], prompt: Prompt, *, max_steps: int) -> Path:
     """Put a prompt into a checkpoint's folder; the file."""
     path = Path(folder) / FILE
-    examples = [{"question": each.question, "completion": each.completion} for each in prompt.examples.examples]
-    plain = {
+    plain: dict[str, Any] = {
         "format": FORMAT,
         "format_version": VERSION,
         **prompt.stamp,
         "texts": prompt.texts,
-        "shown_examples": examples,
+        "shown_examples": [row_of(each) for each in prompt.examples.examples],
         "max_steps": max_steps,
     }
+    plain["seal"] = _seal(plain)
     path.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return path
 
 
 def load_prompt(folder: str | PathLike[str]) -> Trained | None:
-    """The prompt in a checkpoint's folder; None if there is none.
+    """The prompt in a checkpoint's folder; None if there is none, or the folder has no name.
 
     Raises:
         UsageError: the file cannot be read, is of a later version, or does not have the hash that it says.
     """
     path = Path(folder) / FILE
-    if not path.is_file():
+    if not str(folder) or not path.is_file():
         return None
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
         found = _trained(path, plain)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: this is no prompt of a checkpoint: {error!r}") from error
-    if found.prompt.hash != plain["hash"]:
-        raise UsageError(f"{path}: the texts were changed after training; take the file that the training wrote")
+    if found.prompt.hash != plain["hash"] or plain.get("seal") != _seal(plain):
+        raise UsageError(f"{path}: this was changed after training; take the file that the training wrote")
     return found
+
+
+def _seal(plain: dict[str, Any]) -> str:
+    """SHA-256 of all that the file says."""
+    content = {key: value for key, value in plain.items() if key != "seal"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _trained(path: Path, plain: dict[str, Any]) -> Trained:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wfdsl.check import DEFAULT_MAX_STEPS
+from wfdsl.conductor.checkpoint import asked
+from wfdsl.conductor.grammar_fit import fitted
 from wfdsl.conductor.notes import KEY
 from wfdsl.conductor.offer import Offer, Offering
 from wfdsl.conductor.policy import Solution
-from wfdsl.conductor.prompt import Prompt, question_text
+from wfdsl.conductor.prompt import question_text
 from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.seat import SEATED, SeatedPool, require_bounded_model
 from wfdsl.conductor.settings import ConductorSettings
-from wfdsl.errors import RunFailed, UsageError
+from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
 from wfdsl.interpreter.nested import ConductorCall
 from wfdsl.interpreter.runnable import require_runnable
 from wfdsl.interpreter.running import RunOptions, run
@@ -25,6 +26,7 @@ from wfdsl.pool import Pool, WorkerEntry
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from wfdsl.conductor.prompt import Prompt
     from wfdsl.conductor.settings import Grammar
     from wfdsl.interpreter.context import Question
     from wfdsl.syntax.completion import Profile
@@ -40,12 +42,12 @@ class Conductor:
         model: WorkerEntry | Worker,
         *,
         entry: WorkerEntry | None = None,
-        prompt: str | Prompt = "paper",
+        prompt: str | Prompt | None = None,
         max_rounds: int = 1,
         reasks: int = 2,
         default: Workflow | None = None,
         profile: Profile = "lenient",
-        max_steps: int = DEFAULT_MAX_STEPS,
+        max_steps: int | None = None,
         call_factor: float | None = None,
         grammar: Grammar | None = None,
         offering: Offering | None = None,
@@ -55,28 +57,32 @@ class Conductor:
         Args:
             model: Who writes workflows: the entry of a model, or any worker.
             entry: Limits, prices and longest reply of a worker that is given ready-made.
-            prompt: A template set: `paper`, `tiny`, the path of your own, or one that has been loaded.
+            prompt: A template set: `paper`, `tiny`, the path of your own, or one that has been loaded; None: what a
+                checkpoint was trained with, `paper` for all others.
             max_rounds: How often the Conductor is shown the answer and may revise the workflow.
             reasks: How often a completion that is not valid is asked for again, with its diagnostics.
             default: What runs where no completion of the first round is valid; None: the run fails.
             profile: How completions are read; "lenient" repairs what it can, and says so.
-            max_steps: The most steps of a workflow. Source: arXiv 2512.04388, section 4.
+            max_steps: The most steps of a workflow; None: what a checkpoint was trained with, 5 for all others.
+                Source: arXiv 2512.04388, section 4.
             call_factor: A revision may make at most so many times the first round's calls; None: any number.
-            grammar: Bounds of a grammar for the model's server; None: the model writes freely.
+            grammar: Bounds of a grammar that the model is held to; None: the model writes freely.
             offering: Which workers are offered, and how they are numbered; None: all, under their own ordinals.
 
         Raises:
             UsageError: a setting is out of its range, or the template set cannot be used.
         """
+        known = model if isinstance(model, WorkerEntry) else entry
+        prompt, max_steps = asked(known, prompt=prompt, max_steps=max_steps)
         self.settings = ConductorSettings(
-            prompt=Prompt.load(prompt) if isinstance(prompt, str) else prompt,
+            prompt=prompt,
             max_rounds=max_rounds,
             reasks=reasks,
             default=default,
             profile=profile,
             max_steps=max_steps,
             call_factor=call_factor,
-            grammar=_for_provider(grammar, model),
+            grammar=None if grammar is None else fitted(grammar, known, max_steps),
         )
         self.offering = offering or Offering()
         self._model = _pool_of_one(model, entry)
@@ -97,11 +103,12 @@ class Conductor:
             UsageError: the pool cannot be used in this way.
         """
         depth = options.get("max_depth", 1)
-        seated = self._seated(question, pool, depth)
-        options = {**options, "max_depth": depth + 1, "names": ("conductor",)}
+        seated = self._seated(question, pool, depth, options.get("step_timeout_s"))
+        # The seat is no step of anybody's workflow, so the time limit of steps is not for it.
+        options = {**options, "max_depth": depth + 1, "names": ("conductor",), "step_timeout_s": None}
         try:
             return Solution(await run(SEATED, question, seated, **options))
-        except RunFailed as error:
+        except (RunFailed, BudgetExhausted) as error:
             notes = [note.to_dict() for note in seated.unplaced]
             if notes:
                 error.run = replace(error.run, settings={**error.run.settings, KEY: notes})
@@ -112,7 +119,12 @@ class Conductor:
         return self._model.open()
 
     def as_worker(self, name: str, *, description: str = "") -> tuple[WorkerEntry, Conductor]:
-        """The Conductor as a member for `Pool.from_workers`, under its model's limits and prices."""
+        """The Conductor as a member for `Pool.from_workers`, under its model's limits and prices.
+
+        Raises:
+            UsageError: it has an offering of its own: a node is offered the pool of the run that it is in.
+        """
+        self._require_whole_pool()
         about = {"name": name, "description": description, "provider": "conductor"}
         return self.entry.model_copy(update=about), self
 
@@ -139,29 +151,23 @@ class Conductor:
                 return await self._model.worker(0)(call)
         if not isinstance(handle, ConductorCall):
             raise UsageError('a Conductor in a pool needs the provider "conductor", so that its step can run workflows')
+        self._require_whole_pool()
         require_bounded_model(self._model, handle)
         async with self.open():
             model = self._model.worker(0)
             return await Rounds(self.settings, model, handle, Offer.of(handle.pool), handle.messages).finish()
 
-    def _seated(self, question: Question, pool: Pool, depth: int) -> SeatedPool:
+    def _require_whole_pool(self) -> None:
+        if self.offering != Offering():
+            raise UsageError("a Conductor in a pool is offered that pool: leave workers out where the run begins")
+
+    def _seated(self, question: Question, pool: Pool, depth: int, step_timeout_s: float | None) -> SeatedPool:
         text = question_text(question)
         chosen = self.offering.choose(pool, text)
         if self.settings.default is not None:
             require_runnable(self.settings.default, chosen, depth)
-        return SeatedPool(chosen, self._model, self.settings, question, self.offering.numbering(chosen, text))
-
-
-def _for_provider(grammar: Grammar | None, model: WorkerEntry | Worker) -> Grammar | None:
-    """The grammar in the dialect that a model's provider takes; refused where a provider would ignore it."""
-    if grammar is None or not isinstance(model, WorkerEntry):
-        return grammar
-    if model.provider in ("anthropic", "google") or (model.provider == "openai" and model.base_url is None):
-        raise UsageError(
-            f'worker "{model.name}": {model.provider} takes no grammar; leave the grammar out, '
-            f"or use a local model or a server of your own (base_url)"
-        )
-    return replace(grammar, dialect="llguidance") if model.provider == "transformers" else grammar
+        order = self.offering.numbering(chosen, text)
+        return SeatedPool(chosen, self._model, self.settings, question, order, step_timeout_s=step_timeout_s)
 
 
 def _pool_of_one(model: WorkerEntry | Worker, entry: WorkerEntry | None) -> Pool:

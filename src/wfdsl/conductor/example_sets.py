@@ -1,24 +1,27 @@
 """Few-shot examples: sets of four questions with workflows, shipped or from a file of the reader's own.
 
-A set is a TOML file with a `name` and `[[examples]]` tables of `question` and `completion`. Every completion has to be
-valid in the strict profile: a Conductor learns the format from it.
+A set is a TOML file with a `name` and `[[examples]]` tables of `question` and `completion`, and perhaps `shorter`: a
+completion of fewer steps, for a lower step limit. Each has to be valid in the strict profile: a Conductor learns the
+format from it.
 """
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.api import analyze
 from wfdsl.errors import UsageError
 from wfdsl.syntax.printer import print_completion
+from wfdsl.toml_file import read_toml_file
+from wfdsl.workflow import Step, Workflow
 
 if TYPE_CHECKING:
-    from wfdsl.workflow import Workflow
+    from collections.abc import Iterable, Sequence
 
 SHIPPED: Final = Path(__file__).parent / "examples"
+_NEEDED: Final = {"question", "completion"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,51 @@ class Example:
     completion: str
     """The whole completion, reasoning included."""
     workflow: Workflow
+    places: tuple[tuple[int, int], ...]
+    """Where the completion names its workers, step by step: offsets of begin and end."""
+    shorter: Example | None = None
+    """The same question in fewer steps."""
 
     @property
     def lists(self) -> str:
         """The three lists alone."""
         return print_completion(self.workflow).rstrip("\n")
+
+    def fitting(self, ordinals: Sequence[int], max_steps: int) -> Example | None:
+        """The example, or its shorter form, for these workers and so many steps; None if neither has so few steps.
+
+        A worker that is not on offer is replaced by one that is and that the example does not use; where all are in
+        use, two share one.
+        """
+        if len(self.workflow) > max_steps:
+            return None if self.shorter is None else self.shorter.fitting(ordinals, max_steps)
+        workers = [step.worker for step in self.workflow if isinstance(step.worker, int)]
+        dealt = _dealt(workers, ordinals)
+        if all(worker == dealt[worker] for worker in workers):
+            return self
+        return self._with_workers([dealt[worker] for worker in workers])
+
+    def _with_workers(self, workers: Sequence[int]) -> Example:
+        text, places, behind = "", [], 0
+        for worker, (start, end) in zip(workers, self.places, strict=True):
+            text += self.completion[behind:start]
+            begin, behind = len(text), end
+            text += str(worker)
+            places.append((begin, len(text)))
+        steps = zip(workers, self.workflow, strict=True)
+        dealt = Workflow(tuple([Step(worker, step.subtask, step.access) for worker, step in steps]))
+        return Example(self.question, text + self.completion[behind:], dealt, tuple(places), self.shorter)
+
+
+def _dealt(workers: Iterable[int], ordinals: Sequence[int]) -> dict[int, int]:
+    """Which worker on offer stands for each worker of an example."""
+    named = dict.fromkeys(workers)
+    dealt = {worker: worker for worker in named if worker in ordinals}
+    free = iter([ordinal for ordinal in ordinals if ordinal not in dealt])
+    for worker in named:
+        if worker not in dealt:
+            dealt[worker] = next(free, ordinals[worker % len(ordinals)])
+    return dealt
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +110,9 @@ def read_toml(path: Path, what: str, shipped: tuple[str, ...]) -> dict[str, Any]
     Raises:
         UsageError: it cannot be read; the message names what is shipped.
     """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(f"no {what} {str(path)!r}: name a file, or one of {', '.join(shipped)}") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
+    if not path.exists():
+        raise UsageError(f"no {what} {str(path)!r}: name a file, or one of {', '.join(shipped)}")
+    return read_toml_file(path, f"{what} file")
 
 
 def _read(path: Path, tables: dict[str, Any]) -> ExampleSet:
@@ -88,12 +128,35 @@ def example_of(path: Path, at: int, row: Any) -> Example:
     """The example in a row of a file.
 
     Raises:
-        UsageError: the row has not just a question and a completion.
+        UsageError: the row has something else than a question and completions, or the shorter one is not shorter.
+        WorkflowError: a completion is not strictly valid.
+    """
+    if not isinstance(row, dict) or not _NEEDED <= row.keys() <= _NEEDED | {"shorter"}:
+        raise UsageError(f"{path}: example {at} needs question and completion, and may have shorter, nothing else")
+    question = str(row["question"]).strip()
+    shorter = row.get("shorter")
+    short = None if shorter is None else example_from(question, str(shorter), f"{path}, example {at}, shorter")
+    example = replace(example_from(question, str(row["completion"]), f"{path}, example {at}"), shorter=short)
+    if short is not None and len(short.workflow) >= len(example.workflow):
+        raise UsageError(f"{path}: example {at}: shorter has to have fewer steps than completion")
+    return example
+
+
+def example_from(question: str, completion: str, name: str = "completion") -> Example:
+    """The example that a completion makes; `name` is what errors call it.
+
+    Raises:
         WorkflowError: the completion is not strictly valid.
     """
-    if not isinstance(row, dict) or row.keys() != {"question", "completion"}:
-        raise UsageError(f"{path}: example {at} needs question and completion, nothing else")
-    question, completion = str(row["question"]).strip(), str(row["completion"]).strip()
-    checked = analyze(completion, name=f"{path}, example {at}").raise_for_errors()
+    completion = completion.strip()
+    checked = analyze(completion, max_steps=None, name=name).raise_for_errors()
     assert checked.workflow is not None  # without errors outside recursion there is one
-    return Example(question, completion, checked.workflow)
+    assert checked.tree is not None  # as there is a workflow
+    places = tuple((node.start, node.end) for node in checked.tree.workers)
+    return Example(question, completion, checked.workflow, places)
+
+
+def row_of(example: Example) -> dict[str, str]:
+    """The row of a file that `example_of` reads."""
+    row = {"question": example.question, "completion": example.completion}
+    return row if example.shorter is None else {**row, "shorter": example.shorter.completion}

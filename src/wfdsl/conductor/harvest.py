@@ -9,11 +9,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
-from wfdsl.conductor.example_sets import Example
+from wfdsl.conductor.example_sets import example_from
 from wfdsl.topology import topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from wfdsl.conductor.example_sets import Example
 
 
 def harvest(rows: Iterable[dict[str, Any]], *, right: str = "right", most: int = 4) -> list[Example]:
@@ -46,9 +48,10 @@ def _example(row: dict[str, Any]) -> Example | None:
     rounds = row.get("rounds") or [{}]
     if rounds[0].get("outcome") != "ran":
         return None
-    completion = rounds[0]["completions"][-1]["text"].strip()
-    workflow = analyze(completion).workflow
-    return None if workflow is None else Example(str(row["question"]).strip(), completion, workflow)
+    completion = str(rounds[0]["completions"][-1]["text"])
+    if analyze(completion, max_steps=None).workflow is None:
+        return None
+    return example_from(str(row["question"]).strip(), completion)
 
 
 def _text(text: str) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wfdsl.conductor.example_sets import ExampleSet, load_examples, read_toml
+from wfdsl.conductor.example_sets import ExampleSet, load_examples, read_toml, row_of
 from wfdsl.conductor.prompt_text import PromptText
 from wfdsl.errors import UsageError
 
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from wfdsl.workers.protocol import Message
 
 SHIPPED: Final = Path(__file__).parent / "templates"
+DEFAULT_PROMPT: Final = "paper"
 
 _PLACEHOLDERS: Final = {
     "system": (),
     "ask": ("question", "workers", "examples", "max_steps"),
+    "heading": (),
     "example": ("number", "question", "completion", "lists"),
     "worker": ("ordinal", "description"),
     "revise": ("response", "rounds_left", "max_steps"),
@@ -35,11 +37,14 @@ _PLACEHOLDERS: Final = {
 _NEEDED: Final = {
     "system": (),
     "ask": ("question", "workers", "examples"),
+    "heading": (),
     "example": ("question",),
     "worker": ("ordinal", "description"),
     "revise": ("response",),
     "reask": ("problems",),
 }
+
+_MOST_SHOWN: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,11 @@ class Prompt:
     name: str
     version: int
     texts: dict[str, str]
-    """The templates by name: system, ask, example, worker, revise, reask."""
+    """The templates by name: system, ask, heading, example, worker, revise, reask."""
     examples: ExampleSet
 
     @classmethod
-    def load(cls, name: str = "paper", *, examples: str | None = None) -> Prompt:
+    def load(cls, name: str = DEFAULT_PROMPT, *, examples: str | None = None) -> Prompt:
         """A shipped set (`paper`, `tiny`) or the set in a file; `examples` replaces the set's own.
 
         Raises:
@@ -62,14 +67,14 @@ class Prompt:
         path = SHIPPED / f"{name}.toml" if name in shipped_prompts() else Path(name)
         tables = read_toml(path, "template set", shipped_prompts())
         check_texts(path, tables)
-        texts = {field: tables[field].strip("\n") for field in _PLACEHOLDERS if field != "example"}
-        texts["example"] = tables["example"].rstrip("\n")
+        texts = {field: tables.get(field, "").strip("\n") for field in _PLACEHOLDERS}
+        texts |= {field: tables.get(field, "").rstrip("\n") for field in ("heading", "example")}
         return cls(tables["name"], tables["version"], texts, load_examples(examples or tables["examples"]))
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 of templates and examples, in hexadecimal."""
-        examples = [[example.question, example.completion] for example in self.examples.examples]
+        examples = [list(row_of(example).values()) for example in self.examples.examples]
         content = json.dumps([self.name, self.version, self.texts, self.examples.name, examples], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -83,7 +88,7 @@ class Prompt:
         content = self._templates["ask"].fill(
             question=question_text(question),
             workers=self.listing(offer),
-            examples=self._shown_examples,
+            examples=self.shown_examples(offer.ordinals, max_steps),
             max_steps=str(max_steps),
         )
         user: Message = {"role": "user", "content": content}
@@ -111,10 +116,36 @@ class Prompt:
             ]
         )
 
+    def shown_examples(self, ordinals: tuple[int, ...], max_steps: int) -> str:
+        """The examples that fit the workers on offer and the step limit, under their heading; empty if none fits."""
+        known = self._shown.get((ordinals, max_steps))
+        if known is None:
+            if len(self._shown) >= _MOST_SHOWN:
+                self._shown.clear()
+            known = self._shown[ordinals, max_steps] = self._written_examples(ordinals, max_steps)
+        return known
+
+    def _written_examples(self, ordinals: tuple[int, ...], max_steps: int) -> str:
+        fitting = [example.fitting(ordinals, max_steps) for example in self.examples.examples]
+        template, shows_lists = self._templates["example"], "{lists}" in self.texts["example"]
+        written = [
+            template.fill(
+                number=str(number),
+                question=example.question,
+                completion=example.completion,
+                lists=example.lists if shows_lists else "",
+            )
+            for number, example in enumerate(filter(None, fitting), start=1)
+        ]
+        if not written:
+            return ""
+        heading = self.texts.get("heading", "")
+        return "\n".join([heading, *written]) if heading else "\n".join(written).lstrip("\n")
+
     @cached_property
     def _templates(self) -> dict[str, PromptText]:
         return {
-            field: PromptText(text, _PLACEHOLDERS[field]) for field, text in self.texts.items() if field != "system"
+            field: PromptText(text, _PLACEHOLDERS[field]) for field, text in self.texts.items() if _PLACEHOLDERS[field]
         }
 
     @cached_property
@@ -123,14 +154,9 @@ class Prompt:
         return PromptText(before.rstrip(" :-,(") if "{ordinal}" in before else "{ordinal}", ("ordinal",))
 
     @cached_property
-    def _shown_examples(self) -> str:
-        shown = [
-            self._templates["example"].fill(
-                number=str(number), question=example.question, completion=example.completion, lists=example.lists
-            )
-            for number, example in enumerate(self.examples.examples, start=1)
-        ]
-        return "\n".join(shown).lstrip("\n")
+    def _shown(self) -> dict[tuple[tuple[int, ...], int], str]:
+        """The text of the examples by ordinals and step limit; a pool has few of them, questions have many."""
+        return {}
 
 
 def shipped_prompts() -> tuple[str, ...]:
@@ -154,6 +180,7 @@ def check_texts(path: Path, tables: dict[str, Any]) -> None:
         UsageError: a field is unknown, missing or of the wrong kind, or a text lacks a placeholder.
     """
     kinds = {"name": str, "version": int, "examples": str, **dict.fromkeys(_PLACEHOLDERS, str)}
+    tables = {"heading": "", **tables}
     for key in tables.keys() - kinds.keys():
         raise UsageError(f"{path}: {key!r} is no field of a template set; it has {', '.join(kinds)}")
     for key, kind in kinds.items():

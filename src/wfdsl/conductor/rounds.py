@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.notes import Completion, RoundNote, add_note, completion_of, problems_of
+from wfdsl.interpreter.failures import CAUSES
 from wfdsl.interpreter.runnable import require_runnable
 from wfdsl.syntax.printer import print_completion
 from wfdsl.topology import calls
@@ -62,9 +63,14 @@ class Rounds:
 
     async def _write(self, number: int) -> tuple[Checked, tuple[Completion, ...]]:
         """Ask for a workflow, again if it is not valid."""
-        messages, written, asked_with = self._messages, [], self._call_settings(number)
+        messages, asked_with = self._messages, self._call_settings(number)
+        written: list[Completion] = []
         for _ in range(self._settings.reasks + 1):
-            reply = await self._handle.ask(self._model, messages, round_number=number, settings=asked_with)
+            try:
+                reply = await self._handle.ask(self._model, messages, round_number=number, settings=asked_with)
+            except CAUSES as cause:
+                self._note_lost(number, tuple(written), str(cause))
+                raise
             checked = self._analyzed(reply.text, number)
             written.append(completion_of(reply, checked))
             if checked.ok:
@@ -72,6 +78,16 @@ class Rounds:
             again = self._settings.prompt.reask(problems_of(checked))
             messages = (*messages, {"role": "assistant", "content": reply.text}, again)
         return checked, tuple(written)
+
+    def _note_lost(self, number: int, written: tuple[Completion, ...], reason: str) -> None:
+        """Keep completions that were paid for, where no further one could be had."""
+        if not written:
+            return
+        note = self._note(number, "failed", written, reason)
+        if self._runs:
+            self._keep(note)
+        else:
+            self.unplaced.append(note)
 
     def _call_settings(self, number: int) -> dict[str, Any]:
         grammar = self._settings.grammar

@@ -36,12 +36,19 @@ class SeatedPool:
     """A pool with a Conductor at its seat."""
 
     def __init__(
-        self, pool: Pool, model: Pool, settings: ConductorSettings, question: Question, order: Mapping[int, int] | None
+        self,
+        pool: Pool,
+        model: Pool,
+        settings: ConductorSettings,
+        question: Question,
+        order: Mapping[int, int] | None,
+        *,
+        step_timeout_s: float | None = None,
     ) -> None:
-        """`model` is a pool of one: the Conductor's own model."""
+        """`model` is a pool of one: the Conductor's own model. The time limit is that of the workers' steps."""
         self._pool = pool
         self._model = model
-        self._seated = Seated(model, settings, question, order)
+        self._seated = Seated(model, settings, question, order, step_timeout_s)
 
     @property
     def name(self) -> str:
@@ -98,12 +105,18 @@ class Seated:
     """The worker at the seat: a Conductor that answers one question, whatever its step is told."""
 
     def __init__(
-        self, model: Pool, settings: ConductorSettings, question: Question, order: Mapping[int, int] | None
+        self,
+        model: Pool,
+        settings: ConductorSettings,
+        question: Question,
+        order: Mapping[int, int] | None,
+        step_timeout_s: float | None,
     ) -> None:
         self._model = model
         self._settings = settings
         self._question = question
         self._order = order
+        self._step_timeout_s = step_timeout_s
         self.unplaced: list[RoundNote] = []
 
     async def __call__(self, call: Call) -> Reply:
@@ -113,6 +126,7 @@ class Seated:
             WorkerFailure, RunFailed, BudgetExhausted: as `Rounds.finish` does.
         """
         handle: Any = call.run
+        handle.limit_steps(self._step_timeout_s)
         require_bounded_model(self._model, handle)
         offer = Offer.of(handle.pool, self._order)
         rounds = Rounds(self._settings, self._model.worker(0), handle, offer, self._question)

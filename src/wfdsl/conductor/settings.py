@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, get_args
 
 from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
+from wfdsl.syntax.completion import Profile
 from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.syntax.constrained.language import MAX_PROSE, MAX_SUBTASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl.syntax.completion import Profile
+    from wfdsl.workers.grammars import GrammarDialect
     from wfdsl.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """Bounds of the grammar that the Conductor's server is given, so that every completion is a valid workflow.
+    """Bounds of the grammar that the Conductor's model is held to, so that every completion is a valid workflow.
 
-    A server has to take llama.cpp's dialect as `grammar` in a request. A transformers worker takes llguidance's, which
-    its Conductor chooses by itself. The defaults are our choice.
+    What is None is chosen for the model's entry when a Conductor is made (`grammar_fit.fitted`). The defaults are our
+    choice.
     """
 
-    max_prose: int = 200
-    """Characters before the lists."""
-    max_subtask: int = 200
-    """Characters of a subtask."""
-    dialect: Literal["gbnf", "llguidance"] = "gbnf"
+    max_prose: int | None = None
+    """Characters before the lists; None: 200, or as many as fit."""
+    max_subtask: int | None = None
+    """Characters of a subtask; None: 200, or as many as fit."""
+    max_tokens: int | None = None
+    """Tokens that the longest completion may take, at the worst a token for each byte; None: for a model whose context
+    is known, half of it, which leaves the other half to the prompt; for others as many as the bounds need."""
+    dialect: GrammarDialect | None = None
+    """None: what the entry's provider takes, and llama.cpp's for a worker without an entry."""
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """The bounds in characters."""
+        prose = MAX_PROSE if self.max_prose is None else self.max_prose
+        return {"max_prose": prose, "max_subtask": MAX_SUBTASK if self.max_subtask is None else self.max_subtask}
+
+    def tokens(self, ordinals: Sequence[int], max_steps: int) -> int:
+        """The number of tokens with which no completion is cut. Units: tokens.
+
+        Raises:
+            UsageError: nothing is within these bounds.
+        """
+        return max_tokens_for(ordinals, max_steps, **self.bounds)
 
     def call_settings(self, ordinals: Sequence[int], max_steps: int, *, recursion: bool) -> dict[str, Any]:
         """The settings of a call under the grammar, with room enough for every text that it allows."""
-        bounds: dict[str, Any] = {"max_prose": self.max_prose, "max_subtask": self.max_subtask, "recursion": recursion}
-        return {
-            "grammar": (gbnf if self.dialect == "gbnf" else llguidance_lark)(ordinals, max_steps, **bounds),
-            "max_tokens": max_tokens_for(ordinals, max_steps, **bounds),
-        }
+        return dict(_call_settings(self, tuple(ordinals), max_steps, recursion))
+
+
+@lru_cache(maxsize=256)
+def _call_settings(grammar: Grammar, ordinals: tuple[int, ...], max_steps: int, recursion: bool) -> dict[str, Any]:  # noqa: FBT001  (lru_cache keys)
+    write = llguidance_lark if grammar.dialect == "llguidance" else gbnf
+    return {
+        "grammar": write(ordinals, max_steps, recursion=recursion, **grammar.bounds),
+        "max_tokens": grammar.tokens(ordinals, max_steps),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +96,9 @@ class ConductorSettings:
         for name, least in (("max_rounds", 0), ("reasks", 0), ("max_steps", 1)):
             if getattr(self, name) < least:
                 raise UsageError(f"a Conductor's {name} is a number from {least}, not {getattr(self, name)}")
+        if self.profile not in get_args(Profile):
+            known = " or ".join(get_args(Profile))
+            raise UsageError(f"a Conductor's profile is {known}, not {self.profile!r}")
         if self.default is not None:
             self.default.to_lists()  # it stands in the conversation as a completion, so lists must be able to say it
         if self.call_factor is not None and not self.call_factor > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from zlib import crc32
 
 if TYPE_CHECKING:
     import asyncio
@@ -105,6 +106,13 @@ class Environment:
     """Calls of earlier processes whose outcome nobody knows."""
     depth: int = 0
     """How many levels of Conductor nodes may still be nested."""
+
+
+def settings_of(environment: Environment, path: tuple[int, ...]) -> Mapping[str, Any]:
+    """The sampling settings of a call. Each path gets its own seed, so that identical copies of a step differ."""
+    if environment.seed is None:
+        return environment.settings
+    return {**environment.settings, "seed": crc32(repr((environment.seed, path)).encode()) & 0x7FFFFFFF}
 
 
 class StepCall:

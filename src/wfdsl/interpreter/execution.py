@@ -5,13 +5,12 @@ from __future__ import annotations
 import platform
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from wfdsl._version import __version__
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import require_bounded
 from wfdsl.interpreter.context import messages_for
-from wfdsl.interpreter.environment import StepCall
+from wfdsl.interpreter.environment import StepCall, settings_of
 from wfdsl.interpreter.executor import execute
 from wfdsl.interpreter.failures import CAUSES, StepFailure
 from wfdsl.interpreter.nested import ConductorCall
@@ -251,13 +250,6 @@ class Execution:
     def _emit(self, run: Run) -> None:
         if self._environment.listener is not None:
             self._environment.listener(events.RunFinished(self._prefix, run))
-
-
-def settings_of(environment: Environment, path: tuple[int, ...]) -> Mapping[str, Any]:
-    """The sampling settings of a call. Each path gets its own seed, so that identical copies of a step differ."""
-    if environment.seed is None:
-        return environment.settings
-    return {**environment.settings, "seed": crc32(repr((environment.seed, path)).encode()) & 0x7FFFFFFF}
 
 
 def delta_sink(environment: Environment, path: tuple[int, ...]) -> Callable[[str], None] | None:

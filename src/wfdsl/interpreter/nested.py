@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wfdsl.errors import BudgetExhausted, RunFailed
-from wfdsl.interpreter.environment import StepCall
+from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
+from wfdsl.interpreter.environment import StepCall, settings_of
 from wfdsl.interpreter.lines import Lines, line_for
 from wfdsl.interpreter.record import NOTHING, total_usd
 from wfdsl.interpreter.runnable import require_runnable
@@ -83,6 +83,10 @@ class ConductorCall(StepCall):
         """How many levels of Conductor nodes a nested workflow may have."""
         return self._inner.depth
 
+    def limit_steps(self, step_timeout_s: float | None) -> None:
+        """Give the steps of nested workflows so many seconds each; None: no limit."""
+        self._inner = replace(self._inner, step_timeout_s=step_timeout_s)
+
     async def ask(
         self,
         worker: Ask,
@@ -102,7 +106,7 @@ class ConductorCall(StepCall):
             messages,
             handle.path,
             environment.sample,
-            {**environment.settings, **(settings or {})},
+            {**settings_of(environment, handle.path), **(settings or {})},
             environment.deadline,
             None,
             handle,
@@ -169,10 +173,20 @@ def _inside(environment: Environment, depth: int | None, deadline: float | None)
 
 
 def without_conductors(pool: Any) -> WorkerPool:
-    """The pool without its Conductors, under the same ordinals."""
+    """The pool without its Conductors, under the same ordinals.
+
+    Raises:
+        UsageError: it has no other workers.
+    """
     conductors = set(getattr(pool, "conductors", ()))
     if not conductors:
         found: WorkerPool = pool
         return found
-    rest: WorkerPool = pool.subset([ordinal for ordinal in pool.ordinals if ordinal not in conductors])
+    others = [ordinal for ordinal in pool.ordinals if ordinal not in conductors]
+    if not others:
+        raise UsageError(
+            f"pool {pool.name!r} has Conductors only, and the recursion depth is used up: "
+            f"give it other workers, or allow a larger max_depth"
+        )
+    rest: WorkerPool = pool.subset(others)
     return rest

@@ -10,6 +10,7 @@ import anthropic
 from wfdsl.errors import UsageError
 from wfdsl.redaction import Scrubber
 from wfdsl.workers.chat_answer import bound
+from wfdsl.workers.grammars import require_grammar
 from wfdsl.workers.http_client import http_options, secret_headers
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_worker import Dialect, HttpWorker
@@ -63,8 +64,14 @@ def build(entry: WorkerEntry, bench: Bench) -> Worker:  # noqa: ARG001  (every b
 
 
 def messages_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
-    """The arguments of `messages.create` for this call. The API takes no seed."""
+    """The arguments of `messages.create` for this call. The API takes no seed.
+
+    Raises:
+        UsageError: the call brings a grammar.
+    """
     asked = sampling(entry, call)
+    if asked.grammar is not None:
+        require_grammar(entry)
     system, messages = split_system(entry, call.messages)
     request = {
         "model": entry.model,

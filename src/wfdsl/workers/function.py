@@ -36,7 +36,10 @@ class FunctionWorker:
 
         Raises:
             WorkerFailure: the function raised it or something else, or does not return a text.
+            UsageError: the call brings a grammar, which a function of messages cannot keep to.
         """
+        if call.settings.get("grammar") is not None:
+            raise UsageError(f"{self!r} takes no grammar: leave it out, or give a worker that takes whole calls")
         async with in_time(call):
             text = await self._ask(call)
         if not isinstance(text, str):

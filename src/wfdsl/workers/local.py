@@ -85,7 +85,7 @@ class LocalWorker:
     """One worker of a local server, which starts with its first call."""
 
     def __init__(self, entry: WorkerEntry, server: LocalServer) -> None:
-        self._entry = entry.model_copy(update={"model": "local"})
+        self._entry = entry.model_copy(update={"model": "local", "grammar_field": "auto"})
         self._server = server
         self._chat: tuple[str, HttpWorker] | None = None
 

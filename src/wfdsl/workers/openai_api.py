@@ -12,6 +12,7 @@ import openai
 from wfdsl.errors import UsageError
 from wfdsl.redaction import Scrubber
 from wfdsl.workers.chat_answer import ChatAnswer
+from wfdsl.workers.grammars import require_grammar, with_grammar
 from wfdsl.workers.http_client import http_options, secret_headers
 from wfdsl.workers.http_worker import Dialect, HttpWorker
 from wfdsl.workers.keys import read_key
@@ -64,7 +65,11 @@ def openai_client(entry: WorkerEntry, base_url: str, key: str | None, headers: d
 
 
 def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
-    """The arguments of `chat.completions.create` for this call."""
+    """The arguments of `chat.completions.create` for this call.
+
+    Raises:
+        UsageError: the call brings a grammar, and the server takes none.
+    """
     asked = sampling(entry, call)
     streams = call.on_delta is not None
     return _given(
@@ -85,8 +90,14 @@ def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
 
 
 def responses_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
-    """The arguments of `responses.create` for this call. The API takes no seed."""
+    """The arguments of `responses.create` for this call. The API takes no seed.
+
+    Raises:
+        UsageError: the call brings a grammar.
+    """
     asked = sampling(entry, call)
+    if asked.grammar is not None:
+        require_grammar(entry)
     system, messages = split_system(entry, call.messages)
     return _given(
         {
@@ -123,10 +134,10 @@ def _limit_field(entry: WorkerEntry) -> str:
 
 
 def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any] | None:
-    """Google's own settings travel in a field that is called `extra_body` once more; llama.cpp takes a grammar."""
+    """Google's own settings travel in a field that is called `extra_body` once more."""
     body = dict(entry.extra_body)
     if asked.grammar is not None:
-        body["grammar"] = asked.grammar
+        body = with_grammar(entry, body, asked.grammar)
     if asked.thinking_budget is None or entry.provider != "google":
         return body or None
     google = {"google": {"thinking_config": {"thinking_budget": asked.thinking_budget}}}

@@ -27,7 +27,7 @@ class Sampling:
     reasoning_effort: str | None
     thinking_budget: int | None
     grammar: str | None = None
-    """In llama.cpp's dialect, for servers that take one; no entry has it, calls bring it."""
+    """In the dialect that `grammars.dialect_of` says; no entry has it, calls bring it."""
 
 
 _NAMES = tuple(field.name for field in fields(Sampling))

@@ -1,0 +1,180 @@
+"""`--config`, `--set` and options: which goes before which, in every command that takes them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.cli.conftest import Command
+
+POOL = """
+[pool]
+name = "toy"
+[[pool.workers]]
+name = "a"
+provider = "scripted"
+retries = 0
+prices = { input = 1, output = 2 }
+options = { replies = ["one", "two", "three"] }
+"""
+VOTE = 'param n = 2\nstep try by a copies {n}: "Solve it."\nstep choose by a sees try: "Choose the best."\n'
+SETTINGS = '[conductor]\nmodel = "vote.wf"\n[budget]\ncalls = 9\n[run]\nseed = 3\nquestion_for = "first"\n'
+
+
+@pytest.fixture
+def place(files: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WFDSL_HOME", str(files / "home"))
+    (files / "pool.toml").write_text(POOL)
+    (files / "vote.wf").write_text(VOTE)
+    (files / "exp.toml").write_text(f"{POOL}{SETTINGS}")
+    return files
+
+
+def trace_of(wfdsl: Command, *arguments: str) -> Mapping[str, Any]:
+    result = wfdsl("run", "vote.wf", "-q", "Why?", "--json", *arguments)
+    assert result.code == 0, result.err
+    return Run.from_json(result.out).settings
+
+
+@pytest.mark.usefixtures("place")
+def test_a_run_takes_pool_budget_and_settings_from_the_file(wfdsl: Command) -> None:
+    settings = trace_of(wfdsl, "--config", "exp.toml")
+
+    assert (settings["seed"], settings["question_for"], settings["budget"]["calls"]) == (3, "first", 9)
+    assert settings["origin"] == {"file": "vote.wf", "pool": "exp.toml"}
+
+
+@pytest.mark.usefixtures("place")
+def test_an_option_goes_before_set_and_that_before_the_file(wfdsl: Command) -> None:
+    settings = trace_of(wfdsl, "--config", "exp.toml", "--set", "run.seed=4", "--set", "budget.calls=8", "--seed", "5")
+
+    assert (settings["seed"], settings["budget"]["calls"], settings["question_for"]) == (5, 8, "first")
+
+
+@pytest.mark.usefixtures("place")
+def test_set_also_sets_parameters_of_the_workflow(wfdsl: Command) -> None:
+    result = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--set", "n=1", "--set", "run.seed=4")
+
+    assert (result.code, result.out) == (0, "two\n")
+
+
+@pytest.mark.usefixtures("place")
+def test_a_pool_by_option_goes_before_the_file(wfdsl: Command) -> None:
+    settings = trace_of(wfdsl, "--config", "exp.toml", "--pool", "pool.toml")
+
+    assert (settings["origin"]["pool"], settings["seed"]) == ("pool.toml", 3)
+
+
+@pytest.mark.usefixtures("place")
+def test_pool_takes_workers_only_and_says_what_it_leaves(wfdsl: Command) -> None:
+    result = wfdsl("run", "vote.wf", "-q", "Why?", "--pool", "exp.toml", "--dry-run")
+    quiet = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--pool", "exp.toml", "--dry-run")
+
+    wanted = "note: --pool takes only the workers of exp.toml: --config exp.toml also takes "
+    assert result.err == f"{wanted}[conductor], [budget], [run]\n"
+    assert (result.code, quiet.code, quiet.err) == (0, 0, "")
+
+
+@pytest.mark.usefixtures("place")
+def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not(wfdsl: Command) -> None:
+    spent = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--budget-calls", "1")
+    resumed = wfdsl("resume", "last", "--set", "budget.calls=5")
+    changed = wfdsl("run", "vote.wf", "-q", "Q", "--config", "exp.toml", "--set", "pool.name=x", "--budget-calls", "1")
+    refused = wfdsl("resume", "last", "--budget-calls", "5")
+    again = wfdsl("resume", "last", "--config", "exp.toml", "--set", "pool.name=x")
+
+    assert (spent.code, resumed.code, changed.code, again.code) == (4, 0, 4, 0)
+    assert refused.code == 2
+    assert "only who started the run knows its pool, called 'x': give it with --pool" in refused.err
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("command", ["check", "show", "fmt"])
+def test_commands_that_only_read_take_the_pool_of_the_file(wfdsl: Command, command: str) -> None:
+    more = ["--to", "completion"] if command == "fmt" else []
+
+    result = wfdsl(command, "vote.wf", "--config", "exp.toml", *more)
+
+    assert (result.code, result.err) == (0, "")
+    assert "note" not in result.out
+
+
+@pytest.mark.usefixtures("place")
+def test_a_workflow_file_stands_where_a_conductor_could(wfdsl: Command) -> None:
+    solved = wfdsl("solve", "-q", "Why?", "--config", "exp.toml", "--set", "n=1")
+    plain = wfdsl("solve", "-q", "Why?", "--conductor", "vote.wf", "--pool", "pool.toml", "--json")
+    shown = wfdsl("solve", "-q", "Why?", "--config", "exp.toml", "--dry-run")
+    ran = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--dry-run")
+
+    assert (solved.code, solved.out) == (0, "two\n")
+    assert "choose done" in solved.err
+    assert json.loads(plain.out)["answer"] == "three"
+    assert (shown.code, shown.out) == (0, ran.out)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> None:
+    spent = wfdsl("solve", "-q", "Why?", "--config", "exp.toml", "--budget-calls", "1")
+
+    resumed = wfdsl("resume", "last", "--budget-calls", "5")
+
+    assert (spent.code, resumed.code) == (4, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (
+            ["solve", "-q", "Q", "--config", "exp.toml", "--rounds", "2"],
+            "nobody is asked for a workflow: leave out --r",
+        ),
+        (["solve", "-q", "Q", "--conductor", "none.wf"], "none.wf: cannot be read"),
+        (["solve", "-q", "Q", "--conductor", "boss.toml", "--set", "n=1"], "--set n: a Conductor has no parameters"),
+        (["prompt", "-q", "Q", "--config", "exp.toml"], "see `wfdsl run --dry-run`"),
+        (["solve", "-q", "Q", "--config", "nope.toml"], "nope.toml: cannot read this configuration file"),
+        (["solve", "-q", "Q", "--conductor", "."], ". is no checkpoint"),
+        (["solve", "-q", "Q", "--to", "a.jsonl"], "--to is for the questions of a file: name it with --from"),
+        (["solve", "-q", "Q", "--parallel", "3"], "--parallel is for the questions of a file"),
+        (["solve", "--from", "q.jsonl", "--to", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
+        (["solve", "-q", " "], "argument -q/--question: ' ' is blank"),
+        (["solve", "-q", "Q", "--run-id", "a\nb"], "is no name of a run"),
+        (["solve", "-q", "Q", "--ruonds", "2"], "--ruonds 2: did you mean `--rounds`?"),
+        (["solve", "-q", "Q", "--budget-usd", "nan"], "'nan' is not an amount of US dollars"),
+        (["solve", "-q", "Q", "--call-factor", "0"], "'0' is not a number above 0"),
+        (["run", "vote.wf", "-q", "Q", "--budget-calls", "-1"], "--budget-calls: input should be greater than"),
+        (["run", "vote.wf", "-q", "Q", "--timeout", "inf"], "'inf' is not a number of seconds above 0"),
+        (["run", "vote.wf", "-q", "Q", "--set", "run.seed=x"], "--set run.seed: input should be a valid integer"),
+        (["run", "vote.wf", "-q", "Q", "--set", "rnu.seed=1"], 'there is no table "rnu". Did you mean "run"?'),
+        (["run", "vote.wf", "-q", "Q", "--pool-size", "3"], "--pool and --pool-size exclude each other"),
+        (["run", "vote.wf", "--pool", "pool.toml", "--question-file", "empty"], "empty: holds no question"),
+        (["check", "vote.wf", "--set", "run.sede=1"], 'there is no key "sede" in [run]. Did you mean "seed"?'),
+        (["check", "vote.wf", "--config", "exp.toml", "--pool-size", "2"], "exclude each other"),
+        (["resume", "last", "--set", "n=1"], "--set n: the run goes on with those that it began with"),
+        (["runs", "prune", "--days", "nan"], "'nan' is not a number of days from 0"),
+        (["grammar", "--format", "gbnf", "--pool-size", "1000000000"], "a grammar is for 1000 workers at most"),
+        (["examples", "harvest", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
+        (["examples", "harvest", "row.jsonl"], "row.jsonl:1: this is no line of `wfdsl solve --to`"),
+        (["pools", "init", "--base-url", "nonsense"], "this is no URL"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_exit_code_2(
+    wfdsl: Command, place: Path, arguments: list[str], why: str
+) -> None:
+    (place / "boss.toml").write_text(POOL)
+    (place / "empty").write_text("\n")
+    (place / "deep.jsonl").write_text("[" * 100_000)
+    (place / "row.jsonl").write_text('{"question": "Q", "answer": "A", "right": true, "rounds": [{"outcome": "ran"}]}')
+
+    result = wfdsl(*arguments)
+
+    assert (result.code, result.out) == (2, "")
+    assert why in result.err
+    assert result.err.count("\n") == 1

@@ -1,0 +1,377 @@
+"""`wfdsl solve --from --to`: whatever stops it, the same command goes on, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from io import FileIO, StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+from tests.conductor.scripted_server import Chat, lists
+from wfdsl.cli.main import main
+from wfdsl.cli.progress import Lines, OnTerminal
+from wfdsl.cli.questions import columns_of, read_before, read_questions
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.events import RunStarted
+
+if TYPE_CHECKING:
+    from pytest_httpserver import HTTPServer
+
+ONE = lists([0], [[]])
+
+
+@pytest.fixture
+def chat(httpserver: HTTPServer) -> Chat:
+    return Chat(httpserver)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat: Chat) -> Path:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for file, name in (("pool.toml", "w0"), ("boss.toml", "conductor")):
+        Path(file).write_text(
+            f'[pool]\n[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nretries = 0\n'
+            f'base_url = "{chat.url}"\nprices = {{ input = 1, output = 1 }}\n'
+        )
+    Path("vote.wf").write_text(
+        'param n = 2\nstep try by w0 copies {n}: "Try."\nstep choose by w0 sees try: "Choose."\n'
+    )
+    return tmp_path
+
+
+def ask(*rows: Any) -> None:
+    Path("in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def solve(*more: str, conductor: str = "boss.toml") -> int:
+    rounds = ["--rounds", "0"] if conductor == "boss.toml" else []
+    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--conductor", conductor, "--pool", "pool.toml", *rounds]
+    return main(["solve", *arguments, *more])
+
+
+def answers() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.usefixtures("place")
+def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
+    ask({"question": "a"}, {"question": "b"})
+
+    code = solve("--set", "n=1", conductor="vote.wf")
+
+    assert code == 0
+    assert sorted((row["id"], row["answer"]) for row in answers()) == [(1, "w0: Choose."), (2, "w0: Choose.")]
+    assert len(chat.called) == 4
+
+
+@pytest.mark.usefixtures("place")
+def test_json_prints_each_line_as_it_is_written(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    ask({"question": "a"}, {"question": "b"})
+    chat.script = [ONE, ONE]
+
+    solve("--json")
+
+    assert capsys.readouterr().out == Path("out.jsonl").read_text()
+    assert [row["question"] for row in answers()] in (["a", "b"], ["b", "a"])
+
+
+@pytest.mark.usefixtures("place")
+def test_a_dry_run_as_json_prints_what_each_conductor_would_be_sent(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask({"question": "a"})
+    chat.script = [ONE]
+
+    solve("--dry-run", "--json")
+    shown = json.loads(capsys.readouterr().out)
+    solve()
+
+    assert shown["messages"] == chat.asked[0]
+    assert (shown["id"], shown["question"]) == (1, "a")
+
+
+@pytest.mark.usefixtures("place")
+def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[list[str]] = []
+
+    class Listener:
+        def __init__(self) -> None:
+            self.runs: list[str] = []
+            heard.append(self.runs)
+
+        def __call__(self, event: Any) -> None:
+            if isinstance(event, RunStarted) and not event.path:
+                self.runs.append(event.run_id)
+
+    monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", Listener)
+    ask({"question": "a"}, {"question": "b"})
+    chat.script = [ONE, ONE]
+
+    code = solve("--otel")
+
+    assert (code, [len(runs) for runs in heard]) == (0, [1, 1])
+    assert {run for runs in heard for run in runs} == {row["run"]["id"] for row in answers()}
+
+
+@pytest.mark.usefixtures("place")
+def test_ids_keep_their_type_and_a_conversation_is_a_question_too(chat: Chat) -> None:
+    talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
+    ask({"m": {"uid": 7, "talk": talk}}, {"m": {"uid": "x", "talk": "Why?"}})
+    chat.script = [ONE, ONE]
+    mapping = ["--map", "question=m.talk, id=m.uid"]
+
+    first = solve(*mapping)
+    second = solve(*mapping)
+
+    assert (first, second) == (0, 0)
+    assert sorted([row["id"] for row in answers()], key=str) == [7, "x"]
+    assert len(chat.asked) == 2
+
+
+@pytest.mark.usefixtures("place")
+def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask({"question": "a"}, {"question": "b"})
+    chat.script = ["no", ONE]
+
+    first = solve("--reasks", "0", "--parallel", "1")
+    told = capsys.readouterr().err
+    chat.script = [ONE]
+    second = solve("--reasks", "0")
+
+    assert (first, second) == (3, 0)
+    assert "1: step 0 (conductor) failed" in told
+    assert "no valid workflow in 1 completion" in told
+    assert "the same command goes on from here" in told
+    assert "2 of 2, 1 without an answer, <$0.0001\n" in told
+    assert "wfdsl resume" not in told
+    assert [(row["id"], row["answer"] is None) for row in answers()] == [(1, True), (2, False), (1, False)]
+
+
+@pytest.mark.usefixtures("place")
+def test_a_worker_that_failed_is_asked_again_and_the_conductor_is_not(chat: Chat) -> None:
+    ask({"question": "a"})
+    chat.script = [ONE]
+    chat.answer = lambda name, messages: 400
+
+    first = solve()
+    chat.answer = lambda name, messages: "fine"
+    second = solve()
+
+    assert (first, second) == (3, 0)
+    assert (len(chat.asked), len(chat.called)) == (1, 2)
+    assert [row["answer"] for row in answers()] == [None, "fine"]
+
+
+@pytest.mark.usefixtures("place")
+def test_what_stops_all_questions_is_one_line_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ask(*({"question": f"Q{number}"} for number in range(9)))
+
+    code = solve("--rounds", "0", conductor="openai:gpt-5")
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith('wfdsl solve: worker "conductor" needs a key')
+
+
+@pytest.mark.usefixtures("place")
+def test_answers_that_cannot_be_written_end_the_command(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask({"question": "a"})
+    chat.script = [ONE]
+    monkeypatch.setattr("wfdsl.cli.solve_many.open_answers", lambda _: FileIO("/dev/full", "a"))
+
+    code = solve()
+
+    assert code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert "out.jsonl: cannot be written: No space left on device, and what was paid for is in the journal" in message
+
+
+@pytest.mark.usefixtures("place")
+def test_the_most_calls_in_flight_hold_for_all_questions_together(chat: Chat) -> None:
+    ask(*({"question": f"Q{number}"} for number in range(4)))
+    chat.script = [ONE] * 4
+    busy, most, lock = [0], [0], threading.Lock()
+
+    def answer(name: str, messages: list[dict[str, str]]) -> str:
+        with lock:
+            busy[0] += 1
+            most[0] = max(most[0], busy[0])
+        with lock:
+            busy[0] -= 1
+        return "fine"
+
+    chat.answer = answer
+
+    code = solve("--concurrency", "1", "--parallel", "4")
+
+    assert (code, most[0]) == (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130), (signal.SIGINT, 130)])
+def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: signal.Signals, code: int) -> None:
+    ask(*({"question": f"Q{number}"} for number in range(6)))
+    chat.script = [ONE] * 9
+    third, go_on = threading.Event(), threading.Event()
+
+    def answer(name: str, messages: list[dict[str, str]]) -> str:
+        if len(chat.called) == 3:
+            third.set()
+            go_on.wait(20)
+        return "fine"
+
+    chat.answer = answer
+    command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--to", "out.jsonl", "--rounds", "0"]
+    command += ["--conductor", "boss.toml", "--pool", "pool.toml", "--parallel", "1"]
+
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert third.wait(60)
+        os.kill(process.pid, ending)
+        _, err = process.communicate(timeout=60)
+    before = len(answers())
+    go_on.set()
+    finished = solve("--parallel", "1")
+
+    assert (process.returncode, before, finished) == (code, 2, 0)
+    assert "Traceback" not in err
+    assert code == -9 or "the same command goes on from here" in err
+    assert [row["question"] for row in answers()] == [f"Q{number}" for number in range(6)]
+    assert len(chat.asked) == 6  # no completion was paid for twice
+    assert len(chat.called) == 7  # nor a worker, but for the call that was in flight
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("text", "mapping", "why"),
+    [
+        (
+            '{"prompt": "a"}\n',
+            "",
+            "in.jsonl:1: has no field 'question': it has 'prompt': name the right one with --map",
+        ),
+        ('{"prompt": "a"}\n', "question=promt", "has no field 'promt': did you mean `prompt`? name the right one"),
+        (
+            '{"question": "a"}\n',
+            "id=uid",
+            "has no field 'uid': it has 'question': name the right one with --map id=NAME",
+        ),
+        ('{"question": "a"}\n', "quest=a", "--map 'quest=a': write question=NAME or id=NAME"),
+        ('{"question": "a"}\n\n{"question": " "}\n', "", "in.jsonl:3: 'question' holds no question"),
+        ('{"question": 5}\n', "", "in.jsonl:1: 'question' holds no question"),
+        ('{"question": [{"role": "user"}]}\n', "", "in.jsonl:1: 'question' holds no question"),
+        ('{"question": "a", "id": true}\n', "id=id", "in.jsonl:1: 'id' holds no id"),
+        (
+            '{"question": "a", "id": 1}\n{"question": "b", "id": "1"}\n',
+            "id=id",
+            "in.jsonl:2: has the id '1', as line 1 has",
+        ),
+        ('{"question": "a"}\nnope\n', "", "in.jsonl:2: is not JSON"),
+        ("[1]\n", "", "in.jsonl:1: is not a JSON object"),
+        ("[" * 100_000, "", "in.jsonl:1: is not JSON"),
+        ('{"question": "' + "a" * (1 << 24) + '"}', "", "in.jsonl:1: is longer than 16 MiB"),
+    ],
+)
+def test_a_file_of_questions_that_cannot_be_used_says_where_and_what_to_do(text: str, mapping: str, why: str) -> None:
+    Path("in.jsonl").write_text(text)
+
+    with pytest.raises(UsageError) as refused:
+        read_questions("in.jsonl", columns_of(mapping))
+
+    assert why in str(refused.value)
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("source", "target", "why"),
+    [
+        ("in.jsonl", "in.jsonl", "--to in.jsonl is the file that has the questions"),
+        ("in.jsonl", "./in.jsonl", "--to ./in.jsonl is the file that has the questions"),
+        ("in.jsonl", ".", ".: cannot be read: is a directory"),
+        ("in.jsonl", "/dev/zero", "/dev/zero: is no file that can be read again to go on"),
+        ("in.jsonl", "in.jsonl/x", "in.jsonl/x: cannot be read: not a directory"),
+        ("missing.jsonl", "out.jsonl", "missing.jsonl: cannot be read: no such file"),
+        (".", "out.jsonl", ".: cannot be read: is a directory"),
+        ("pool.toml.gz", "out.jsonl", "pool.toml.gz: cannot be read: not a gzipped file"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(
+    source: str, target: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask({"question": "a"})
+    Path("pool.toml.gz").write_text("no")
+
+    code = main(["solve", "--from", source, "--to", target, "--conductor", "boss.toml", "--pool", "pool.toml"])
+
+    assert code == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
+def test_no_questions_are_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    ask()
+
+    code = solve()
+
+    assert (code, capsys.readouterr().err) == (0, "in.jsonl holds no question\n")
+
+
+def test_an_answer_that_was_cut_off_counts_for_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(
+        b'{"id": 1, "question": "a", "answer": "x"}\n{"id": 2, "question": "b", "answer": null}\n[]\n\xff{"id'
+    )
+
+    found = read_before(str(path))
+
+    assert found.answered == {"1": "a"}
+    assert not found.given_up
+
+
+def test_outside_of_a_terminal_a_twentieth_is_a_line() -> None:
+    out = StringIO()
+    lines = Lines(100, out)
+
+    for _ in range(7):
+        lines.answered(0.25)
+    lines.failed("q8", "why", 0.25)
+
+    assert out.getvalue() == "5 of 100, $1.25\nq8: why\n"
+
+
+def test_costs_that_are_not_known_are_not_shown() -> None:
+    out = StringIO()
+    lines = Lines(2, out)
+
+    lines.answered(0.25)
+    lines.answered(None)
+
+    assert out.getvalue() == "1 of 2, $0.25\n2 of 2\n"
+
+
+def test_a_terminal_has_a_bar_with_failures_above_it() -> None:
+    out = StringIO()
+    with Bar("{task.completed}/{task.total} {task.description}", console=Console(file=out, force_terminal=True)) as bar:
+        shown = OnTerminal(2, bar)
+
+        shown.answered(0.5)
+        shown.failed("q2", "[red]not a tag", 0.0)
+
+    assert "q2: [red]not a tag" in out.getvalue()
+    assert "2/2 1 without an answer, $0.50" in out.getvalue()

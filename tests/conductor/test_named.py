@@ -1,0 +1,169 @@
+"""Policies by name: what stands for a Conductor, what for a fixed workflow, and what each is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl import Conductor, Pool, UsageError, WorkflowError
+from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.conductor.named import Conducting, asked_as, named_conductor, named_policy
+from wfdsl.conductor.offer import Offering
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.conductor.prompt import Prompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .scripted_server import Chat
+
+
+async def answer(messages: list[dict[str, Any]]) -> str:
+    return str(messages[-1]["content"])
+
+
+POOL = Pool.from_functions([answer], names=["solver"])
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+async def test_a_workflow_file_is_a_policy_with_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "one.wf"
+    path.write_text('param tone = "plain"\nstep answer by solver: "Answer in a {tone} tone."\n')
+
+    policy = named_policy(str(path), POOL, params={"tone": "warm"})
+
+    assert isinstance(policy, WorkflowPolicy)
+    assert (await policy.solve("", POOL)).answer == "Answer in a warm tone."
+
+
+def test_a_workflow_file_that_the_pool_cannot_run_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.wf"
+    path.write_text('step answer by nobody: "Answer."\n')
+
+    with pytest.raises(WorkflowError, match="nobody"):
+        named_policy(str(path), POOL)
+
+
+def test_a_model_of_a_provider_is_a_conductor_under_the_settings_given(chat: Chat) -> None:
+    conducting = Conducting(
+        entry={"base_url": chat.url, "api_key_env": None, "max_tokens": 77},
+        prompt="tiny",
+        examples="none",
+        max_steps=2,
+        max_rounds=3,
+        reasks=0,
+        profile="strict",
+        call_factor=2.0,
+        grammar="on",
+        max_subtask=9,
+        offering=Offering(shuffle=True),
+    )
+
+    policy = named_policy("openai:some/model:7b", POOL, conducting)
+
+    assert isinstance(policy, Conductor)
+    assert isinstance(policy, Policy)
+    assert (policy.entry.provider, policy.entry.model, policy.entry.base_url) == ("openai", "some/model:7b", chat.url)
+    assert policy.entry.max_tokens == 77
+    settings = policy.settings
+    assert (settings.prompt.name, settings.prompt.examples.name, settings.max_steps) == ("tiny", "none", 2)
+    assert (settings.max_rounds, settings.reasks, settings.profile, settings.call_factor) == (3, 0, "strict", 2.0)
+    assert settings.grammar is not None
+    assert (settings.grammar.max_prose, settings.grammar.max_subtask) == (200, 9)
+    assert policy.offering == Offering(shuffle=True)
+
+
+def test_other_models_are_told_what_the_paper_s_are_and_write_freely(chat: Chat) -> None:
+    settings = named_conductor("openai:m", Conducting(entry={"base_url": chat.url})).settings
+
+    assert (settings.prompt.name, settings.max_steps, settings.grammar) == ("paper", 5, None)
+
+
+def test_the_local_model_is_told_less_and_held_to_a_grammar() -> None:
+    settings = named_conductor("local").settings
+
+    assert (settings.prompt.name, settings.max_steps) == ("tiny", 3)
+    assert settings.grammar is not None
+    assert (settings.grammar.max_prose, settings.grammar.max_subtask) == (0, 80)
+
+
+def test_what_is_said_of_the_local_model_counts() -> None:
+    settings = named_conductor("local", Conducting(prompt="paper", max_steps=5, grammar="off")).settings
+
+    assert (settings.prompt.name, settings.max_steps, settings.grammar) == ("paper", 5, None)
+
+
+@pytest.mark.parametrize("prefix", ["", "transformers:"])
+def test_a_folder_is_a_checkpoint_asked_as_it_was_trained(checkpoint: Path, prefix: str) -> None:
+    trained = Prompt.load("tiny", examples="mixed")
+    save_prompt(checkpoint, trained, max_steps=4)
+
+    conductor = named_conductor(f"{prefix}{checkpoint}")
+
+    assert (conductor.entry.provider, conductor.entry.model) == ("transformers", str(checkpoint))
+    assert (conductor.settings.prompt, conductor.settings.max_steps) == (trained, 4)
+    assert asked_as(f"{prefix}{checkpoint}") == (trained, 4)
+    with pytest.raises(UsageError, match="asked as it was trained"):
+        named_conductor(f"{prefix}{checkpoint}", Conducting(prompt="paper"))
+    with pytest.raises(UsageError, match="asked as it was trained"):
+        asked_as(f"{prefix}{checkpoint}", Conducting(max_steps=5))
+
+
+def test_a_checkpoint_without_a_prompt_is_asked_like_any_model(checkpoint: Path) -> None:
+    settings = named_conductor(str(checkpoint), Conducting(prompt="tiny")).settings
+
+    assert (settings.prompt.name, settings.max_steps) == ("tiny", 5)
+
+
+def test_a_pool_file_with_a_checkpoint_is_asked_as_it_was_trained(checkpoint: Path, tmp_path: Path) -> None:
+    trained = Prompt.load("tiny", examples="mixed")
+    save_prompt(checkpoint, trained, max_steps=4)
+    path = tmp_path / "boss.toml"
+    path.write_text(f'[[pool.workers]]\nname = "boss"\nprovider = "transformers"\nmodel = "{checkpoint}"\n')
+
+    conductor = named_conductor(str(path), Conducting(entry={"temperature": 0.5}))
+
+    assert (conductor.entry.name, conductor.entry.temperature) == ("boss", 0.5)
+    assert conductor.settings.prompt == trained
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "no Conductor ''"),
+        ("gpt-5", "no Conductor 'gpt-5': write local, openai:MODEL"),
+        ("openai:", "no Conductor 'openai:'"),
+        ("nobody:gpt", "no Conductor 'nobody:gpt'"),
+        ("conductor:gpt", "no Conductor 'conductor:gpt'"),
+        ("function:gpt", "no Conductor 'function:gpt'"),
+        ("two.toml", "has 2 workers"),
+        ("node.toml", "names the provider of the model"),
+        ("nowhere.toml", "nowhere.toml"),
+        ("empty", "empty is no checkpoint: it has no config.json"),
+        ("transformers:empty", "empty is no checkpoint"),
+    ],
+)
+def test_a_name_that_stands_for_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    worker = '[[pool.workers]]\nname = "{}"\nprovider = "{}"\nmodel = "m"\n'
+    (tmp_path / "two.toml").write_text(worker.format("a", "openai") + worker.format("b", "openai"))
+    (tmp_path / "node.toml").write_text(worker.format("a", "conductor"))
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(UsageError, match=message):
+        named_policy(name, POOL)
+
+
+def test_a_setting_that_no_entry_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="temperature: input should be"):
+        named_conductor("openai:m", Conducting(entry={"temperature": 9.0}))

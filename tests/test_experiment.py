@@ -1,0 +1,267 @@
+"""The configuration file: five tables, what is set over them, and errors that say where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wfdsl.errors import UsageError
+from wfdsl.experiment.conducting import conducting_of
+from wfdsl.experiment.experiment import Experiment, read_experiment
+from wfdsl.experiment.setting import Setting
+from wfdsl.experiment.tables import BudgetTable, ConductorTable, RunTable
+from wfdsl.pool import Pool
+
+WORKERS = '[[pool.workers]]\nname = "a"\nprovider = "scripted"\noptions = { replies = ["x"] }\n'
+WHOLE = f"""
+[pool]
+name = "mine"
+{WORKERS}
+[conductor]
+model = "openai:m"
+rounds = 2
+without = ["small"]
+[budget]
+usd = 0.5
+calls = 40
+[run]
+seed = 7
+journal = false
+[train]
+learning_rate = 1e-6
+[train.lora]
+rank = 16
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(text: str, name: str = "exp.toml") -> str:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text)
+    return name
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_gives_all_five_tables() -> None:
+    found = read_experiment(write(WHOLE))
+
+    assert found.pool is not None
+    assert (found.pool.name, found.pool.names, found.pool_name) == ("mine", ("a",), "exp.toml")
+    assert found.conductor == ConductorTable(model="openai:m", rounds=2, without=("small",))
+    assert found.budget == BudgetTable(usd=0.5, calls=40)
+    assert found.run == RunTable(seed=7, journal=False)
+    assert found.train == {"learning_rate": 1e-6, "lora": {"rank": 16}}
+
+
+def test_without_a_file_everything_is_as_usual() -> None:
+    found = read_experiment()
+
+    assert found == Experiment()
+    assert (found.pool, found.conductor.model, found.budget, found.train) == (None, "local", BudgetTable(), {})
+    assert found.with_pool()[0].name == found.with_pool()[1] == "local"
+
+
+@pytest.mark.usefixtures("folder")
+def test_settings_go_before_the_file_and_later_ones_before_earlier_ones() -> None:
+    path = write(WHOLE)
+
+    found = read_experiment(
+        path,
+        ["conductor.rounds=3", "budget.usd=2", "train.lora.rank=8", Setting("conductor.rounds", 4, "--rounds")],
+    )
+
+    assert (found.conductor.rounds, found.budget.usd, found.budget.calls) == (4, 2.0, 40)
+    assert found.train["lora"] == {"rank": 8}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "table", "key", "value"),
+    [
+        ("conductor.rounds=0", "conductor", "rounds", 0),
+        ("conductor.prompt=tiny", "conductor", "prompt", "tiny"),
+        ('conductor.prompt="tiny"', "conductor", "prompt", "tiny"),
+        ("conductor.prompt=7", "conductor", "prompt", "7"),
+        ("conductor.model=openai:gpt-5", "conductor", "model", "openai:gpt-5"),
+        ("conductor.without=small", "conductor", "without", ("small",)),
+        ('conductor.without=["small", "b"]', "conductor", "without", ("small", "b")),
+        ("conductor.shuffle=true", "conductor", "shuffle", True),
+        ("conductor.grammar=on", "conductor", "grammar", "on"),
+        (" conductor . call_factor = 1.5 ", "conductor", "call_factor", 1.5),
+        ("budget.tokens=1_000", "budget", "tokens", 1000),
+        ("run.seed=-3", "run", "seed", -3),
+        ("run.timeout_s=30", "run", "timeout_s", 30.0),
+        ("conductor.default=a=b.wf", "conductor", "default", "a=b.wf"),
+        ("conductor.prompt=1\nrounds = 2", "conductor", "prompt", "1\nrounds = 2"),
+    ],
+)
+def test_a_value_is_written_as_in_toml_and_what_is_none_is_a_text(
+    assignment: str, table: str, key: str, value: Any
+) -> None:
+    found = read_experiment(None, [assignment])
+
+    assert getattr(getattr(found, table), key) == value
+
+
+PROBLEMS = [
+    ("[conductor]\nrouns = 1", 'exp.toml: conductor: there is no key "rouns". Did you mean "rounds"?'),
+    ("[conducter]", 'exp.toml: there is no key "conducter". Did you mean "conductor"?'),
+    ("conductor = 5", "exp.toml: conductor is a table, not int"),
+    ("[conductor]\nrounds = -1", "exp.toml: conductor.rounds: input should be greater than or equal to 0"),
+    ("[conductor]\nrounds = true", "exp.toml: conductor.rounds: input should be a valid integer"),
+    ('[conductor]\nrounds = "2"', "exp.toml: conductor.rounds: input should be a valid integer"),
+    ("[conductor]\nmodel = 5", "exp.toml: conductor.model: input should be a valid string"),
+    ('[conductor]\ngrammar = "maybe"', "exp.toml: conductor.grammar: input should be 'auto', 'on' or 'off'"),
+    ("[conductor]\nwithout = [1]", "exp.toml: conductor.without: input should be a text or a list of texts"),
+    ("[conductor]\ncall_factor = nan", "exp.toml: conductor.call_factor: input should be a finite number"),
+    ('[conductor]\napi_key = "sk-1"', "set api_key_env to the name of an environment variable"),
+    ("[budget]\nusd = -1", "exp.toml: budget.usd: input should be greater than or equal to 0"),
+    ("[budget]\nusd = inf", "exp.toml: budget.usd: input should be a finite number"),
+    ("[budget]\nseconds = 0", "exp.toml: budget.seconds: input should be greater than 0"),
+    ("[run]\nseed = 9223372036854775808", "exp.toml: run.seed: input should be less than"),
+    ("[pool]\nuse = 5", "exp.toml: pool.use is the name or the file of a pool, not int"),
+    ('[pool]\nuse = "locl"', 'exp.toml: there is no pool "locl"'),
+    ('[pool]\nuse = "local"\nname = "x"', "exp.toml: pool: `use` takes a whole pool as it is: leave out name"),
+    ('[pool]\nuse = "exp.toml"', "exp.toml: pool.use names exp.toml, which only uses another pool: name that one"),
+    ("[pool]\nuze = 5", 'exp.toml: pool: there is no key "uze". Did you mean "use"?'),
+    ("= 5", "exp.toml: not a TOML file"),
+    (f"[run]\nseed = {'9' * 5000}", "exp.toml: not a TOML file"),
+    ("a = " + "[" * 5000, "exp.toml: not a TOML file"),
+]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("text", "message"), PROBLEMS)
+def test_a_wrong_file_says_where_what_and_what_was_meant(text: str, message: str) -> None:
+    path = write(text)
+
+    with pytest.raises(UsageError) as refused:
+        read_experiment(path)
+
+    assert message in str(refused.value)
+    assert str(refused.value).startswith("exp.toml: ")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("conductor.rounds=two", "--set conductor.rounds: input should be a valid integer"),
+        ("conductor.rouns=2", '--set conductor.rouns: there is no key "rouns" in [conductor]. Did you mean "rounds"?'),
+        ("condutor.rounds=2", '--set condutor.rounds: there is no table "condutor". Did you mean "conductor"?'),
+        ("conductor.rounds.x=2", "--set conductor.rounds.x: conductor.rounds is no table"),
+        ("rounds=2", "--set rounds: this names no table: write TABLE.KEY=VALUE, such as conductor.rounds=2"),
+        ("conductor.rounds", "--set 'conductor.rounds': write TABLE.KEY=VALUE"),
+        ("conductor.=2", "--set 'conductor.=2': write TABLE.KEY=VALUE"),
+        ("=2", "--set '=2': write TABLE.KEY=VALUE"),
+        ("budget.usd=nan", "--set budget.usd: input should be a finite number"),
+        ("pool.name=x", '--set pool.name: the pool "x" has no workers'),
+        ("pool.use=nobody", 'there is no pool "nobody"'),
+    ],
+)
+def test_a_wrong_setting_is_named_and_not_the_file(assignment: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_experiment(None, [assignment])
+
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_pool_is_named_in_place_of_being_written() -> None:
+    write(f'[pool]\nname = "there"\n{WORKERS}', "sub/pool.toml")
+
+    beside = read_experiment(write('[pool]\nuse = "pool.toml"', "sub/exp.toml"))
+    shipped = read_experiment(write('[pool]\nuse = "local"'))
+    loaded = Pool.load("sub/exp.toml")
+
+    assert beside.pool is not None
+    assert beside.pool.name == loaded.name == "there"
+    assert shipped.pool is not None
+    assert (shipped.pool.name, shipped.pool_name) == ("local", "exp.toml")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_pool_that_is_named_replaces_the_one_of_the_file() -> None:
+    path = write(WHOLE)
+
+    found = read_experiment(path, ["pool.use=local"])
+
+    assert found.pool is not None
+    assert (found.pool.name, found.pool_name) == ("local", "local")
+
+
+@pytest.mark.usefixtures("folder")
+def test_settings_of_a_pool_hold_and_then_its_file_alone_does_not_describe_it() -> None:
+    path = write(WHOLE)
+
+    found = read_experiment(path, ["pool.max_reply_chars=10", "pool.defaults.temperature=0.5"])
+
+    assert found.pool is not None
+    assert (found.pool.settings.max_reply_chars, found.pool.entry(0).temperature) == (10, 0.5)
+    assert found.pool_name is None
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("setting", ["pool.workers.0.model=x", "pool.max_reply_chars.x=3"])
+def test_what_cannot_be_set_in_a_pool_is_refused(setting: str) -> None:
+    path = write(f"[pool]\nmax_reply_chars = 5\n{WORKERS}")
+
+    with pytest.raises(UsageError, match=f"^--set {setting.partition('=')[0]}: "):
+        read_experiment(path, [setting])
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_named_pool_and_settings_of_another_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match=r"--set pool\.name: --pool takes a whole pool as it is"):
+        read_experiment(None, ["pool.name=x", Setting("pool.use", "local", "--pool")])
+
+
+@pytest.mark.usefixtures("folder")
+def test_paths_in_a_file_start_from_the_file_and_those_of_settings_from_here() -> None:
+    write("x", "sub/plan.wf")
+    write("x", "sub/mine.toml")
+    write("x", "sub/checkpoint/config.json")
+    path = write(
+        '[conductor]\nmodel = "transformers:./checkpoint"\nprompt = "mine.toml"\ndefault = "plan.wf"\n', "sub/exp.toml"
+    )
+
+    found = read_experiment(path, ["conductor.examples=sub/mine.toml"]).conductor
+
+    assert found.model == f"transformers:{Path('sub/checkpoint')}"
+    assert (found.prompt, found.default) == (str(Path("sub/mine.toml")), str(Path("sub/plan.wf")))
+    assert found.examples == "sub/mine.toml"
+
+
+@pytest.mark.usefixtures("folder")
+def test_names_stay_names_even_next_to_a_folder_that_is_called_so() -> None:
+    Path("tiny").mkdir()
+
+    found = read_experiment(write('[conductor]\nprompt = "tiny"\nmodel = "openai:org/model-1.5"'))
+
+    assert (found.conductor.prompt, found.conductor.model) == ("tiny", "openai:org/model-1.5")
+
+
+@pytest.mark.parametrize("name", ["missing.toml", "."])
+def test_a_file_that_cannot_be_read_is_named(name: str, folder: Path) -> None:
+    with pytest.raises(UsageError, match=f"^{name}: cannot read this configuration file: "):
+        read_experiment(name)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_table_of_a_conductor_says_all_that_a_conductor_takes() -> None:
+    table = ConductorTable(
+        prompt="tiny", examples="none", max_steps=2, rounds=0, reasks=1, base_url="http://h/v1", max_tokens=9, pick=1
+    )
+
+    found = conducting_of(table, Pool.load("local"))
+
+    assert (found.prompt, found.examples, found.max_steps, found.max_rounds, found.reasks) == ("tiny", "none", 2, 0, 1)
+    assert (found.entry["base_url"], found.entry["max_tokens"], found.entry["temperature"]) == ("http://h/v1", 9, None)
+    assert found.offering is not None
+    assert (found.offering.pick, found.offering.without) == (1, ())

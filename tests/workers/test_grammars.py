@@ -1,0 +1,92 @@
+"""A grammar that a call brings: under which name each server is sent it, and who refuses it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.workers.wire import ask, call, entry_for, good_body, reply, serving
+
+from wfdsl import UsageError, WorkerEntry
+from wfdsl.pool import Pool
+from wfdsl.workers.grammars import dialect_of
+
+GRAMMAR = 'root ::= "yes" | "no"\n'
+WITH_GRAMMAR = call(settings={"grammar": GRAMMAR})
+
+
+def answer(kind: str = "chat") -> bytes:
+    return bytes(reply(json.dumps(good_body(kind)).encode()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "body"),
+    [
+        ({}, {"grammar": GRAMMAR}),
+        ({"grammar_field": "grammar"}, {"grammar": GRAMMAR}),
+        ({"grammar_field": "structured_outputs"}, {"structured_outputs": {"grammar": GRAMMAR}}),
+        ({"grammar_field": "guided_grammar"}, {"guided_grammar": GRAMMAR}),
+        ({"grammar_field": "ebnf"}, {"ebnf": GRAMMAR}),
+        (
+            {"grammar_field": "structured_outputs", "extra_body": {"structured_outputs": {"whitespace_pattern": " "}}},
+            {"structured_outputs": {"whitespace_pattern": " ", "grammar": GRAMMAR}},
+        ),
+        ({"extra_body": {"repeat_penalty": 1.2}}, {"repeat_penalty": 1.2, "grammar": GRAMMAR}),
+    ],
+)
+async def test_a_server_is_sent_the_grammar_under_the_name_that_it_knows(
+    settings: dict[str, Any], body: dict[str, Any]
+) -> None:
+    async with serving(answer()) as wire:
+        await ask(entry_for("chat", wire.url, **settings), WITH_GRAMMAR)
+
+    (request,) = wire.requests
+    usual = {"model": "m", "messages": [{"role": "user", "content": "What is it?"}], "max_tokens": 4096}
+    assert request.body == {**usual, **body}
+
+
+async def test_a_call_without_a_grammar_sends_none() -> None:
+    async with serving(answer()) as wire:
+        await ask(entry_for("chat", wire.url, grammar_field="structured_outputs"))
+
+    assert wire.requests[0].body.keys() == {"model", "messages", "max_tokens"}
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "responses"])
+async def test_an_api_that_takes_no_grammar_refuses_it_before_anything_is_sent(kind: str) -> None:
+    async with serving(answer(kind)) as wire:
+        with pytest.raises(UsageError, match=r'worker "w": .* takes no grammar; leave the grammar out'):
+            await ask(entry_for(kind, wire.url), WITH_GRAMMAR)
+
+    assert wire.requests == []
+
+
+@pytest.mark.parametrize("provider", ["openai", "google"])
+async def test_a_provider_s_own_server_takes_no_grammar(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+
+    with pytest.raises(UsageError, match=f"{provider} takes no grammar"):
+        await ask(WorkerEntry(name="w", provider=provider, model="m"), WITH_GRAMMAR)
+
+
+async def test_a_function_takes_no_grammar() -> None:
+    async def function(messages: list[dict[str, str]]) -> str:
+        raise AssertionError("it must not be asked")
+
+    with pytest.raises(UsageError, match=r"FunctionWorker\(function\) takes no grammar"):
+        await Pool.from_functions([function]).worker(0)(WITH_GRAMMAR)
+
+
+@pytest.mark.parametrize(
+    ("entry", "dialect"),
+    [
+        (WorkerEntry(name="w", provider="local"), "gbnf"),
+        (WorkerEntry(name="w", provider="transformers"), "llguidance"),
+        (WorkerEntry(name="w", provider="openai", base_url="http://h/v1"), "gbnf"),
+        (WorkerEntry(name="w", provider="openai", base_url="http://h/v1", grammar_dialect="llguidance"), "llguidance"),
+    ],
+)
+def test_the_dialect_is_the_provider_s_unless_the_entry_says_otherwise(entry: WorkerEntry, dialect: str) -> None:
+    assert dialect_of(entry) == dialect
