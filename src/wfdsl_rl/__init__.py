@@ -9,12 +9,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wfdsl_rl.grading.grade import grade as grade
+    from wfdsl_rl.grading.grade import grade_sync as grade_sync
+    from wfdsl_rl.grading.verdict import Verdict as Verdict
+    from wfdsl_rl.judge import Judge as Judge
+    from wfdsl_rl.judge import Judged as Judged
+    from wfdsl_rl.reward import Rewards as Rewards
+    from wfdsl_rl.tasks.loading import load_tasks as load_tasks
     from wfdsl_rl.tasks.task import CodeTests as CodeTests
     from wfdsl_rl.tasks.task import Task as Task
+    from wfdsl_rl.tasks.task_file import save_tasks as save_tasks
 
 _HOMES = {
     "CodeTests": "tasks.task",
+    "Judge": "judge",
+    "Judged": "judge",
+    "Rewards": "reward",
     "Task": "tasks.task",
+    "Verdict": "grading.verdict",
+    "grade": "grading.grade",
+    "grade_sync": "grading.grade",
+    "load_tasks": "tasks.loading",
+    "save_tasks": "tasks.task_file",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604  (names of this very table)

@@ -1,0 +1,279 @@
+"""The `wfdsl-data` command: look at tasks, convert them, choose a training mix, draw from a gym, check gold answers."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from wfdsl._version import __version__
+from wfdsl.errors import UsageError, WfdslError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wfdsl_rl.tasks.task import Task
+
+EPILOG = """\
+exit codes: 0 fine, 1 a gold answer is judged wrong, 2 usage or unreadable input, 3 an answer could not be judged,
+130 interrupted"""
+OK, WRONG, USAGE, UNJUDGED, INTERRUPTED = 0, 1, 2, 3, 130
+
+_SHOWN = 5  # tasks
+_QUESTION_CHARS = 300
+_GOLD_CHARS = 60
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`); Python shall not complain when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    try:
+        command: Callable[[argparse.Namespace], int] = _COMMANDS[args.command]
+        return command(args)
+    except UsageError as error:
+        return _failed(f"wfdsl-data {args.command}: {error}", USAGE)
+    except WfdslError as error:
+        return _failed(f"wfdsl-data {args.command}: {error}", UNJUDGED)
+    except KeyboardInterrupt:
+        return _failed("wfdsl-data: interrupted", INTERRUPTED)
+
+
+def _failed(message: str, code: int) -> int:
+    sys.stdout.flush()
+    print(message, file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="wfdsl-data", description=__doc__, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"wfdsl {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    show = _reading(commands.add_parser("show", help="look at tasks: how many of what kind, and the first few"))
+    show.add_argument("--json", action="store_true", help="print the tasks as JSON lines")
+    convert = _reading(commands.add_parser("convert", help="write tasks as JSON lines that every command reads"))
+    _output(convert)
+    _reading(commands.add_parser("check", help="grade each gold answer against itself"))
+    _configure_select(commands.add_parser("select", help="choose a training mix: difficult, diverse, without repeats"))
+    _configure_gym(commands.add_parser("gym", help="draw tasks from a gym"))
+    commands.add_parser("formats", help="list the formats and the short names of data sets that are known")
+    return parser
+
+
+def _reading(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument(
+        "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
+    )
+    parser.add_argument("--format", metavar="NAME", help="the format of its rows (default: told by the columns)")
+    parser.add_argument(
+        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
+    parser.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
+    return parser
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)")
+
+
+def _configure_select(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE|NAME", help="where to choose from")
+    parser.add_argument(
+        "-n",
+        "--count",
+        default="960",
+        metavar="N|DOMAIN=N,...",
+        help="how many: a number is shared equally among the domains (default: 960, as in the paper)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="another mix of the same kind (default: 0)")
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        metavar="FILE|NAME",
+        help="test tasks that none may be like; repeatable",
+    )
+    parser.add_argument("--pass-rates", metavar="FILE", help="measured pass rates by id, as JSON or rows id,pass_rate")
+    parser.add_argument(
+        "--pass-between", nargs=2, type=float, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="leave out the others"
+    )
+    parser.add_argument(
+        "--harder",
+        type=float,
+        metavar="F",
+        help="choose diverse ones among the F x N most difficult; 1 takes the most difficult (default: 3)",
+    )
+    parser.add_argument("--allow-fewer", action="store_true", help="a domain may have fewer tasks than asked for")
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest stands beside it"
+    )
+
+
+def _configure_gym(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("preset", metavar="PRESET", help="such as gym/paper7")
+    parser.add_argument("-n", "--count", type=int, default=100, metavar="N", help="how many (default: 100)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="which ones (default: 0)")
+    parser.add_argument("--split", choices=("train", "test"), default="test", help="whose wordings (default: test)")
+    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds, such as math,code")
+    _output(parser)
+
+
+def _read(args: argparse.Namespace) -> list[Task]:
+    from wfdsl_rl.tasks.loading import load_tasks
+    from wfdsl_rl.tasks.own_rows import parse_mapping
+
+    columns = parse_mapping(args.map) if args.map else None
+    return load_tasks(args.tasks, format=args.format, limit=args.limit, seed=args.seed, columns=columns)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from wfdsl_rl.tasks.task_file import task_line
+
+    tasks = _read(args)
+    if args.json:
+        for task in tasks:
+            print(task_line(task))
+        return OK
+    print("\n".join(_summary(tasks)))
+    for task in tasks[: args.limit or _SHOWN]:
+        gold = _short(task.gold or "none", _GOLD_CHARS)
+        print(f"\n{task.id}  ({task.kind})\n{_indented(task.question)}\n  gold: {gold}")
+    return OK
+
+
+def _summary(tasks: list[Task]) -> list[str]:
+    from collections import Counter
+
+    lines = [f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"]
+    for name, values in (
+        ("kinds", Counter(task.kind for task in tasks)),
+        ("sources", Counter(f"{task.source or 'unnamed'}{task.split and ' ' + task.split}" for task in tasks)),
+        ("levels", Counter(str(task.metadata["level"]) for task in tasks if "level" in task.metadata)),
+    ):
+        if values:
+            lines.append(f"  {name}: " + ", ".join(f"{value} {count}" for value, count in sorted(values.items())))
+    return lines
+
+
+def _indented(question: str) -> str:
+    return "\n".join(f"  {line}" if line else "" for line in _short(question, _QUESTION_CHARS).split("\n"))
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def _convert(args: argparse.Namespace) -> int:
+    return _write(_read(args), args.out)
+
+
+def _write(tasks: list[Task], out: str | None) -> int:
+    from wfdsl_rl.tasks.task_file import save_tasks, task_line
+
+    if out is None or out == "-":
+        for task in tasks:
+            print(task_line(task))
+    else:
+        print(f"{save_tasks(out, tasks)} tasks -> {out}", file=sys.stderr)
+    return OK
+
+
+def _select(args: argparse.Namespace) -> int:
+    from wfdsl_rl.tasks.difficulty import read_pass_rates
+    from wfdsl_rl.tasks.loading import load_tasks
+    from wfdsl_rl.tasks.mix_manifest import manifest, manifest_path, save_manifest
+    from wfdsl_rl.tasks.selection import HARDER, Criteria, parse_counts, select
+    from wfdsl_rl.tasks.task_file import save_tasks
+
+    criteria = Criteria(
+        seed=args.seed,
+        harder=HARDER if args.harder is None else args.harder,
+        pass_rates=read_pass_rates(args.pass_rates) if args.pass_rates else {},
+        pass_between=(args.pass_between[0], args.pass_between[1]),
+        fewer_allowed=args.allow_fewer,
+    )
+    counts = parse_counts(args.count)
+    inputs = {name: load_tasks(name) for name in args.files}
+    against = {name: load_tasks(name) for name in args.against}
+    candidates = [task for tasks in inputs.values() for task in tasks]
+    tested = [task for tasks in against.values() for task in tasks]
+    mix = select(candidates, counts, against=tested, criteria=criteria)
+    save_tasks(args.out, mix.tasks)
+    made = manifest(mix, criteria, inputs=inputs, against=against)
+    save_manifest(manifest_path(args.out), made)
+    print(_told(made.chosen, made.left_out, len(candidates)), file=sys.stderr)
+    print(f"{made.tasks} tasks -> {args.out}, manifest -> {manifest_path(args.out)}", file=sys.stderr)
+    return OK
+
+
+def _told(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> str:
+    kept = ", ".join(f"{name} {count}" for name, count in chosen.items())
+    out = ", ".join(f"{reason} {count}" for reason, count in left_out.items()) or "none"
+    return f"{candidates} candidates; left out: {out}; chosen: {kept}"
+
+
+def _gym(args: argparse.Namespace) -> int:
+    from wfdsl_rl.gym import make
+
+    if args.count < 1:
+        raise UsageError(f"-n {args.count}: it is a number from 1")
+    kinds = tuple(args.kinds.split(",")) if args.kinds else None
+    return _write(list(make(args.preset, args.count, args.seed, split=args.split, kinds=kinds)), args.out)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from wfdsl_rl.tasks.gold_check import check_gold
+
+    tasks = _read(args)
+    checked = check_gold(tasks)
+    for task, verdict in checked.misses:
+        where = f"{task.id}: {verdict.outcome}"
+        print(f"{where}: gold {_short(task.gold, _GOLD_CHARS)!r}: {verdict.reason or 'no reason given'}")
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
+    print(f"{len(tasks)} tasks: {counts}")
+    if checked.counts["wrong"]:
+        return WRONG
+    return UNJUDGED if checked.counts["unjudged"] else OK
+
+
+def _formats(_args: argparse.Namespace) -> int:
+    from wfdsl_rl.tasks.formats import FORMATS
+    from wfdsl_rl.tasks.hub import SHORT_NAMES
+
+    print("formats, recognised by their columns or named with --format:")
+    for known in FORMATS.values():
+        print(f"  {known.name:<14} {known.summary}")
+    print("\nshort names of data sets on the Hugging Face hub (NAME@SPLIT for another part):")
+    for name, data in SHORT_NAMES.items():
+        print(f"  {name:<18} {data}{f' ({data.files})' if data.files else ''}")
+    return OK
+
+
+_COMMANDS = {
+    "show": _show,
+    "convert": _convert,
+    "select": _select,
+    "gym": _gym,
+    "check": _check,
+    "formats": _formats,
+}

@@ -1,0 +1,83 @@
+"""The first lines that run inside: limits, then word that all is ready, then what was sent.
+
+This text needs no import but of built-in modules, because every program waits for it.
+"""
+
+from __future__ import annotations
+
+import posix
+import resource
+import sys
+
+from wfdsl_rl.grading.sandbox.inside import READY
+
+
+def limit(memory: int, processes: int, file: int, opened: int, seconds: int) -> None:
+    """Bind this process and all that it starts."""
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_NPROC, processes),
+        (resource.RLIMIT_FSIZE, file),
+        (resource.RLIMIT_NOFILE, opened),
+        (resource.RLIMIT_CPU, seconds),
+    ):
+        if resource.getrlimit(kind)[1] != resource.RLIM_INFINITY:
+            most = min(most, resource.getrlimit(kind)[1])  # noqa: PLW2901
+        resource.setrlimit(kind, (most, most))
+
+
+def first_to_go() -> None:
+    """If the machine runs out of memory, the kernel ends this program and not its neighbours."""
+    try:
+        handle = posix.open("/proc/self/oom_score_adj", posix.O_WRONLY)
+    except OSError:
+        return  # a wish: the limits hold without it
+    posix.write(handle, b"1000")
+    posix.close(handle)
+
+
+def read_exactly(handle: int, count: int) -> bytes:
+    """So many bytes. Unbuffered: what follows is the program's own input."""
+    parts = []
+    while count:
+        part = posix.read(handle, min(count, 1 << 20))
+        if not part:
+            raise EOFError("the other side has gone")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def read_frame(handle: int) -> bytes:
+    """A length of 12 digits, and so many bytes."""
+    return read_exactly(handle, int(read_exactly(handle, 12)))
+
+
+def write_frame(handle: int, payload: bytes) -> None:
+    """The same, outwards."""
+    left = memoryview(b"%012d" % len(payload) + payload)
+    while left:
+        left = left[posix.write(handle, left) :]
+
+
+def quiet_channels() -> tuple[int, int]:
+    """Numbers of our own channel; what a program prints goes nowhere, and it reads nothing."""
+    inwards, outwards = posix.dup(0), posix.dup(1)
+    nothing = posix.open("/dev/null", posix.O_RDWR)
+    for number in range(3):
+        posix.dup2(nothing, number)
+    posix.close(nothing)
+    return inwards, outwards
+
+
+def usual_names() -> None:
+    """What `site` would have added, without reading any settings."""
+    import builtins  # noqa: PLC0415
+
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
+
+
+def ready() -> None:
+    """Everything that follows on the channel comes from what was sent."""
+    posix.write(1, READY)

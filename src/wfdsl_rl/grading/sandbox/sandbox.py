@@ -1,0 +1,177 @@
+"""Where programs that nobody has read are run: a pool of slots, each a place behind walls for one program at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from wfdsl_rl.grading.sandbox.command import interpreter, walls
+from wfdsl_rl.grading.sandbox.limits import SandboxLimits
+from wfdsl_rl.grading.sandbox.process import Inside, TooMuchError, started
+from wfdsl_rl.grading.sandbox.texts import code_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+
+    from wfdsl_rl.grading.sandbox.texts import Role
+
+Ending: TypeAlias = Literal["ended", "timeout", "output"]
+UNSAFE = "UNSAFE, without a sandbox: "
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a program did."""
+
+    ending: Ending
+    """`ended` by itself, or killed for its time or for too much output."""
+    exit_code: int | None
+    """Of a program that ended by itself: 0 is success, 128 + n is death by signal n."""
+    output: bytes
+    errors: str
+    """The end of its error output."""
+    seconds: float
+    """Wall time, from the moment at which the walls stood."""
+
+
+class Slot:
+    """A place for one program, and beside it for one checker, with private user ids."""
+
+    def __init__(self, sandbox: Sandbox, number: int) -> None:
+        self._sandbox, self._number = sandbox, number
+
+    @asynccontextmanager
+    async def process(self, role: Role, *, seconds: float) -> AsyncIterator[Inside]:
+        """A process of this role, which is ready after `wait_ready`. Raises: SandboxFailed."""
+        place = self._number * 2 + (role == "checker")
+        command, most = self._sandbox.command(role, place, seconds), self._sandbox.limits.output_bytes
+        async with started(command, code=code_of(role), most=most, walled=not self._sandbox.unsafe) as inside:
+            yield inside
+
+
+class Sandbox:
+    """Runs Python programs where they can read, write and reach nothing. Safe to share between tasks and threads.
+
+    `slots` programs run at one time; the default is one for each CPU. `packages` is a folder of installed packages that
+    programs may import, as `pip install --target` makes one. `unsafe` gives up all walls, for machines that have none
+    and programs that are trusted: it is said aloud, and in the reason of each verdict.
+
+    The first use tries the walls with hostile programs. Raises: SandboxMissing, if they are not there or do not hold.
+    """
+
+    def __init__(
+        self,
+        *,
+        slots: int | None = None,
+        limits: SandboxLimits | None = None,
+        packages: Path | None = None,
+        unsafe: bool = False,
+    ) -> None:
+        self.limits = limits or SandboxLimits()
+        self.unsafe = unsafe
+        self._packages = packages
+        self._walls = None if unsafe else walls(self.limits, packages)
+        self.slots = slots or _processors()
+        self._free = list(range(self.slots))
+        self._lock = threading.Lock()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._probed = False
+        self._probing: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        if unsafe:
+            _log.warning("programs run WITHOUT a sandbox: they can read, change and send whatever you can")
+
+    @property
+    def settings(self) -> str:
+        """What results depend on, as text."""
+        return f"{self.limits} {self._packages} {self.unsafe}"
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        """Wait for a free slot. The first one waits until the walls have been tried."""
+        await self.probe()
+        async with self._taken() as slot:
+            yield slot
+
+    async def probe(self) -> None:
+        """Try the walls, once. Raises: SandboxMissing, if they do not hold."""
+        if self.unsafe or self._probed:
+            return
+        async with self._probing.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            if not self._probed:
+                from wfdsl_rl.grading.sandbox.probe import probe  # noqa: PLC0415  (it runs programs in this sandbox)
+
+                async with self._taken() as slot:
+                    await probe(slot, self.limits)
+                self._probed = True
+
+    async def run(self, source: str, *, stdin: str = "", timeout_s: float = 6.0) -> Ran:
+        """Run a program as `python program.py` would. Raises: SandboxFailed, SandboxMissing."""
+        async with self.slot() as slot:
+            return await run_in(slot, source, stdin=stdin, timeout_s=timeout_s)
+
+    def command(self, role: Role, place: int, seconds: float) -> Callable[[int], Sequence[str]]:
+        """The command of one process, given the number of the open file with the filter of system calls."""
+        text = text_of(role, self.limits, seconds, walled=not self.unsafe)
+        found = self._walls
+        if found is None:
+            return lambda _: interpreter(sys.executable, text)
+        return lambda rules: found.command(place, text, seccomp_fd=rules)
+
+    @asynccontextmanager
+    async def _taken(self) -> AsyncIterator[Slot]:
+        loop = asyncio.get_running_loop()
+        async with self._loops.setdefault(loop, asyncio.Semaphore(self.slots)):
+            with self._lock:  # two loops may ask at one time, each with as many slots
+                number = heappop(self._free) if self._free else self.slots + threading.get_ident() % self.slots
+            try:
+                yield Slot(self, number)
+            finally:
+                if number < self.slots:
+                    with self._lock:
+                        heappush(self._free, number)
+
+
+def _processors() -> int:
+    """Those that this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+async def run_in(slot: Slot, source: str, *, stdin: str, timeout_s: float) -> Ran:
+    """Run a program in this slot. Raises: SandboxFailed."""
+    async with slot.process("program", seconds=timeout_s) as inside:
+        await inside.wait_ready()
+        begun = time.monotonic()
+        text = source.encode("utf-8", "surrogatepass")
+        output: bytes = b""
+        ending: Ending = "ended"
+        given = b"%012d" % len(text) + text + stdin.encode("utf-8", "surrogatepass")
+        feeding = asyncio.create_task(inside.write(given, last=True))
+        reading, complaining = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
+        try:
+            async with asyncio.timeout(timeout_s):
+                output, _ = await asyncio.gather(reading, complaining)
+                await inside.process.wait()
+        except TimeoutError:
+            ending = "timeout"
+        except TooMuchError:
+            ending = "output"
+        finally:
+            inside.kill()
+            for task in (feeding, reading, complaining):
+                task.cancel()
+            await asyncio.gather(feeding, reading, complaining, return_exceptions=True)
+        code = inside.process.returncode if ending == "ended" else None
+        errors = inside.errors[-2000:].decode("utf-8", "replace")
+        return Ran(ending, code, output, errors, time.monotonic() - begun)

@@ -1,0 +1,221 @@
+"""Rows of data sets whose answers are programs: HumanEval, MBPP, BigCodeBench and LiveCodeBench."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from wfdsl_rl.tasks.hidden_tests import hidden_tests
+from wfdsl_rl.tasks.origin import BadRow, parsed, text, texts, told
+from wfdsl_rl.tasks.task import CodeTests
+
+if TYPE_CHECKING:
+    from wfdsl_rl.tasks.origin import Origin, Values
+    from wfdsl_rl.tasks.task import Task
+
+_BIGCODEBENCH_TIMEOUT_S = 60.0  # our choice: its tests fit models and draw plots
+
+_RUN_TEST_CASES = """
+import unittest as _unittest
+
+_result = _unittest.TestResult()
+_unittest.defaultTestLoader.loadTestsFromTestCase(TestCases).run(_result)
+for _test, _trace in [*_result.errors, *_result.failures]:
+    raise AssertionError(f"{_test.id()}: {_trace.strip().splitlines()[-1]}")
+if not _result.testsRun:
+    raise AssertionError("no test has run")
+"""
+"""BigCodeBench's tests are a `unittest` class, which has to be run and asked."""
+
+_COMPETITION_IMPORTS = """\
+from string import *
+from re import *
+from datetime import *
+from collections import *
+from heapq import *
+from bisect import *
+from copy import *
+from math import *
+from random import *
+from statistics import *
+from itertools import *
+from functools import *
+from operator import *
+from io import *
+from sys import *
+from json import *
+from typing import *
+from builtins import *
+import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics
+import itertools, functools, operator, io, sys, json
+"""
+"""Names that solutions of programming contests use without importing them. The built-in ones come last, since others
+hide some of them (`pow`, `open`). Source: which modules LiveCodeBench's own runner gives to programs."""
+
+
+def humaneval(row: Values, origin: Origin) -> Task:
+    """HumanEval: a signature with its docstring to complete, and a `check` function."""
+    prompt, entry_point = text(row, "prompt"), text(row, "entry_point")
+    return origin.task(
+        f"Complete this Python function. Answer with the whole function in one code block.\n\n{_block(prompt)}",
+        prompt + text(row, "canonical_solution"),
+        "code",
+        given_id=text(row, "task_id"),
+        tests=_tests(
+            style="program",
+            entry_point=entry_point,
+            preamble=prompt,
+            checker=f"{text(row, 'test')}\n\ncheck({entry_point})\n",
+        ),
+    )
+
+
+def mbpp(row: Values, origin: Origin) -> Task:
+    """MBPP, full and sanitized: the tests are shown with the question; those of the challenge list are not."""
+    code, shown = text(row, "code"), texts(row, "test_list")
+    if not shown:
+        raise BadRow('"test_list" is empty')
+    hidden = texts(row, "challenge_test_list") if row.get("challenge_test_list") else ()
+    imports = texts(row, "test_imports") if row.get("test_imports") else ()
+    setup = str(row.get("test_setup_code") or "")
+    return origin.task(
+        f"{text(row, 'text', 'prompt').strip()} Answer with one Python code block that passes these tests:\n\n"
+        + _block("\n".join(shown)),
+        code,
+        "code",
+        given_id=text(row, "task_id"),
+        tests=_tests(
+            style="program",
+            entry_point=_tested_function(code, shown),
+            checker="\n".join([*imports, setup, *shown, *hidden, ""]),
+        ),
+    )
+
+
+def bigcodebench(row: Values, origin: Origin) -> Task:
+    """BigCodeBench: the instruction is asked, the tests are a `unittest` class."""
+    signature = text(row, "complete_prompt", "code_prompt")
+    return origin.task(
+        text(row, "instruct_prompt", "complete_prompt"),
+        signature + str(row.get("canonical_solution") or ""),
+        "code",
+        given_id=text(row, "task_id"),
+        tests=_tests(
+            style="program",
+            entry_point=text(row, "entry_point"),
+            preamble=signature,
+            checker=text(row, "test") + "\n" + _RUN_TEST_CASES,
+            timeout_s=_BIGCODEBENCH_TIMEOUT_S,
+        ),
+        metadata={"libraries": row.get("libs")},
+    )
+
+
+def livecodebench(row: Values, origin: Origin) -> Task:
+    """LiveCodeBench: programs that read standard input, or methods of `Solution`; public and private tests."""
+    cases = [*_cases(row, "public_test_cases"), *_cases(row, "private_test_cases")]
+    if not cases:
+        raise BadRow("it has no test cases")
+    called = _called(row)
+    return origin.task(
+        _contest_question(row),
+        "",
+        "code",
+        given_id=text(row, "question_id"),
+        tests=_called_tests(called, cases) if called else _stdin_tests(cases),
+        metadata={
+            "level": row.get("difficulty"),
+            "platform": row.get("platform"),
+            "title": row.get("question_title"),
+            "date": str(row.get("contest_date") or "")[:10],
+        },
+    )
+
+
+def _block(code: str) -> str:
+    return f"```python\n{code.strip()}\n```"
+
+
+def _tests(**fields: Any) -> CodeTests:
+    try:
+        return CodeTests(**fields)
+    except ValidationError as error:
+        raise BadRow(told(error)) from error
+
+
+def _tested_function(code: str, tests: tuple[str, ...]) -> str:
+    """The function of the solution that the first test calls; empty if that cannot be told."""
+    try:
+        defined = [node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)]
+        called = {
+            node.func.id
+            for node in ast.walk(ast.parse(tests[0]))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return next((name for name in reversed(defined) if name in called), "")
+
+
+def _cases(row: Values, column: str) -> list[dict[str, str]]:
+    value = row.get(column)
+    if value in (None, ""):
+        return []
+    cases = hidden_tests(value) if column == "private_test_cases" else parsed(value, column)
+    if not isinstance(cases, list) or not all(_is_case(case) for case in cases):
+        raise BadRow(f'"{column}" is no list of cases with "input" and "output"')
+    return cases
+
+
+def _is_case(case: object) -> bool:
+    return isinstance(case, dict) and isinstance(case.get("input"), str) and isinstance(case.get("output"), str)
+
+
+def _called(row: Values) -> str:
+    """The function that tests call; empty if they use standard input."""
+    known = parsed(row.get("metadata") or "{}", "metadata")
+    name = str(known.get("func_name") or "") if isinstance(known, dict) else ""
+    return f"Solution.{name}" if name and "class Solution" in str(row.get("starter_code") or "") else name
+
+
+def _contest_question(row: Values) -> str:
+    statement, starter = text(row, "question_content").strip(), str(row.get("starter_code") or "").strip()
+    if starter:
+        return (
+            f"{statement}\n\nComplete this code. Answer with all of it in one Python code block.\n\n{_block(starter)}"
+        )
+    return (
+        f"{statement}\n\nWrite a Python program that reads standard input and prints its answer to standard output. "
+        "Answer with the whole program in one code block."
+    )
+
+
+def _stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
+    return _tests(
+        style="stdin",
+        inputs=tuple(case["input"] for case in cases),
+        expected=tuple(case["output"] for case in cases),
+        preamble=_COMPETITION_IMPORTS,
+    )
+
+
+def _called_tests(entry_point: str, cases: list[dict[str, str]]) -> CodeTests:
+    return _tests(
+        style="function",
+        entry_point=entry_point,
+        inputs=tuple(_arguments(case["input"]) for case in cases),
+        expected=tuple(_one_json(case["output"]) for case in cases),
+        preamble=_COMPETITION_IMPORTS,
+    )
+
+
+def _arguments(lines: str) -> str:
+    """The list of arguments, of which the data set has one a line."""
+    return "[" + ", ".join(_one_json(line) for line in lines.strip().split("\n")) + "]"
+
+
+def _one_json(value: str) -> str:
+    parsed(value, "test case")
+    return value.strip()

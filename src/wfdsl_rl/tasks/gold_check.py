@@ -1,0 +1,77 @@
+"""Each gold answer graded against itself: whether tasks can be judged, and the grader agrees with them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.grading.grade import grade
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+
+    from wfdsl_rl.grading.verdict import Verdict
+    from wfdsl_rl.tasks.task import Task
+
+_AT_ONCE = 16  # gradings under way: each waits for a process of its own
+
+Found: TypeAlias = Literal["right", "wrong", "unjudged", "without gold"]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldCheck:
+    """What came of it."""
+
+    counts: Mapping[Found, int]
+    misses: tuple[tuple[Task, Verdict], ...]
+    """Every task whose gold answer is not judged right."""
+
+
+def check_gold(tasks: Sequence[Task]) -> GoldCheck:
+    """Grade the gold answer of each task as if a worker had given it.
+
+    Raises:
+        UsageError: something that the judging needs is not there.
+    """
+    return asyncio.run(_check(tasks))
+
+
+def as_reply(task: Task) -> str:
+    """The gold answer in the form in which a worker gives it."""
+    if task.kind == "math":
+        return f"The answer is \\boxed{{{task.gold}}}."
+    if task.kind == "code":
+        return f"```python\n{task.gold}\n```"
+    return task.gold if task.kind == "custom" else f"Answer: {task.gold}"
+
+
+async def _check(tasks: Sequence[Task]) -> GoldCheck:
+    with_gold = [task for task in tasks if task.gold.strip()]
+    room = asyncio.Semaphore(_AT_ONCE)
+    verdicts = await _verdicts([_graded(task, room) for task in with_gold])
+    counts: dict[Found, int] = {"right": 0, "wrong": 0, "unjudged": 0, "without gold": len(tasks) - len(with_gold)}
+    for verdict in verdicts:
+        counts[verdict.outcome] += 1
+    pairs = zip(with_gold, verdicts, strict=True)
+    return GoldCheck(counts, tuple((task, verdict) for task, verdict in pairs if verdict.outcome != "right"))
+
+
+async def _verdicts(gradings: list[Coroutine[None, None, Verdict]]) -> list[Verdict]:
+    refused: list[BaseException] = []
+    running: list[asyncio.Task[Verdict]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(grading) for grading in gradings]
+    except* UsageError as group_of_errors:
+        refused = list(group_of_errors.exceptions)
+    if refused:
+        # What one grading needs and does not find, none of its kind finds.
+        raise refused[0]
+    return [one.result() for one in running]
+
+
+async def _graded(task: Task, room: asyncio.Semaphore) -> Verdict:
+    async with room:
+        return await grade(task, as_reply(task))

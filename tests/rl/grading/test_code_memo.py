@@ -1,0 +1,88 @@
+"""The same program with the same tests runs once; anything else runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.rl.grading.sandboxes import needs_sandbox, the_sandbox
+from wfdsl_rl.grading import code
+from wfdsl_rl.grading.code import judge_program
+from wfdsl_rl.grading.code_memo import VerdictMemo, key_of
+from wfdsl_rl.grading.verdict import Verdict
+from wfdsl_rl.tasks.task import CodeTests
+
+TESTS = CodeTests(style="function", inputs=("[1]",), expected=("1",), entry_point="f", timeout_s=5)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The programs that were really run."""
+    seen: list[str] = []
+    real = code._judged
+
+    async def counted(program: str, *others: object) -> Verdict:
+        seen.append(program)
+        return await real(program, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(code, "_judged", counted)
+    return seen
+
+
+@needs_sandbox
+async def test_many_who_ask_at_once_share_one_run(runs: list[str]) -> None:
+    memo = VerdictMemo()
+
+    verdicts = await asyncio.gather(
+        *(judge_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), memo=memo) for _ in range(20))
+    )
+
+    assert {verdict.outcome for verdict in verdicts} == {"right"}
+    assert len(runs) == 1
+
+
+@needs_sandbox
+async def test_a_known_verdict_is_the_same_verdict(runs: list[str]) -> None:
+    memo = VerdictMemo()
+
+    first = await judge_program("def f(x): return 2", TESTS, sandbox=the_sandbox(), memo=memo)
+    second = await judge_program("def f(x): return 2", TESTS, sandbox=the_sandbox(), memo=memo)
+    other = await judge_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), memo=memo)
+
+    assert first == second
+    assert (first.outcome, other.outcome) == ("wrong", "right")
+    assert len(runs) == 2
+
+
+@needs_sandbox
+async def test_running_out_of_time_is_not_remembered(runs: list[str]) -> None:
+    memo = VerdictMemo()
+    tests = TESTS.model_copy(update={"timeout_s": 0.3})
+
+    for _ in range(2):
+        verdict = await judge_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), memo=memo)
+        assert verdict.outcome == "wrong"
+
+    assert len(runs) == 2
+    assert len(memo) == 0
+
+
+def test_what_has_not_been_used_for_longest_goes_first() -> None:
+    memo = VerdictMemo(entries=2)
+    memo.put(b"a", Verdict("right"))
+    memo.put(b"b", Verdict("wrong"))
+    memo.get(b"a")
+
+    memo.put(b"c", Verdict("right"))
+
+    assert [memo.get(key) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_a_key_changes_with_everything_that_a_verdict_depends_on() -> None:
+    changed = TESTS.model_copy(update={"expected": ("2",)})
+    later = TESTS.model_copy(update={"timeout_s": 6.0})
+
+    keys = {key_of("a", TESTS, ""), key_of("b", TESTS, ""), key_of("a", changed, ""), key_of("a", later, "")}
+
+    assert len(keys | {key_of("a", TESTS, "unsafe")}) == 5
