@@ -1,0 +1,229 @@
+"""The gym's known figures: workers, baselines, random workflows, the best found, second rounds; and its speed.
+
+Run with `python -m tests.benchmarks gym`. All of it is simulated: nothing here measures a real model. Accuracies are
+expected shares of right answers, in percent, over the frozen questions; only the luck of calls is drawn, and the
+largest standard error of a table is printed with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from wfdsl import Pool, Workflow, run
+from wfdsl_rl.gym import make
+from wfdsl_rl.gym.accuracy import Accuracy, Exam, expected_accuracy
+from wfdsl_rl.gym.presets import PRESETS, Preset, preset_of
+from wfdsl_rl.gym.profiles import DOMAINS, PROFILES
+from wfdsl_rl.gym.search import best_extension, best_team, random_teams, second_round, team
+from wfdsl_rl.gym.simulate import simulate
+from wfdsl_rl.gym.workers import USUAL_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+LENGTHS = (1, 2, 3, 4, 5)
+SEARCHED, RANDOM_TEAMS, RUNS = 1200, 150, 3000
+"""Questions of a domain that the search looks at; random workflows of each length; runs that are timed."""
+PAPER = {"5x context, best": 67.60, "5x self-reflection, best": 64.52, "MoA": 62.13}
+"""Averages. Source: arXiv 2512.04388, controlled setting."""
+TARGET_RUNS_PER_MINUTE = 10_000
+ENOUGH = 0.005
+"""A length is enough if no other is better by more than this."""
+
+console = Console(width=140)
+
+
+def main() -> None:
+    console.print("[bold]The gym. Everything below is simulated.")
+    for preset in PRESETS.values():
+        console.rule(f"{preset.name}, version {preset.version}, {preset.content_hash}: simulated")
+        figures_of(preset)
+    speed()
+
+
+def figures_of(preset: Preset) -> None:
+    exam, small = Exam(preset), Exam(preset, SEARCHED)
+    workers(preset, exam)
+    best_alone = baselines(preset, exam)
+    random_workflows(preset, small)
+    unrouted, routed = by_length(exam, small)
+    by_family(exam)
+    values(best_alone, unrouted, routed)
+    if preset.name != "gym/open4":
+        second_rounds(preset)
+
+
+def percent(accuracy: Accuracy) -> str:
+    return f"{100 * accuracy.value:.2f}"
+
+
+def table(title: str, *columns: str) -> Table:
+    made = Table(title=title, title_justify="left")
+    for column in columns:
+        made.add_column(column, justify="left" if column in {"", "workflow", "workflows"} else "right")
+    return made
+
+
+def add(made: Table, name: str, accuracies: Sequence[Accuracy], *more: str) -> float:
+    mean = sum(accuracy.value for accuracy in accuracies) / len(accuracies)
+    made.add_row(name, *map(percent, accuracies), f"{100 * mean:.2f}", *more)
+    return mean
+
+
+def caption(made: Table, accuracies: Iterable[Accuracy]) -> None:
+    made.caption = f"simulated; standard error at most {100 * max(one.error for one in accuracies):.2f}"
+    console.print(made)
+
+
+def workers(preset: Preset, exam: Exam) -> None:
+    made, every = table("Single calls (fitted)", "", *DOMAINS, "mean", "largest miss"), []
+    for ordinal, voice in enumerate(preset.members):
+        found = exam.accuracies(team("S", (ordinal,)), draws=64)
+        wanted = [preset.accuracy(voice, domain) for domain in DOMAINS]
+        miss = max(abs(one.value - share) for one, share in zip(found, wanted, strict=True))
+        add(made, PROFILES[voice].name, found, f"{100 * miss:.2f}")
+        every += found
+    caption(made, every)
+
+
+def baselines(preset: Preset, exam: Exam) -> float:
+    """The baselines; gives the mean of the best worker alone."""
+    made, every = table("Baselines", "", *DOMAINS, "mean", "paper"), []
+    ordinals = range(len(preset.members))
+    means: dict[str, float] = {}
+    for name, chosen in groups(ordinals).items():
+        found = [(exam.accuracies(one, max_tokens=tokens), who) for one, tokens, who in chosen]
+        best, who = max(found, key=lambda pair: sum(one.value for one in pair[0]))
+        paper = f"{PAPER[name]:.2f}" if preset.name == "gym/paper7" and name in PAPER else ""
+        means[name] = add(made, f"{name} ({who})", best, paper)
+        every += best
+    caption(made, every)
+    return means["one worker, best"]
+
+
+def groups(ordinals: range) -> dict[str, list[tuple[Workflow, int, str]]]:
+    """Each baseline with the workers that it may have: the best counts, but for those of three roles."""
+    first, second, third = list(ordinals)[:3]
+    long = 5 * USUAL_TOKENS
+    return {
+        "one worker, best": [(team("S", (w,)), USUAL_TOKENS, str(w)) for w in ordinals],
+        "5x context, best": [(team("S", (w,)), long, str(w)) for w in ordinals],
+        "5x self-reflection, best": [(team("SVVVV", (w,) * 5), USUAL_TOKENS, str(w)) for w in ordinals],
+        "5x consensus, best": [(team("SSSSSA", (w,) * 6), USUAL_TOKENS, str(w)) for w in ordinals],
+        "MoA": [(team("S" * len(ordinals) + "A", (*ordinals, first)), USUAL_TOKENS, f"aggregator {first}")],
+        "MoA of three": [(team("SSSA", (first, second, third, first)), USUAL_TOKENS, f"aggregator {first}")],
+        "two attempts, judge": [(team("SSA", (first, second, third)), USUAL_TOKENS, f"judge {third}")],
+        "plan, solve, verify": [
+            (team("PSV", (second, first, third)), USUAL_TOKENS, f"{second}, {first}, {third}"),
+        ],
+    }
+
+
+def random_workflows(preset: Preset, exam: Exam) -> None:
+    made = table("Random well-formed workflows", "", *DOMAINS, "mean")
+    for length in LENGTHS:
+        teams = list(random_teams(length, len(preset.members), RANDOM_TEAMS, 1))
+        shares = [
+            float(np.mean([expected_accuracy(one, exam.questions[domain], draws=1).value for one in teams]))
+            for domain in DOMAINS
+        ]
+        add(made, f"{length} step{'s' * (length > 1)}", [Accuracy(share, 0.0) for share in shares])
+    made.caption = f"simulated; {RANDOM_TEAMS} workflows of each length"
+    console.print(made)
+
+
+def by_length(exam: Exam, small: Exam) -> tuple[list[float], list[float]]:
+    """The best found for all domains together, and for each; means for each length."""
+    sets = [small.questions[domain] for domain in DOMAINS]
+    unrouted, routed = [], []
+    made, every = table("Best found: one workflow for all (unrouted), or one for each domain (routed)",
+                        "", *DOMAINS, "mean", "workflow"), []  # fmt: skip
+    for length in LENGTHS:
+        one = best_team(sets, length, kept=3)
+        found = exam.accuracies(one.workflow)
+        unrouted.append(add(made, f"unrouted {length}", found, str(one)))
+        each = [best_team([questions], length) for questions in sets]
+        judged = [expected_accuracy(best.workflow, exam.questions[d]) for best, d in zip(each, DOMAINS, strict=True)]
+        routed.append(add(made, f"routed {length}", judged, " / ".join(map(str, each))))
+        every += [*found, *judged]
+    caption(made, every)
+    return unrouted, routed
+
+
+def by_family(exam: Exam) -> None:
+    """The best found for each family: how many steps it needs, and whether a second step pays at once."""
+    made = table("Best found for each family", "", *map(str, LENGTHS), "enough", "second step adds", "workflow")
+    rows = []
+    for domain in DOMAINS:
+        questions = exam.questions[domain]
+        for family in exam.preset.ease[domain]:
+            part = questions.only(questions.families == family)
+            best = [best_team([part], length, kept=3) for length in LENGTHS]
+            shares = [found.mean for found in best]
+            enough = next(at for at, share in enumerate(shares) if share > max(shares) - ENOUGH)
+            more = best_extension(best[0], part) - shares[0]
+            made.add_row(family, *(f"{100 * share:.1f}" for share in shares), str(enough + 1), f"{100 * more:+.1f}",
+                         str(best[enough]))  # fmt: skip
+            rows.append(shares)
+    made.add_row("mean", *(f"{100 * share:.1f}" for share in np.mean(rows, axis=0)), "", "", "")
+    made.caption = f"simulated; enough: no length is better by more than {100 * ENOUGH:.1f} points"
+    console.print(made)
+
+
+def values(best_alone: float, unrouted: Sequence[float], routed: Sequence[float]) -> None:
+    made = table("What it is worth, in points of the mean", "", "points")
+    best, most = max(range(len(LENGTHS)), key=routed.__getitem__), max(routed)
+    made.add_row("routing, one step: best worker per domain over best worker", f"{100 * (routed[0] - best_alone):.2f}")
+    made.add_row(f"routing, {best + 1} steps: per domain over one for all", f"{100 * (most - unrouted[best]):.2f}")
+    made.add_row("topology: best workflow for all over best worker", f"{100 * (max(unrouted) - best_alone):.2f}")
+    made.add_row("topology: best workflow per domain over best worker per domain", f"{100 * (most - routed[0]):.2f}")
+    made.caption = "simulated"
+    console.print(made)
+
+
+def second_rounds(preset: Preset) -> None:
+    """First rounds are the best found on gym/paper7: on gym/shifted, what one trained there would do."""
+    trained, tried = Exam(preset_of("gym/paper7"), SEARCHED), Exam(preset, SEARCHED)
+    made = table("A second round, by what the first round's final reply shows", "", "first round", "always revised",
+                 "revised where it pays", "revised")  # fmt: skip
+    for length in (1, 2, 3, 4):
+        found = [
+            second_round(best_team([trained.questions[domain]], length).workflow, tried.questions[domain], draws=4)
+            for domain in DOMAINS
+        ]
+        means = [np.mean([getattr(one, name) for one in found]) for name in ("first", "always", "best", "revised")]
+        made.add_row(
+            f"best {f'{length} steps' if length > 1 else 'step'} of gym/paper7",
+            *(f"{100 * mean:.1f}" for mean in means),
+        )
+    made.caption = "simulated; chosen on half of the questions, judged on the other half; less than twice the calls"
+    console.print(made)
+
+
+def speed() -> None:
+    """Runs of three steps in this process, through the interpreter and without texts."""
+    tasks, workflow = make("gym/paper7", 400, 1), team("PSV", (0, 2, 1))
+    through = asyncio.run(_timed(workflow, [task.question for task in tasks]))
+    preset, began = preset_of("gym/paper7"), time.perf_counter()
+    for number in range(RUNS):
+        simulate(workflow, tasks[number % len(tasks)].question, preset, sample=str(number))
+    without_us = (time.perf_counter() - began) / RUNS * 1e6
+    verdict = "meets" if through >= TARGET_RUNS_PER_MINUTE else "MISSES"
+    console.print(f"{through:,.0f} runs of three steps a minute through wfdsl.run in one process ({verdict} the target "
+                  f"of {TARGET_RUNS_PER_MINUTE:,}); {without_us:.0f} us a run without texts")  # fmt: skip
+
+
+async def _timed(workflow: Workflow, questions: Sequence[str]) -> float:
+    pool = Pool.load("gym/paper7")
+    asked = [questions[number % len(questions)] for number in range(RUNS)]
+    await asyncio.gather(*(run(workflow, question, pool) for question in questions))
+    began = time.perf_counter()
+    await asyncio.gather(*(run(workflow, question, pool) for question in asked))
+    return RUNS / (time.perf_counter() - began) * 60

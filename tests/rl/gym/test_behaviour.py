@@ -1,0 +1,135 @@
+"""The behaviour model: the same on numbers and arrays, and shaped as it says."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from wfdsl_rl.gym.accuracy import states_of
+from wfdsl_rl.gym.arrays import Arrays
+from wfdsl_rl.gym.constants import Evidence
+from wfdsl_rl.gym.making import items
+from wfdsl_rl.gym.noise import Scalars, quantile, text_key
+from wfdsl_rl.gym.presets import preset_of
+from wfdsl_rl.gym.profiles import DOMAINS, Domain
+from wfdsl_rl.gym.questions import Questions
+from wfdsl_rl.gym.search import random_teams, team
+from wfdsl_rl.gym.simulate import simulate
+from wfdsl_rl.gym.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from wfdsl import Workflow
+
+PRESET = preset_of("gym/paper7")
+
+
+def answers_to(workflow: Workflow, questions: Questions) -> list[NDArray[np.int64]]:
+    """The answers of a workflow without plans, step by step."""
+    states = states_of(workflow, questions, "x")
+    return [state.answer for state in states if isinstance(state, Attempt)]
+
+
+def answers_of(workflow: Workflow, domain: Domain, size: int) -> list[NDArray[np.int64]]:
+    return answers_to(workflow, Questions.of(PRESET, items(domain, size, 8)))
+
+
+def test_numbers_and_arrays_have_the_same_noise() -> None:
+    keys = [text_key("key", number) for number in range(2000)]
+    array, scalars, arrays = np.array(keys, dtype=np.uint64), Scalars(), Arrays()
+
+    assert arrays.uniform(array, 3).tolist() == [scalars.uniform(key, 3) for key in keys]
+    assert arrays.joined(array, 99).tolist() == [scalars.joined(key, 99) for key in keys]
+    assert arrays.normal(array, 4) == pytest.approx([scalars.normal(key, 4) for key in keys], abs=1e-12)
+
+
+def test_noise_is_standard_normal_and_uncorrelated_between_streams() -> None:
+    keys = np.array([text_key(number) for number in range(20_000)], dtype=np.uint64)
+
+    one, other = Arrays().normal(keys, 0), Arrays().normal(keys, 1)
+
+    assert one.mean() == pytest.approx(0, abs=0.03)
+    assert one.std() == pytest.approx(1, abs=0.03)
+    assert np.corrcoef(one, other)[0, 1] == pytest.approx(0, abs=0.03)
+    assert [quantile(share) for share in (0.001, 0.5, 0.975)] == pytest.approx([-3.0902, 0, 1.95996], abs=1e-4)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_many_questions_at_once_are_answered_as_each_alone(domain: Domain) -> None:
+    some = items(domain, 25, 4)
+    questions = Questions.of(PRESET, some)
+    workflows = [workflow for length in range(1, 6) for workflow in random_teams(length, 7, 3, 9)]
+
+    for workflow in workflows:
+        together = states_of(workflow, questions, "x")
+        for at, item in enumerate(some):
+            alone = simulate(workflow, item, PRESET, sample="x").states
+            for left, right in zip(together, alone, strict=True):
+                for name in right.__slots__:
+                    assert np.broadcast_to(getattr(left, name), (25,))[at] == getattr(right, name)
+
+
+def test_evidence_has_the_published_likelihood_ratios() -> None:
+    questions = Questions.of(PRESET, items("text", 1500, 8))
+    state = states_of(team("S", (0,)), questions, "evidence")[0]
+    assert isinstance(state, Attempt)
+    right, wrong = state.answer == RIGHT, state.answer > RIGHT
+    rates = Evidence()
+
+    for shows, rate in ((state.check == FAILS, rates.fails), (state.check == PASSES, rates.passes),
+                        (state.hedged, rates.hedged), (state.slipped, rates.slipped)):  # fmt: skip
+        assert shows[right].mean() == pytest.approx(rate.right, abs=0.04)
+        assert shows[wrong].mean() == pytest.approx(rate.wrong, abs=0.04)
+        assert not shows[state.answer == NO_ANSWER].any()
+    assert rates.fails.ratio > 5
+    assert rates.passes.ratio < 0.5
+
+
+def test_relatives_share_more_mistakes_than_others() -> None:
+    answers = {voice: answers_of(team("S", (voice,)), "math", 1200)[0] for voice in (1, 3, 5)}
+
+    def agreement(one: int, other: int) -> float:
+        both = (answers[one] > RIGHT) & (answers[other] > RIGHT)
+        return float((answers[one] == answers[other])[both].mean())
+
+    assert agreement(3, 5) > agreement(3, 1) + 0.05
+
+
+def test_reflection_on_ones_own_work_finds_less_than_another_worker_does() -> None:
+    def gain(second: int) -> float:
+        first, final = answers_of(team("SV", (1, second)), "math", 1200)
+        return float((final == RIGHT)[first > RIGHT].mean())
+
+    assert gain(0) > gain(1) + 0.1
+
+
+def test_an_aggregator_gives_an_answer_of_its_own_only_now_and_then() -> None:
+    *attempts, last = answers_of(team("SSSA", (0, 1, 2, 3)), "code", 500)
+
+    unheard = ~(np.stack(attempts) == last).any(axis=0)
+
+    assert 0 < unheard.mean() < 0.3
+
+
+def test_luck_differs_between_the_steps_of_one_worker() -> None:
+    first, second = answers_of(team("SS", (0, 0)), "text", 800)
+
+    differ = (first == RIGHT) != (second == RIGHT)
+
+    assert 0.05 < differ.mean() < 0.4
+
+
+def test_which_questions_are_hard_does_not_depend_on_the_order_in_which_they_are_asked() -> None:
+    some = items("math", 40, 4)
+    shuffled = random.Random(1).sample(some, len(some))
+
+    one = answers_to(team("S", (0,)), Questions.of(PRESET, some))[0]
+    other = answers_to(team("S", (0,)), Questions.of(PRESET, shuffled))[0]
+
+    assert dict(zip([i.question for i in some], one, strict=True)) == dict(
+        zip([i.question for i in shuffled], other, strict=True)
+    )
