@@ -1,0 +1,97 @@
+"""Evaluate policies on tasks: accuracy with standard error, tokens, cost, latency and steps, by benchmark.
+
+`wfdsl-eval --policy NAME ... --tasks NAME ... --pool POOL` writes a folder with results, summaries, plots and a
+manifest. `compare`, `strategies` and `report` read such folders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wfdsl._version import __version__
+from wfdsl.errors import BudgetExhausted, UsageError, WfdslError, WorkflowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PROGRAM = "wfdsl-eval"
+COMMANDS = {
+    "compare": "compare the policies of one or two evaluations, task by task",
+    "strategies": "show what the workflows of an evaluation look like",
+    "report": "make the summaries and plots of an evaluation again",
+}
+EXIT_CODES = """\
+commands: wfdsl-eval compare DIR [DIR], wfdsl-eval strategies DIR, wfdsl-eval report DIR
+
+exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 runs failed, 4 budget spent, 130 interrupted"""
+
+INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 1, 2, 3, 4, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _execute(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except WorkflowError as error:
+        return _report(str(error), INVALID)
+    except UsageError as error:
+        return _report(f"{PROGRAM}: {error}", USAGE)
+    except BudgetExhausted as error:
+        return _report(f"{PROGRAM}: {error}", SPENT)
+    except WfdslError as error:
+        return _report(f"{PROGRAM}: {error}", FAILED)
+    except KeyboardInterrupt:
+        return _report(f"{PROGRAM}: interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`); Python shall not complain when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _execute(arguments: list[str]) -> int:
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    parser = _parser(command)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return USAGE
+    module = import_module("wfdsl_rl.cli.eval_reports" if command else "wfdsl_rl.cli.eval_run")
+    parse: Callable[[Sequence[str]], argparse.Namespace] = parser.parse_args
+    if command:
+        getattr(module, f"configure_{command}")(parser)
+        return int(getattr(module, f"execute_{command}")(parse(arguments[1:])))
+    module.configure(parser)
+    return int(module.execute(arguments, parse))
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    if command:
+        return argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=COMMANDS[command])
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} --policy NAME ... --tasks NAME ... --pool POOL [OPTION]...",
+        description=__doc__,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    return parser
+
+
+def _report(message: str, code: int) -> int:
+    sys.stdout.flush()
+    print(message, file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+"""The options of `wfdsl-eval`, and the evaluation that they and the configuration describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wfdsl.cli.conducting import add_conductor_options
+from wfdsl.cli.configuration import (
+    add_config_options,
+    add_flag,
+    add_pool_option,
+    add_setting,
+    experiment_of,
+    parameters_of,
+)
+from wfdsl.cli.inputs import count, count_or_none
+from wfdsl.cli.running import dollars, seconds
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from wfdsl.conductor.named import Conducting
+    from wfdsl.experiment.experiment import Experiment
+    from wfdsl.interpreter.running import RunOptions
+    from wfdsl.pool import Pool
+    from wfdsl_rl.evaluation.evaluating import Evaluation
+    from wfdsl_rl.tasks.task import Task
+
+_CONCURRENCY = 32
+_SEED = 0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a baseline, a .wf file, worker:NAME, a Conductor by its model (local, PROVIDER:MODEL, a checkpoint's "
+        "folder, a pool file with one worker), or a group: workers, baselines; may be repeated",
+    )
+    parser.add_argument(
+        "--tasks", action="append", default=[], metavar="NAME", help="a file, a data set or a gym; may be repeated"
+    )
+    add_pool_option(parser, "the workers")
+    add_config_options(parser)
+    _add_task_options(parser)
+    _add_run_options(parser)
+    _add_output_options(parser)
+    _add_conductor_options(parser)
+
+
+def _add_task_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
+    parser.add_argument(
+        "--sample-seed",
+        type=count_or_none,
+        metavar="N",
+        help="draw the tasks of --limit by this seed, in place of the first ones; of a gym: which questions it asks",
+    )
+    parser.add_argument("--task-format", metavar="NAME", help="the format of the rows (default: told by the columns)")
+    parser.add_argument(
+        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
+    )
+    parser.add_argument("--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)")
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    add_setting(
+        parser, "--seed", "run.seed", type=count_or_none, metavar="N", help="what the seeds of all runs follow from (0)"
+    )
+    parser.add_argument("--no-seed", action="store_true", help="send no seed: workers draw as they like")
+    add_setting(
+        parser, "--budget-usd", "budget.usd", type=dollars, metavar="USD", help="the most US dollars, over all sessions"
+    )
+    parser.add_argument(
+        "--concurrency", type=count, default=_CONCURRENCY, metavar="N", help="runs at a time (default: %(default)s)"
+    )
+    add_setting(parser, "--timeout", "run.timeout_s", type=seconds, metavar="S", help="the most seconds for a run")
+    add_flag(parser, "--no-journal", "run.journal", value=False, help="keep no calls: a run that is cut off is lost")
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the evaluation in --out; its options need not be given again"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="ask nobody and write nothing: say what would be asked")
+    parser.add_argument("--no-plots", action="store_true", help="write no plots")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed at the end")
+
+
+def _add_conductor_options(parser: argparse.ArgumentParser) -> None:
+    add_setting(parser, "--prompt", "conductor.prompt", metavar="NAME|FILE", help="the Conductors' template set")
+    add_setting(parser, "--examples", "conductor.examples", metavar="NAME|FILE", help="their few-shot examples")
+    add_setting(
+        parser, "--max-steps", "conductor.max_steps", type=count, metavar="N", help="the most steps of their workflows"
+    )
+    add_setting(
+        parser, "--rounds", "conductor.rounds", type=count_or_none, metavar="N", help="their revisions (default: 1)"
+    )
+    add_conductor_options(parser)
+
+
+def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> argparse.Namespace:
+    """The options; those that a resumed evaluation was begun with need not be given again.
+
+    Raises:
+        UsageError: something that is needed is not given.
+    """
+    args = parse(arguments)
+    if args.resume and not args.out:
+        raise UsageError("--resume goes on with an evaluation: say which one, with --out DIR")
+    if args.resume and not args.policy and not args.tasks:
+        from wfdsl_rl.evaluation.manifest import read_manifest
+
+        args = parse([*read_manifest(Path(args.out))["command"], *arguments])
+    missing = [f"--{name}" for name in ("policy", "tasks") if not getattr(args, name)]
+    if missing:
+        raise UsageError(f"give {' and '.join(missing)}: what is to be evaluated, and on what")
+    return args
+
+
+def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluation:
+    """What the options describe.
+
+    Raises:
+        UsageError: an option cannot be used, or there is nothing to evaluate.
+        WorkflowError: a file holds no valid workflow.
+    """
+    from wfdsl_rl.evaluation.evaluating import Evaluation
+    from wfdsl_rl.policies import policies_of
+
+    if experiment.pool is None:
+        raise UsageError("give --pool: the workers")
+    pool = experiment.pool
+    policies = policies_of(args.policy, pool, conducting=_conducting(experiment, pool), params=parameters_of(args))
+    seed = _SEED if experiment.run.seed is None else experiment.run.seed
+    return Evaluation(
+        policies=policies,
+        tasks=_tasks(args),
+        pool=pool,
+        repeats=args.repeats,
+        seed=None if args.no_seed else seed,
+        options=_run_options(experiment),
+    )
+
+
+def read_options(args: argparse.Namespace) -> Experiment:
+    """The configuration, with the options over it.
+
+    Raises:
+        UsageError: something cannot be used.
+    """
+    return experiment_of(args)
+
+
+def _tasks(args: argparse.Namespace) -> list[Task]:
+    from wfdsl_rl.tasks.loading import load_tasks
+
+    columns, seed = _columns(args.map), args.sample_seed
+    found = [
+        task
+        for name in args.tasks
+        for task in load_tasks(name, format=args.task_format, limit=args.limit, seed=seed, columns=columns)
+    ]
+    if not found:
+        raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
+    return found
+
+
+def _run_options(experiment: Experiment) -> RunOptions:
+    run = experiment.run
+    return {
+        "timeout_s": run.timeout_s,
+        "step_timeout_s": run.step_timeout_s,
+        "question_for": run.question_for,
+        "run_dead_steps": run.run_dead_steps,
+        "max_depth": run.max_depth,
+        "reuse": run.reuse,
+    }
+
+
+def _conducting(experiment: Experiment, pool: Pool) -> Conducting:
+    from wfdsl.api import load
+    from wfdsl.conductor.named import Conducting
+    from wfdsl.conductor.offer import Offering
+
+    table = experiment.conductor
+    entry = {name: getattr(table, name) for name in ("base_url", "api_key_env", "max_tokens", "temperature")}
+    return Conducting(
+        entry=entry,
+        prompt=table.prompt,
+        examples=table.examples,
+        max_steps=table.max_steps,
+        grammar=table.grammar,
+        max_prose=table.max_prose,
+        max_subtask=table.max_subtask,
+        max_rounds=table.rounds,
+        reasks=table.reasks,
+        profile=table.profile,
+        default=None if table.default is None else load(table.default, pool=pool),
+        call_factor=table.call_factor,
+        offering=Offering(without=table.without, pick=table.pick, shuffle=table.shuffle, seed=table.seed),
+    )
+
+
+def _columns(mapping: str | None) -> dict[str, str] | None:
+    columns: dict[str, str] = {}
+    for part in filter(None, (mapping or "").split(",")):
+        ours, equals, theirs = part.partition("=")
+        if not ours or not equals or not theirs:
+            raise UsageError(f"--map {part!r}: write FIELD=COLUMN, such as question=prompt")
+        columns[ours] = theirs
+    return columns or None

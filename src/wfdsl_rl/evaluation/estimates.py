@@ -1,0 +1,198 @@
+"""Estimates from results: an accuracy with its standard error and bounds, and differences between paired policies.
+
+Repeats of a task are not independent, so a task is the unit of every standard error (a cluster); with one repeat this
+is the usual standard error of a share. Answers that nobody could judge, and runs that failed, are in no accuracy: they
+are counted beside it, and the bounds say what it would be if all of them were wrong, or all right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wfdsl_rl.evaluation.cell import Cell
+
+CONFIDENCE = 0.95
+
+
+class Estimate(NamedTuple):
+    """A figure and its standard error; the error is None where one task alone gives no idea of it."""
+
+    value: float
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """How often a policy was right."""
+
+    tasks: int
+    """Tasks with at least one judged answer."""
+    right: int
+    wrong: int
+    unjudged: int
+    failed: int
+    value: float | None
+    """Right answers among judged ones; None if nothing was judged."""
+    error: float | None
+    """The standard error of `value`, clustered by task; None with fewer than two tasks."""
+
+    @property
+    def cells(self) -> int:
+        """All results."""
+        return self.right + self.wrong + self.unjudged + self.failed
+
+    @property
+    def low(self) -> float:
+        """The accuracy if everything that is not judged were wrong; 0 without results."""
+        return self.right / max(self.cells, 1)
+
+    @property
+    def high(self) -> float:
+        """The accuracy if everything that is not judged were right; 1 without results."""
+        return (self.cells - self.wrong) / self.cells if self.cells else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How much more often the first of two policies was right, on the tasks that both were judged on."""
+
+    tasks: int
+    first: float
+    """The accuracy of the first on these tasks, each task counting once."""
+    second: float
+    value: float
+    """first - second."""
+    low: float | None
+    """The lower end of the 95 % confidence interval; None with fewer than two tasks."""
+    high: float | None
+    better: int
+    """Tasks on which the first did better."""
+    worse: int
+    p_value: float
+    """Of the two-sided exact sign test on the tasks that differ (with one repeat, McNemar's exact test)."""
+
+
+def accuracy_of(cells: Iterable[Cell]) -> Accuracy:
+    """The accuracy over some cells of one policy."""
+    scores: dict[str, list[int]] = defaultdict(list)
+    counts = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0}
+    for cell in cells:
+        counts[cell.outcome] += 1
+        if cell.judged:
+            scores[cell.task].append(cell.outcome == "right")
+    estimate = clustered_mean(scores.values())
+    return Accuracy(
+        tasks=len(scores),
+        **counts,
+        value=None if estimate is None else estimate.value,
+        error=None if estimate is None else estimate.error,
+    )
+
+
+def clustered_mean(clusters: Iterable[Sequence[float]]) -> Estimate | None:
+    """The mean over all values, and its standard error when values of a cluster go together; None without values.
+
+    With clusters i of sizes n_i, N values in all and G clusters: error² = G / (G - 1) · Σ_i (Σ_j (x_ij - mean))² / N².
+    """
+    groups = [list(cluster) for cluster in clusters if len(cluster)]
+    total = sum(map(len, groups))
+    if not total:
+        return None
+    mean = sum(map(sum, groups)) / total
+    if len(groups) < 2:
+        return Estimate(mean, None)
+    squares = sum(sum(value - mean for value in group) ** 2 for group in groups)
+    return Estimate(mean, math.sqrt(len(groups) / (len(groups) - 1) * squares) / total)
+
+
+def mean_of(estimates: Sequence[Estimate]) -> Estimate | None:
+    """The unweighted mean of independent estimates, such as the average over benchmarks."""
+    if not estimates:
+        return None
+    errors = [estimate.error for estimate in estimates]
+    value = sum(estimate.value for estimate in estimates) / len(estimates)
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
+        return Estimate(value, None)
+    return Estimate(value, math.sqrt(sum(error * error for error in known)) / len(known))
+
+
+def difference_of(first: Iterable[Cell], second: Iterable[Cell]) -> Difference | None:
+    """Compare two policies task by task; None if they have no judged task in common.
+
+    The interval is the paired normal one: mean of the differences per task, plus and minus Student's quantile times
+    their standard error. Tasks are the same if their content is, whatever they are called.
+    """
+    scores = [_scores(first), _scores(second)]
+    common = sorted(scores[0].keys() & scores[1].keys())
+    if not common:
+        return None
+    differences = [scores[0][task] - scores[1][task] for task in common]
+    mean = sum(differences) / len(common)
+    half = _half_width(differences, mean)
+    better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
+    return Difference(
+        tasks=len(common),
+        first=sum(scores[0][task] for task in common) / len(common),
+        second=sum(scores[1][task] for task in common) / len(common),
+        value=mean,
+        low=None if half is None else mean - half,
+        high=None if half is None else mean + half,
+        better=better,
+        worse=worse,
+        p_value=sign_test(better, worse),
+    )
+
+
+def sign_test(better: int, worse: int) -> float:
+    """The two-sided exact p-value of so many differences in either direction, if both are equally likely."""
+    total, tail = better + worse, min(better, worse)
+    if not total:
+        return 1.0
+    # Whole numbers: a float would underflow from about a thousand tasks on.
+    ways: int = sum(math.comb(total, count) for count in range(tail + 1))
+    return min(1.0, 2 * (ways / (1 << total)))
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """A quantile of Student's distribution, to about 1 % from three degrees of freedom on.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5; exact for one and two degrees.
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (probability - 0.5))
+    if freedom == 2:
+        shift = 2 * probability - 1
+        return shift * math.sqrt(2 / (1 - shift * shift))
+    z, n = NormalDist().inv_cdf(probability), freedom
+    terms = (
+        (z**3 + z) / (4 * n),
+        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4),
+    )
+    return z + sum(terms)
+
+
+def _scores(cells: Iterable[Cell]) -> Mapping[str, float]:
+    """The mean over repeats of each judged task, by the task's content."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for cell in cells:
+        if cell.judged:
+            found[cell.task_hash].append(cell.outcome == "right")
+    return {task: sum(values) / len(values) for task, values in found.items()}
+
+
+def _half_width(differences: Sequence[float], mean: float) -> float | None:
+    count = len(differences)
+    if count < 2:
+        return None
+    variance = sum((value - mean) ** 2 for value in differences) / (count - 1)
+    return student_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)

@@ -1,0 +1,81 @@
+"""What an evaluation would ask and could cost at most, before anything is asked.
+
+Policies with a fixed workflow (an attribute `workflow`) can be foreseen. Others may say how many calls of workers they
+make at most, by a method `most_calls(pool) -> int | None`; what is not known is said to be so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.interpreter.forecast import forecast
+from wfdsl.interpreter.runnable import require_runnable
+from wfdsl.render.status import dollars
+
+if TYPE_CHECKING:
+    from wfdsl.conductor.policy import Policy
+    from wfdsl.workflow import Workflow
+    from wfdsl_rl.evaluation.evaluating import Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is known beforehand of one policy, over all its cells."""
+
+    policy: str
+    cells: int
+    calls: int | None
+    """Calls of workers; None: not known."""
+    usd: float | None
+    """US dollars at most, if each call succeeds at once; None: not known."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outlook as plain values."""
+        return {"policy": self.policy, "cells": self.cells, "calls": self.calls, "usd_at_most": self.usd}
+
+
+def outlook_on(evaluation: Evaluation) -> list[Outlook]:
+    """What is known of each policy.
+
+    Raises:
+        UsageError: a fixed workflow cannot run on the pool.
+    """
+    return [_of_policy(name, policy, evaluation) for name, policy in evaluation.policies.items()]
+
+
+def outlook_text(found: list[Outlook]) -> str:
+    """The outlooks as lines for people."""
+    lines = [f"{each.policy}: {each.cells:,} cells, {_calls(each.calls)}, {_usd(each.usd)}" for each in found]
+    known = [each.calls for each in found if each.calls is not None]
+    prices = [each.usd for each in found if each.usd is not None]
+    cells = sum(each.cells for each in found)
+    whole = f"all: {cells:,} cells, {_calls(sum(known) if known else None)}, {_usd(sum(prices) if prices else None)}"
+    unknown = sum(each.calls is None or each.usd is None for each in found)
+    rest = f", and what is not known of {unknown} {'policy' if unknown == 1 else 'policies'}" if unknown else ""
+    return "\n".join([*lines, f"{whole}{rest}", "nothing was asked"])
+
+
+def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> Outlook:
+    cells = len(evaluation.tasks) * evaluation.repeats
+    workflow: Workflow | None = getattr(policy, "workflow", None)
+    if workflow is None:
+        most = getattr(policy, "most_calls", None)
+        calls = None if most is None else most(evaluation.pool)
+        return Outlook(name, cells, None if calls is None else calls * cells, None)
+    require_runnable(workflow, evaluation.pool, depth=1)
+    total, usd = 0, 0.0
+    for task in evaluation.tasks:
+        found = forecast(workflow, task.question, evaluation.pool)
+        if found.usd is None or any(step.conductor for step in found.steps):
+            return Outlook(name, cells, None if found.calls < len(found.steps) else found.calls * cells, None)
+        total, usd = total + found.calls, usd + found.usd
+    return Outlook(name, cells, total * evaluation.repeats, usd * evaluation.repeats)
+
+
+def _calls(calls: int | None) -> str:
+    return "calls not known" if calls is None else f"{calls:,} calls"
+
+
+def _usd(usd: float | None) -> str:
+    return "cost not known" if usd is None else f"at most {dollars(usd)}"

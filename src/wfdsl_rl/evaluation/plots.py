@@ -1,0 +1,217 @@
+"""The plots of an evaluation: accuracy against cost, bars per benchmark, worker share, steps per kind of task.
+
+Source of the kinds: arXiv 2512.04388, figures 5 and 8; how they are drawn is our choice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wfdsl_rl.evaluation.drawing import COLOURS, Point, figure, label_points, save
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wfdsl_rl.evaluation.summary import PolicySummary, Summary
+    from wfdsl_rl.strategies import Strategies
+
+
+def draw_plots(summary: Summary, folder: Path) -> list[Path]:
+    """Draw what there is to draw, as PNG and SVG; gives the files.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    if not summary.policies:
+        return []
+    return [
+        *draw_accuracy_against_cost(summary, folder),
+        *draw_benchmarks(summary, folder),
+        *draw_worker_share(summary, folder),
+        *draw_steps(summary, folder),
+    ]
+
+
+def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
+    """A point for each policy: average accuracy against dollars per sample, or tokens where a price is not known."""
+    shown = [policy for policy in summary.policies if policy.average is not None]
+    if not shown:
+        return []
+    in_usd = all(policy.list_usd is not None for policy in shown) and any(policy.list_usd for policy in shown)
+    with figure(8.4, 5.6, simulated=summary.simulated) as (drawn, (axes,)):
+        points = []
+        for number, policy in enumerate(shown):
+            assert policy.average is not None  # those without one are not shown
+            x = (policy.list_usd or 0.0) if in_usd else policy.tokens
+            y, error = 100 * policy.average.value, 100 * (policy.average.error or 0.0)
+            axes.errorbar(x, y, yerr=error, fmt=_mark(policy), color=COLOURS[number % len(COLOURS)], elinewidth=0.8)
+            points.append(Point(x, y, policy.policy, error))
+        _spread(axes, [point.x for point in points], unit="$" if in_usd else "")
+        axes.set_xlabel("US dollars per sample, by the price list" if in_usd else "tokens per sample")
+        axes.set_ylabel("average accuracy in %, with its standard error")
+        axes.set_title(_titled("Accuracy against cost", summary))
+        axes.margins(x=0.12, y=0.1)
+        axes.set_ylim(_at_least(axes.get_ylim(), 10.0))
+        label_points(drawn, axes, points)
+        return save(drawn, folder, "accuracy-against-cost")
+
+
+def draw_benchmarks(summary: Summary, folder: Path) -> list[Path]:
+    """Bars for each policy, a panel for each benchmark, with standard errors."""
+    names = [policy.policy for policy in summary.policies]
+    panels = summary.benchmarks
+    size = (max(2.6 + 1.7 * len(panels), 5.0), _height(len(names)))
+    with figure(*size, columns=len(panels), simulated=summary.simulated) as (drawn, axes):
+        for panel, (each, benchmark) in enumerate(zip(axes, panels, strict=True)):
+            found = [policy.benchmarks[benchmark] for policy in summary.policies]
+            values = [100 * (accuracy.value or 0.0) for accuracy in found]
+            errors = [100 * (accuracy.error or 0.0) for accuracy in found]
+            each.barh(names, values, xerr=errors, color=COLOURS[panel % len(COLOURS)], height=0.72, ecolor="#444444")
+            for row, (accuracy, value, error) in enumerate(zip(found, values, errors, strict=True)):
+                text = "none judged" if accuracy.value is None else f"{value:.1f}"
+                each.text(value + error + 1.5, row, text, va="center", fontsize=7)
+            each.set_xlim(0, 118)
+            each.set_xticks([0, 25, 50, 75, 100])
+            each.grid(visible=False, axis="y")
+            each.set_title(benchmark)
+        axes[0].set_ylim(len(names) - 0.5, -0.5)
+        drawn.suptitle(_titled("Accuracy in %, with its standard error", summary), fontsize=11, fontweight="bold")
+        return save(drawn, folder, "accuracy-by-benchmark")
+
+
+def draw_worker_share(summary: Summary, folder: Path) -> list[Path]:
+    """A bar for each policy: which part of the answers each worker gave."""
+    shown = [policy for policy in summary.policies if policy.workers]
+    if not shown:
+        return []
+    shares = {policy.policy: _shares(policy.workers) for policy in shown}
+    return _stacked(shares, folder, "worker-share", title="Share of workers' answers", simulated=summary.simulated)
+
+
+def draw_steps(summary: Summary, folder: Path) -> list[Path]:
+    """A row for each policy: steps per sample in each domain."""
+    names = [policy.policy for policy in summary.policies]
+    domains = list(dict.fromkeys(name for policy in summary.policies for name in policy.steps_by_domain))
+    with figure(7.2, _height(len(names)), simulated=summary.simulated) as (drawn, (axes,)):
+        for number, domain in enumerate(domains):
+            rows = [row for row, policy in enumerate(summary.policies) if domain in policy.steps_by_domain]
+            values = [policy.steps_by_domain[domain] for policy in summary.policies if domain in policy.steps_by_domain]
+            # Next to each other, so that domains with as many steps do not hide each other.
+            shifted = [row + 0.16 * (number - (len(domains) - 1) / 2) for row in rows]
+            colour = COLOURS[number % len(COLOURS)]
+            axes.plot(values, shifted, "o", markersize=5, color=colour, label=domain)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel("steps per sample")
+        axes.set_title(_titled("Steps by kind of task", summary))
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        return save(drawn, folder, "steps-by-domain")
+
+
+def draw_strategies(strategies: Mapping[str, Strategies], folder: Path, *, simulated: bool) -> list[Path]:
+    """Topologies, numbers of steps and roles of sets of workflows; gives the files.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    shown = {name: found for name, found in strategies.items() if found.workflows}
+    if not shown:
+        return []
+    topologies = {name: _shares(found.topologies) for name, found in shown.items()}
+    steps = {
+        name: _shares({str(steps): count for steps, count in found.steps.items()}) for name, found in shown.items()
+    }
+    return [
+        *_stacked(topologies, folder, "strategy-topologies", title="Topology of workflows", simulated=simulated),
+        *_stacked(steps, folder, "strategy-steps", title="Live steps of workflows", simulated=simulated),
+        *_draw_roles(shown, folder, simulated=simulated),
+    ]
+
+
+def _draw_roles(strategies: Mapping[str, Strategies], folder: Path, *, simulated: bool) -> list[Path]:
+    names = list(strategies)
+    roles = list(next(iter(strategies.values())).roles_by_structure)
+    with figure(9.0, _height(len(names)), columns=len(roles), simulated=simulated) as (drawn, axes):
+        for each, role in zip(axes, roles, strict=True):
+            for shift, label, colour in ((-0.19, "by structure", COLOURS[0]), (0.19, "by wording", COLOURS[1])):
+                values = [_role_share(found, role, label) for found in strategies.values()]
+                each.barh([row + shift for row in range(len(names))], values, 0.36, color=colour, label=label)
+            each.set_xlim(0, 100)
+            each.grid(visible=False, axis="y")
+            each.set_title(role)
+        axes[0].set_yticks(range(len(names)), names)
+        axes[0].set_ylim(len(names) - 0.5, -0.5)
+        drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+        title = f"Workflows with a step of the role, in %{' (simulated)' if simulated else ''}"
+        drawn.suptitle(title, fontsize=11, fontweight="bold")
+        return save(drawn, folder, "strategy-roles")
+
+
+def _role_share(found: Strategies, role: Any, label: str) -> float:
+    counts = found.roles_by_structure if label == "by structure" else found.roles_by_wording
+    return 100 * counts.get(role, 0) / found.workflows
+
+
+def _stacked(
+    shares: Mapping[str, Mapping[str, float]], folder: Path, name: str, *, title: str, simulated: bool
+) -> list[Path]:
+    """Rows of stacked shares with one legend."""
+    parts = sorted({part for each in shares.values() for part in each}, key=_natural)
+    rows = list(shares)
+    with figure(8.2, _height(len(rows)), simulated=simulated) as (drawn, (axes,)):
+        left = [0.0] * len(rows)
+        for number, part in enumerate(parts):
+            widths = [100 * shares[row].get(part, 0.0) for row in rows]
+            hatch = "///" if number >= len(COLOURS) else None
+            colour = COLOURS[number % len(COLOURS)]
+            axes.barh(rows, widths, left=left, color=colour, label=part, height=0.72, hatch=hatch, edgecolor="white")
+            left = [before + width for before, width in zip(left, widths, strict=True)]
+        axes.set_xlim(0, 100)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("%")
+        axes.set_title(f"{title} (simulated)" if simulated else title)
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        return save(drawn, folder, name)
+
+
+def _shares(counts: Mapping[str, int]) -> dict[str, float]:
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()}
+
+
+def _natural(text: str) -> tuple[int, str]:
+    return (int(text), "") if text.isdecimal() else (0, text)
+
+
+def _titled(title: str, summary: Summary) -> str:
+    return f"{title} (simulated)" if summary.simulated else title
+
+
+def _mark(policy: PolicySummary) -> str:
+    """Workers alone are told apart from everything else."""
+    return "s" if policy.policy.startswith("worker:") else "o"
+
+
+def _spread(axes: Any, values: Sequence[float], *, unit: str) -> None:
+    """Plain numbers on the axis of costs, and a logarithmic one where costs differ by more than a factor of ten."""
+    if min(values) <= 0 or max(values) / min(values) <= 10:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{unit}{value:,.6g}")
+        return
+    axes.set_xscale("log")
+    axes.xaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{unit}{value:,.6g}")
+    axes.xaxis.set_minor_formatter(lambda *_: "")
+
+
+def _at_least(ends: tuple[float, float], span: float) -> tuple[float, float]:
+    """The ends of an axis in per cent, not closer than a span, and not far outside of what there can be."""
+    missing = max(span - (ends[1] - ends[0]), 0.0) / 2
+    return max(ends[0] - missing, -2.0), min(ends[1] + missing, 102.0)
+
+
+def _height(rows: int) -> float:
+    return 1.5 + 0.27 * max(rows, 2)

@@ -1,0 +1,329 @@
+"""`wfdsl-eval` as a user meets it: what it writes and prints, its exit codes, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl_rl.cli.eval import main
+from wfdsl_rl.cli.eval_printing import print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAVY = ("matplotlib", "networkx", "numpy", "openai", "pydantic", "rich", "sympy", "torch")
+
+POOL = """
+[pool]
+name = "toys"
+[[pool.workers]]
+name = "ann"
+provider = "scripted"
+options = { replies = ["The answer is 4.", "The answer is 5."], repeat = true }
+prices = { input = 1.0, output = 4.0 }
+max_tokens = 10
+[[pool.workers]]
+name = "bob"
+provider = "scripted"
+options = { replies = ["4"], repeat = true }
+prices = { input = 1.0, output = 4.0 }
+max_tokens = 10
+[[pool.workers]]
+name = "short"
+provider = "scripted"
+options = { replies = ["4", "4", "4"] }
+prices = { input = 1.0, output = 4.0 }
+max_tokens = 10
+retries = 0
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a pool and ten tasks, which is the current one and takes the journal."""
+    (tmp_path / "pool.toml").write_text(POOL)
+    rows = [{"id": f"t{n}", "question": f"What is {n} + {4 - n}?", "gold": "4", "kind": "text"} for n in range(10)]
+    (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def evaluated(*more: str, policies: tuple[str, ...] = ("worker:ann", "worker:bob")) -> int:
+    named = [word for policy in policies for word in ("--policy", policy)]
+    return main([*named, "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--out", "out", "--no-plots", *more])
+
+
+def results(home: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (home / "out" / "results.jsonl").read_text().splitlines()]
+
+
+def calls_in_journal(home: Path) -> int:
+    connection = sqlite3.connect(home / "home" / "journal.db")
+    count: int = connection.execute("SELECT count(*) FROM calls").fetchone()[0]
+    connection.close()
+    return count
+
+
+def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = evaluated()
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "| worker:ann | 50.0 ± 16.7 |" in out
+    assert "| worker:bob | 100.0 ± 0.0 |" in out
+    assert "simulated" in out
+    assert {path.name for path in (home / "out").iterdir()} == {
+        *("manifest.json", "results.jsonl", "summary.csv", "summary.json", "summary.md")
+    }
+    assert len(results(home)) == 20
+
+
+def test_the_table_can_be_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated("--format", "json", "--limit", "2", "--repeats", "2")
+
+    plain = json.loads(capsys.readouterr().out)
+    assert plain == json.loads((home / "out" / "summary.json").read_text())
+    assert plain["policies"][0]["accuracy"]["tasks"] == 2
+    assert len(results(home)) == 8
+
+
+def test_a_dry_run_asks_nobody_and_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(home.rglob("*"))
+
+    code = evaluated("--dry-run", "--repeats", "3")
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "worker:ann: 30 cells, 30 calls, at most $" in out
+    assert "all: 60 cells, 60 calls" in out
+    assert sorted(home.rglob("*")) == before
+
+
+def test_what_cannot_be_foreseen_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated("--dry-run", policies=("worker:ann", "openai:gpt-5-mini"))
+
+    out = capsys.readouterr().out
+    assert "openai:gpt-5-mini: 10 cells, calls not known, cost not known" in out
+    assert "and what is not known of 1 policy" in out
+
+
+def test_failed_runs_end_in_code_3_and_are_tried_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = evaluated("--concurrency", "1", policies=("worker:short",))
+
+    assert code == 3
+    assert "7 of 10 runs failed" in capsys.readouterr().err
+    assert [row["outcome"] for row in results(home)].count("failed") == 7
+
+    again = main(["--resume", "--out", "out", "--no-plots"])
+
+    outcomes = {row["task"]: row["outcome"] for row in results(home)}
+    assert again == 3
+    assert list(outcomes.values()).count("right") == 6
+    assert json.loads((home / "out" / "summary.json").read_text())["policies"][0]["accuracy"]["failed"] == 4
+
+
+def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = evaluated("--set", "budget.calls=7", "--concurrency", "2")
+
+    assert code == 4
+    assert "--resume --out out" in capsys.readouterr().err
+    assert len(results(home)) == calls_in_journal(home) == 7
+
+    code = evaluated("--set", "budget.calls=20", "--resume")
+
+    assert code == 0
+    assert len(results(home)) == calls_in_journal(home) == 20
+
+
+def test_the_same_budget_stays_spent(home: Path) -> None:
+    evaluated("--set", "budget.calls=7")
+
+    code = evaluated("--set", "budget.calls=7", "--resume")
+
+    assert code == 4
+    assert len(results(home)) == calls_in_journal(home) == 7
+
+
+def test_without_a_journal_a_budget_counts_what_results_say(home: Path) -> None:
+    evaluated("--set", "budget.calls=7", "--no-journal")
+
+    code = evaluated("--set", "budget.calls=9", "--no-journal", "--resume")
+
+    assert code == 4
+    assert len(results(home)) == 9
+    assert not (home / "home").exists()
+
+
+def test_a_finished_evaluation_asks_nothing_when_it_is_resumed(home: Path) -> None:
+    evaluated()
+    before = results(home)
+
+    code = main(["--resume", "--out", "out", "--no-plots"])
+
+    assert code == 0
+    assert results(home) == before
+    assert calls_in_journal(home) == 20
+
+
+def test_a_folder_is_not_written_over(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated()
+
+    code = evaluated()
+
+    assert code == 2
+    assert "wfdsl-eval: out holds an evaluation already: go on with it by --resume" in capsys.readouterr().err
+
+
+def test_another_evaluation_cannot_be_gone_on_with(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated()
+
+    code = evaluated("--resume", "--seed", "5")
+
+    assert code == 2
+    assert "was begun with other seed" in capsys.readouterr().err
+
+
+def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
+    evaluated("--seed", "3", "--repeats", "2", "--limit", "4")
+
+    manifest = json.loads((home / "out" / "manifest.json").read_text())
+    assert manifest["simulated"] is True
+    assert (manifest["seed"], manifest["repeats"], manifest["tasks"]["count"]) == (3, 2, 4)
+    assert manifest["command"][:2] == ["--policy", "worker:ann"]
+    assert len(manifest["tasks"]["sources"][0]["sha256"]) == 64
+    assert manifest["pool"]["workers"]["0"]["prices"] == {"input": 1.0, "output": 4.0}
+    assert manifest["policies"]["worker:ann"]["workflow"][0]["worker"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "usage"),
+        (["--pool", "pool.toml"], "give --policy and --tasks"),
+        (["--policy", "worker:ann", "--tasks", "tasks.jsonl"], "give --pool"),
+        (
+            ["--policy", "worker:nobody", "--tasks", "tasks.jsonl", "--pool", "pool.toml"],
+            "has no worker",
+        ),
+        (["--policy", "nothing", "--tasks", "tasks.jsonl", "--pool", "pool.toml"], "nothing"),
+        (["--policy", "worker:ann", "--tasks", "nowhere.jsonl", "--pool", "pool.toml"], "nowhere.jsonl"),
+        (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "nowhere.toml"], "nowhere.toml"),
+        (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--map", "x"], "--map 'x'"),
+        (["--resume"], "say which one, with --out DIR"),
+        (["--resume", "--out", "nowhere"], "nowhere holds no evaluation"),
+        (["compare", "nowhere"], "nowhere holds no evaluation"),
+        (["strategies", "nowhere"], "nowhere holds no evaluation"),
+        (["report", "nowhere"], "nowhere holds no evaluation"),
+    ],
+)
+def test_bad_input_is_code_2_with_what_to_do(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code = main(arguments)
+
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_invalid_workflow_is_code_1(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "far.wf").write_text('wfdsl 1\nstep a by 7: "Solve."\n')
+
+    code = evaluated(policies=("far.wf",))
+
+    assert code == 1
+    assert "worker-not-in-pool" in capsys.readouterr().err
+
+
+def test_policies_of_one_evaluation_are_compared_with_the_first(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated()
+    capsys.readouterr()
+
+    code = main(["compare", "out"])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "against worker:ann, simulated workers" in out
+    assert "| worker:bob | 10 | 100.0, 50.0 | +50.0 |" in out
+    assert "paired by task" in out
+
+
+def test_two_evaluations_are_compared_by_the_names_of_policies(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated()
+    evaluated("--out", "other", "--limit", "6", policies=("worker:bob",))
+    capsys.readouterr()
+
+    code = main(["compare", "out", "other", "--format", "json"])
+
+    (found,) = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert (found["first"], found["second"]) == ("worker:bob (out)", "worker:bob (other)")
+    assert (found["common_tasks"], found["difference"]) == (6, 0.0)
+
+
+def test_strategies_are_shown_with_their_rules(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "checked.wf").write_text('wfdsl 1\nstep a by ann: "Solve."\nstep b by bob sees a: "Check it."\n')
+    evaluated(policies=("checked.wf", "worker:ann"))
+    capsys.readouterr()
+
+    code = main(["strategies", "out", "--no-plots"])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "| verifier, by structure | 100.0% | 0.0% |" in out
+    assert "| verifier, by wording | 100.0% | 0.0% |" in out
+    assert "ann, bob(all)" in out
+    assert "roles by structure: planner:" in out
+
+
+def test_summaries_can_be_made_again(home: Path) -> None:
+    evaluated()
+    before = (home / "out" / "summary.json").read_text()
+    (home / "out" / "summary.json").unlink()
+
+    code = main(["report", "out", "--no-plots"])
+
+    assert code == 0
+    assert (home / "out" / "summary.json").read_text() == before
+
+
+def test_progress_goes_to_standard_error_with_the_cost_so_far(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated(policies=("worker:bob",))
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[9].startswith("10 of 10 runs: 10 right, 0 wrong, $")
+    assert lines[9].endswith("(simulated)")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["compare", "--help"], ["strategies", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import contextlib, sys\nfrom wfdsl_rl.cli.eval import main\n"
+        f"with contextlib.suppress(SystemExit):\n    main({arguments!r})\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stderr.strip() == "[]"
+    assert "wfdsl-eval" in done.stdout
+
+
+def test_a_narrow_terminal_shows_every_column_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    head = ["policy", *(f"benchmark {number}" for number in range(5))]
+
+    print_table(head, [["a policy", *(f"{number}.0 ± 1.0" for number in range(5))]])
+
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert all(f"benchmark {number}" in out and f"{number}.0 ± 1.0" in out for number in range(5))
+    assert max(map(len, out.splitlines())) <= 40

@@ -1,0 +1,122 @@
+"""An evaluation that was killed goes on: real processes, a real server that counts, and `kill -9`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.interpreter.chat_server import ChatServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TASKS = 12
+CELLS = 2 * TASKS
+CALLS = TASKS + 2 * TASKS
+
+
+class SteadyServer(ChatServer):
+    """Gives the same reply to the same messages, so that the results of two evaluations can be compared."""
+
+    def answer(self, body: dict[str, Any]) -> str:
+        super().answer(body)
+        number = int(str(body["messages"][0]["content"]).split()[2])
+        return f"The answer is {4 if number % 3 else 5}."
+
+
+@pytest.fixture
+def server() -> Iterator[SteadyServer]:
+    chat = SteadyServer(delay_s=0.02)
+    yield chat
+    chat.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path, server: SteadyServer) -> Path:
+    (tmp_path / "pool.toml").write_text(
+        '[pool]\nname = "counted"\n[[pool.workers]]\nname = "chat"\nprovider = "openai"\nmodel = "m"\n'
+        f'base_url = "{server.url}"\nmax_tokens = 100\nretries = 8\nprices = {{ input = 1.0, output = 1.0 }}\n'
+    )
+    (tmp_path / "twice.wf").write_text('wfdsl 1\nstep a by 0: "Solve."\nstep b by 0 sees a: "Check."\n')
+    rows = [{"id": f"t{n}", "question": f"What is {n} ?", "gold": "4", "kind": "text"} for n in range(TASKS)]
+    (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return tmp_path
+
+
+def evaluation(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "WFDSL_HOME": str(home / "home"), "OPENAI_API_KEY": "unused"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "wfdsl_rl.cli.eval", *arguments, "--no-plots"],
+        cwd=home,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def begun(home: Path, out: str) -> subprocess.Popen[str]:
+    what = ("--policy", "worker:chat", "--policy", "twice.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml")
+    return evaluation(home, *what, "--out", out, "--concurrency", "3")
+
+
+def finished(process: subprocess.Popen[str], *, code: int = 0) -> str:
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code, err
+    return err
+
+
+def lasting(home: Path, out: str) -> list[tuple[Any, ...]]:
+    """What results say that cannot depend on when they came; a line that was cut off is none."""
+    lines = (home / out / "results.jsonl").read_text().split("\n")[:-1]
+    names = ("policy", "task", "repeat", "outcome", "answer", "extracted", "input_tokens", "calls", "paid_usd")
+    return sorted(tuple(json.loads(line)[name] for name in names) for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(3))
+def test_a_killed_evaluation_ends_as_if_it_had_never_been_killed(home: Path, server: SteadyServer, moment: int) -> None:
+    chance = random.Random(moment)
+    finished(begun(home, "whole"))
+    assert len(server.asked) == CALLS
+
+    process = begun(home, "killed")
+    server.wait_for(CALLS + chance.randint(3, CALLS - 3))
+    time.sleep(chance.uniform(0, 0.02))
+    process.kill()
+    process.communicate()
+    time.sleep(0.1)  # what the server was still answering
+    before = lasting(home, "killed")
+    asked = len(server.asked)
+    finished(evaluation(home, "--resume", "--out", "killed"))
+
+    assert lasting(home, "killed") == lasting(home, "whole")
+    assert set(before) <= set(lasting(home, "killed"))
+    # Only calls that were in flight when the process died, of which nobody knows how they ended, were made twice.
+    assert CALLS <= len(server.asked) - CALLS <= CALLS + 3
+    assert asked < len(server.asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_evaluation_says_how_to_go_on(home: Path, server: SteadyServer, number: signal.Signals) -> None:
+    process = begun(home, "out")
+    server.wait_for(10)
+    process.send_signal(number)
+
+    err = finished(process, code=130)
+
+    assert "`wfdsl-eval --resume --out out` goes on from here" in err
+    assert "Traceback" not in err
+    assert json.loads((home / "out" / "summary.json").read_text())["policies"]
+    finished(evaluation(home, "--resume", "--out", "out"))
+    assert len(lasting(home, "out")) == CELLS
