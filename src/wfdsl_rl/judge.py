@@ -1,0 +1,108 @@
+"""A completion and its task -> what came of it: read strictly, run on the pool, graded against the gold answer.
+
+Only a writer's mistake and a wrong answer are judged. A worker that failed, a budget that ran out and a grader that
+could not tell are none of the Conductor's doing: `missing`, which no reward is given for.
+
+Source: arXiv 2512.04388, section 4 (parse, run, compare). `missing` is our choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from wfdsl.api import analyze
+from wfdsl.check import DEFAULT_MAX_STEPS
+from wfdsl.errors import BudgetExhausted, RunFailed
+from wfdsl.interpreter.running import RunOptions, run
+from wfdsl_rl.grading.grade import grade
+
+if TYPE_CHECKING:
+    from wfdsl.conductor.offer import Offer
+    from wfdsl.interpreter.record import Run
+    from wfdsl.pool import Pool
+    from wfdsl.workflow import Workflow
+    from wfdsl_rl.grading.verdict import Verdict
+    from wfdsl_rl.tasks.task import Task
+
+Fate: TypeAlias = Literal["invalid", "wrong", "right", "missing"]
+"""What became of a completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of a completion."""
+
+    fate: Fate
+    workflow: Workflow | None = None
+    """What it says, in the pool's own numbering; None if it is invalid or keeps the answer before."""
+    run: Run | None = None
+    """What happened; None if nothing ran."""
+    verdict: Verdict | None = None
+    """What the grader said; None if nothing was graded."""
+    kept: bool = False
+    """Whether it keeps the answer of the round before, by three empty lists."""
+    problems: tuple[str, ...] = ()
+    """The codes of its diagnostics, or why the outcome is missing."""
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The last step's subtask and response, which a further round is shown; None without a response."""
+        if self.run is None or self.run.answer is None:
+            return None
+        return self.run.workflow[-1].subtask, self.run.answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """How completions are judged."""
+
+    max_steps: int = DEFAULT_MAX_STEPS
+    options: RunOptions | None = None
+    """How workflows are run: as for `wfdsl.run`, but for `sample`, `run_id` and `previous`."""
+    sandbox: Any = None
+    """Where programs are graded; None: the shared one."""
+
+    async def judge(
+        self,
+        completion: str,
+        task: Task,
+        offer: Offer,
+        pool: Pool,
+        *,
+        sample: str,
+        previous: tuple[str, str] | None = None,
+    ) -> Judged:
+        """Judge a completion; `previous` is the final pair of the round before, in a second round.
+
+        Raises:
+            UsageError: the pool cannot run workflows at all, or the task's grader is no grader.
+        """
+        checked = analyze(
+            completion, pool_size=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
+        )
+        if not checked.ok:
+            return Judged("invalid", problems=tuple(found.code for found in checked.diagnostics if found.is_error))
+        if checked.workflow is None:
+            assert previous is not None  # only a second round may have three empty lists
+            return await self._graded(Judged("missing", kept=True), task, previous[1])
+        return await self._ran(offer.to_pool(checked.workflow), task, pool, sample, previous)
+
+    async def _ran(
+        self, workflow: Workflow, task: Task, pool: Pool, sample: str, previous: tuple[str, str] | None
+    ) -> Judged:
+        options = RunOptions(**(self.options or RunOptions()))
+        options["sample"] = options["run_id"] = sample
+        options["previous"] = previous
+        try:
+            record = await run(workflow, task.question, pool, **options)
+        except (RunFailed, BudgetExhausted) as error:
+            return Judged("missing", workflow, error.run, problems=(str(error),))
+        assert record.answer is not None  # a run that is done has an answer
+        return await self._graded(Judged("missing", workflow, record), task, record.answer)
+
+    async def _graded(self, judged: Judged, task: Task, answer: str) -> Judged:
+        verdict = await grade(task, answer, sandbox=self.sandbox)
+        fate: Fate = "missing" if verdict.outcome == "unjudged" else verdict.outcome
+        problems = (verdict.reason,) if fate == "missing" else ()
+        return Judged(fate, judged.workflow, judged.run, verdict, judged.kept, problems)

@@ -1,0 +1,1 @@
+"""Training a Conductor: warm-up, GRPO against the interpreter, random pools, recursion."""

@@ -1,0 +1,135 @@
+"""What a training would need, before it is started: one prompt, memory, worker calls and what they cost.
+
+The estimates are made of few numbers on purpose, all of which are shown: the paper's mean of 3 steps, its tokens per
+answer, the pool's price list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample); how memory adds
+up is our choice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from wfdsl.workers.protocol import Usage
+from wfdsl_rl.training.rows import Draw, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl.pool import Pool
+    from wfdsl_rl.training.planning import Planned
+    from wfdsl_rl.training.settings import Grpo, StageName
+
+STEPS: Final = 3.0
+"""Calls of a workflow. Source: arXiv 2512.04388, section 5."""
+OUTPUT_TOKENS: Final = 500
+INPUT_TOKENS: Final = 700
+"""Tokens of a call; their sum over three calls is about the paper's 1820 output tokens and what steps are shown."""
+_GIB: Final = 1 << 30
+_BYTES_FULL: Final = 16
+"""Per trained weight: the weight, its gradient and two moments, in 32 bits each."""
+_BYTES_FROZEN: Final = 2
+"""Per weight that is only read, in 16 bits."""
+_LORA_SHARE: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What would be run, and what that needs."""
+
+    resolved: dict[str, Any]
+    stages: tuple[str, ...]
+    prompt: str
+    """The first prompt that the model would be shown."""
+    completions: int
+    calls: int
+    """Worker calls, at three steps a workflow."""
+    usd: float | None
+    """What they cost by the price list, in US dollars; None if a price is not known."""
+    memory_gib: float | None
+    """Weights, gradients and moments, without activations and caches; None if the size is not known."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "resolved": self.resolved,
+            "stages": list(self.stages),
+            "prompt": self.prompt,
+            "completions": self.completions,
+            "calls": self.calls,
+            "usd": self.usd,
+            "memory_gib": self.memory_gib,
+        }
+
+    def to_text(self) -> str:
+        """For people."""
+        cost = "not known: a worker has no price" if self.usd is None else f"about ${self.usd:,.2f} by the price list"
+        memory = "not known: set train.parameters" if self.memory_gib is None else f"{self.memory_gib:,.2f} GiB"
+        return "\n".join(
+            [
+                json.dumps(self.resolved, indent=2),
+                "",
+                "The first prompt:",
+                self.prompt,
+                "",
+                f"stages       {', '.join(self.stages)}",
+                f"completions  {self.completions:,}",
+                f"calls        about {self.calls:,} ({STEPS:g} steps a workflow)",
+                f"cost         {cost} ({INPUT_TOKENS} + {OUTPUT_TOKENS} tokens a call)",
+                f"memory       {memory} for weights and optimizer; activations come on top",
+                "Nothing was started.",
+            ]
+        )
+
+
+def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
+    """What a training would need.
+
+    Raises:
+        UsageError: its tasks cannot be read.
+    """
+    completions = sum(_completions(getattr(planned.train, name)) for name in stages if name != "warmup")
+    calls = round(completions * STEPS)
+    usd = _usd_per_call(planned.pool)
+    return Forecast(
+        planned.resolved(),
+        tuple(stages),
+        _first_prompt(planned),
+        completions,
+        calls,
+        None if usd is None else calls * usd,
+        _memory_gib(planned),
+    )
+
+
+def _completions(stage: Grpo) -> int:
+    return stage.iterations * stage.batch
+
+
+def _first_prompt(planned: Planned) -> str:
+    row = rows_of(
+        planned.tasks(), planned.pool, planned.prompt, count=1, max_steps=planned.max_steps, draw=Draw(seed=0)
+    )[0]
+    return "\n".join(f"[{message['role']}]\n{message['content']}" for message in row["prompt"])
+
+
+def _usd_per_call(pool: Pool) -> float | None:
+    """The mean over the workers: who is asked is what training decides."""
+    costs = [entry.cost_usd(Usage(INPUT_TOKENS, OUTPUT_TOKENS)) for entry in pool]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) / len(known) if len(known) == len(costs) else None
+
+
+def _memory_gib(planned: Planned) -> float | None:
+    train, new = planned.train, planned.train.new
+    if train.model == "new":
+        weights = new.width * (new.vocabulary + new.layers * (4 * new.width + 3 * new.inner))
+    elif train.parameters is not None:
+        weights = round(train.parameters)
+    else:
+        return None
+    if train.lora is not None:
+        return weights * (_BYTES_FROZEN + _LORA_SHARE * _BYTES_FULL) / _GIB
+    reference = _BYTES_FROZEN if train.base.beta else 0
+    return weights * (_BYTES_FULL + reference) / _GIB

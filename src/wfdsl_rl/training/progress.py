@@ -1,0 +1,84 @@
+"""What a training shows while it runs: a live line on a terminal, plain lines elsewhere, JSON lines on demand."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl_rl.training.settings import StageName, TrainSettings
+
+_SHOWN = ("reward", "valid", "accuracy", "steps", "usd", "entropy", "kl", "loss")
+_PLAIN_EVERY = 10  # iterations
+
+
+class Progress:
+    """Hears log entries; one stage has one bar."""
+
+    def __init__(self, train: TrainSettings, stages: Sequence[StageName], *, form: Literal["text", "json"]) -> None:
+        self._totals = {name: _length(train, name) for name in stages}
+        self._json = form == "json"
+        self._console = Console(stderr=not self._json)
+        self._bar: Bar | None = None
+        self._bars: dict[str, Any] = {}
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal and not self._json:
+            self._bar = Bar(
+                TextColumn("{task.description:<9}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[numbers]}"),
+                console=self._console,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, line: str) -> None:
+        """Tell something in a line of its own."""
+        if self._json:
+            print(json.dumps({"message": line}), flush=True)
+        else:
+            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+    def hear(self, entry: dict[str, Any]) -> None:
+        """Show a log entry."""
+        if self._json:
+            print(json.dumps(entry), flush=True)
+        elif "eval_accuracy" in entry:
+            self.say(f"{entry['stage']} {entry['step']}: held out: {numbers_of(entry, 'eval_')}")
+        elif self._bar is not None:
+            self._advance(entry)
+        elif entry["step"] % _PLAIN_EVERY == 0 and ("reward" in entry or "loss" in entry):
+            self.say(f"{entry['stage']} {entry['step']}/{self._totals[entry['stage']]}: {numbers_of(entry)}")
+
+    def _advance(self, entry: dict[str, Any]) -> None:
+        assert self._bar is not None  # the caller looked
+        stage = entry["stage"]
+        if stage not in self._bars:
+            self._bars[stage] = self._bar.add_task(stage, total=self._totals[stage], numbers="")
+        self._bar.update(self._bars[stage], completed=entry["step"], numbers=numbers_of(entry))
+
+
+def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
+    """The numbers that people look at, in one line."""
+    found = [(name, entry.get(prefix + name)) for name in _SHOWN]
+    return "  ".join(f"{name} {value:.3f}" for name, value in found if isinstance(value, float))
+
+
+def _length(train: TrainSettings, name: StageName) -> int:
+    return train.warmup.steps if name == "warmup" else int(getattr(train, name).iterations)

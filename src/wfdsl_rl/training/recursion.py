@@ -1,0 +1,68 @@
+"""The one subclass of TRL's trainer: rows that ask for a second round get a first one before they are generated.
+
+In a row with `forced`, the model first writes a workflow as it would; the workflow is run, and the row's prompt becomes
+the conversation with that completion and its response. All completions of the row then revise the same first round,
+so that they are a group with a baseline of its own. TRL does the rest.
+
+`_generate_and_score_completions` and `_generate` are TRL's own, private names: a contract test holds them to the
+pinned version. Source of forced rounds: arXiv 2512.04388, section 4; one first round per group is our choice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from trl import GRPOTrainer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wfdsl.conductor.prompt import Prompt
+    from wfdsl_rl.training.rewarding import Rewarder, Sample
+
+
+_COMPLETIONS: Final = 3
+"""Where completions stand in what `_generate` gives."""
+
+
+class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
+    """GRPO in which some groups revise a first round."""
+
+    rewarder: Rewarder
+    """What runs first rounds; set before training."""
+    prompt: Prompt
+    max_steps_of_workflow: int
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
+        return super()._generate_and_score_completions(self._with_first_rounds(inputs))
+
+    def _with_first_rounds(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        forced = [row for row in inputs if row["forced"]]
+        if not forced:
+            return inputs
+        completions = self._generate([row["prompt"] for row in forced])[_COMPLETIONS]
+        texts = [completion[0]["content"] for completion in completions]
+        work = self.rewarder.first_rounds(forced, texts, self.state.global_step)
+        samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
+        chosen = first_with_answer(samples)
+        return [self._revising(row, chosen.get(row["row"])) if row["forced"] else row for row in inputs]
+
+    def _revising(self, row: dict[str, Any], first: Sample | None) -> dict[str, Any]:
+        """The row as one of a second round; as it is, if no first round came to an answer."""
+        if first is None:
+            return row
+        pair = first.judged.pair
+        assert pair is not None  # it was chosen because it has one
+        again = self.prompt.revise(pair[1], max_steps=self.max_steps_of_workflow, rounds_left=0)
+        said = {"role": "assistant", "content": first.completion}
+        return {**row, "prompt": [*row["prompt"], said, dict(again)], "previous": list(pair), "weight": 1.0}
+
+
+def first_with_answer(samples: Sequence[Sample]) -> Mapping[int, Sample]:
+    """The first sample of each row that came to an answer, by the row's number."""
+    chosen: dict[int, Sample] = {}
+    for sample in samples:
+        if sample.judged.pair is not None:
+            chosen.setdefault(sample.row["row"], sample)
+    return chosen

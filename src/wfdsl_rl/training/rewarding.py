@@ -1,0 +1,136 @@
+"""The one function that TRL calls: a batch of completions in, a reward for each out.
+
+Completions of a batch are judged together, up to a number of calls at a time. What has no outcome gets None, which TRL
+leaves out of the group; a whole batch without outcomes means that the workers are down, and stops the training.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.errors import WfdslError
+from wfdsl_rl.training.rows import offer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from wfdsl.pool import Pool
+    from wfdsl_rl.judge import Judge, Judged
+    from wfdsl_rl.reward import Rewards
+    from wfdsl_rl.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A completion and what came of it."""
+
+    step: int
+    """The optimisation step that it was written for, counted from 0."""
+    row: Mapping[str, Any]
+    index: int
+    """Which of the completions of its row it is."""
+    completion: str
+    judged: Judged
+    reward: float | None
+
+
+class NoOutcome(WfdslError):  # noqa: N818  (what it says, not what it is)
+    """No completion of a batch has an outcome: the workers or the graders are down."""
+
+
+@dataclass(slots=True)
+class Rewarder:
+    """Judges batches and tells listeners what it saw."""
+
+    tasks: Mapping[str, Task]
+    pool: Pool
+    judge: Judge
+    rewards: Rewards
+    seed: int
+    concurrency: int = 64
+    """The most workflows in flight. Our choice."""
+    listeners: list[Callable[[Sequence[Sample]], None]] = field(default_factory=list)
+
+    async def batch(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
+        """Judge the completions of a batch; row i has the completion i.
+
+        Raises:
+            NoOutcome: nothing in the batch has an outcome.
+        """
+        samples = await self._samples(rows, texts, step)
+        if samples and all(sample.reward is None for sample in samples):
+            raise NoOutcome(f"step {step}: no completion has an outcome: {samples[0].judged.problems[0]}")
+        for listener in self.listeners:
+            listener(samples)
+        return samples
+
+    async def first_rounds(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
+        """Run the first rounds of rows that force a second one; their rewards teach nothing."""
+        return await self._samples([{**row, "split": "first"} for row in rows], texts, step)
+
+    async def _samples(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
+        seen: Counter[int] = Counter()
+        gate = asyncio.Semaphore(self.concurrency)
+        try:
+            async with self.pool.open(), asyncio.TaskGroup() as group:
+                running = []
+                for row, text in zip(rows, texts, strict=True):
+                    index = seen[row["row"]]
+                    seen[row["row"]] += 1
+                    running.append(group.create_task(self._sample(gate, row, text, step, index)))
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
+        return [each.result() for each in running]
+
+    async def _sample(
+        self, gate: asyncio.Semaphore, row: Mapping[str, Any], text: str, step: int, index: int
+    ) -> Sample:
+        async with gate:
+            previous = row.get("previous")
+            judged = await self.judge.judge(
+                text,
+                self.tasks[row["task"]],
+                offer_of(dict(row), self.pool),
+                self.pool,
+                sample=f"{self.seed}/{row['split']}/{step}/{row['row']}/{index}",
+                previous=tuple(previous) if previous else None,
+            )
+        reward = self.rewards.of(judged)
+        return Sample(step, row, index, text, judged, None if reward is None else row["weight"] * reward)
+
+
+def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:
+    """The function in the form that TRL 1.16 takes: a coroutine function of lists."""
+
+    async def workflow_reward(
+        prompts: list[Any], completions: list[Any], *, trainer_state: Any, log_metric: Any = None, **columns: Any
+    ) -> list[float | None]:
+        names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)]
+        rows = [{name: columns[name][at] for name in names} for at in range(len(prompts))]
+        samples = await rewarder.batch(rows, [_text(each) for each in completions], trainer_state.global_step)
+        if log_metric is not None:
+            for name, value in _shares(samples).items():
+                log_metric(name, value)
+        return [sample.reward for sample in samples]
+
+    return workflow_reward
+
+
+def _text(completion: Any) -> str:
+    return completion if isinstance(completion, str) else str(completion[0]["content"])
+
+
+def _shares(samples: Sequence[Sample]) -> dict[str, float]:
+    count = len(samples)
+    fates = Counter(sample.judged.fate for sample in samples)
+    steps = [len(sample.judged.workflow) for sample in samples if sample.judged.workflow is not None]
+    judged = count - fates["missing"]
+    return {
+        "valid": (count - fates["invalid"]) / count,
+        "accuracy": fates["right"] / max(judged, 1),
+        "missing": fates["missing"] / count,
+        "steps": sum(steps) / max(len(steps), 1),
+    }

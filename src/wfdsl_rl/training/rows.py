@@ -1,0 +1,92 @@
+"""The rows that a trainer is given: one per question and offer, built by the one prompt builder.
+
+A row is what TRL hands on to the reward function: besides the messages only plain values, so that it can be kept in a
+data set. `task` is the task's id, `row` the row's number, `shown` and `true` the ordinals of the offer and those of the
+pool behind them. `weight` is what the reward is multiplied with, `forced` asks for a second round, and `previous` is
+the final pair of the round before, in a second one.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.conductor.offer import Offer, Offering
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl.conductor.prompt import Prompt
+    from wfdsl.pool import Pool
+    from wfdsl_rl.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """What is drawn for each row, besides its question."""
+
+    pick: tuple[int, ...] = ()
+    """How many workers are offered: one of these numbers; none: all of them."""
+    shuffle: bool = False
+    """Whether the ordinals are dealt out anew for each row."""
+    seed: int = 0
+
+    def offer(self, pool: Pool, row: int) -> Offer:
+        """The offer of a row."""
+        offering = Offering(pick=self._count(row), shuffle=self.shuffle, seed=self.seed)
+        chosen = offering.choose(pool, str(row))
+        return Offer.of(chosen, offering.numbering(chosen, str(row)))
+
+    def _count(self, row: int) -> int | None:
+        return random.Random(f"count:{self.seed}:{row}").choice(self.pick) if self.pick else None
+
+
+def rows_of(
+    tasks: Sequence[Task], pool: Pool, prompt: Prompt, *, count: int, max_steps: int, draw: Draw, split: str = "train"
+) -> list[dict[str, Any]]:
+    """`count` rows, which go through the tasks in a shuffled order, again and again.
+
+    Each pass has an order of its own, drawn from the seed: a trainer that reads the rows once, in order, reads the same
+    ones after it was interrupted.
+    """
+    return [
+        _row(number, tasks[at], draw.offer(pool, number), prompt, max_steps=max_steps, split=split)
+        for number, at in enumerate(_order(len(tasks), count, draw.seed))
+    ]
+
+
+def with_second_rounds(rows: Sequence[dict[str, Any]], *, share: float, discount: float) -> list[dict[str, Any]]:
+    """The rows with a second round forced in a share of each stretch of them; the others count for `discount`."""
+    return [
+        {**row, "forced": True} if int((at + 1) * share) > int(at * share) else {**row, "weight": discount}
+        for at, row in enumerate(rows)
+    ]
+
+
+def offer_of(row: dict[str, Any], pool: Pool) -> Offer:
+    """The offer that a row was built with."""
+    return Offer.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
+
+
+def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: int, split: str) -> dict[str, Any]:
+    return {
+        "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
+        "row": number,
+        "task": task.id,
+        "split": split,
+        "shown": list(offer.ordinals),
+        "true": [offer.true[ordinal] for ordinal in offer.ordinals],
+        "forced": False,
+        "weight": 1.0,
+        "previous": None,
+    }
+
+
+def _order(size: int, count: int, seed: int) -> list[int]:
+    order: list[int] = []
+    while len(order) < count:
+        passed = list(range(size))
+        random.Random(f"order:{seed}:{len(order)}").shuffle(passed)
+        order += passed
+    return order[:count]

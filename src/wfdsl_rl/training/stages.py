@@ -1,0 +1,232 @@
+"""The stages of a training, one after the other: each starts from the model that the one before left.
+
+OUT/resolved.json       the experiment, complete, as it was run
+OUT/new/                the model of random weights, if it started from one
+OUT/STAGE/              checkpoints, samples, and `final/`, which loads as a Conductor
+OUT/metrics.jsonl       every log entry of every stage
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.conductor.offer import Offer
+from wfdsl_rl.judge import Judge
+from wfdsl_rl.reward import Rewards
+from wfdsl_rl.training.prior import Prior
+from wfdsl_rl.training.records import (
+    KlFreeEnd,
+    MetricLines,
+    PromptInCheckpoints,
+    SampleFiles,
+    drop_lines_after,
+)
+from wfdsl_rl.training.recursion import RecursionTrainer
+from wfdsl_rl.training.rewarding import Rewarder
+from wfdsl_rl.training.rows import Draw, rows_of, with_second_rounds
+from wfdsl_rl.training.settings import Recursion
+from wfdsl_rl.training.small import make_model, make_tokenizer, save_new
+from wfdsl_rl.training.trainer import grpo_config, grpo_trainer, warmup_trainer
+from wfdsl_rl.training.watching import Reports, Warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.settings import Grpo, Pools, StageName
+
+_TOKENIZER_TEXTS = 4000
+_WARMUP_SPLIT = "warmup"
+
+
+def new_model(setting: Setting) -> Path:
+    """Make the model of random weights that the training starts from; its folder."""
+    folder, new, seed = setting.out / "new", setting.train.new, setting.train.seed
+    constants = between_numbers(setting.prompt.listing(Offer.of(setting.pool)))
+    tokenizer = make_tokenizer(_texts(setting), vocabulary=new.vocabulary, constants=constants)
+    model = make_model(tokenizer, width=new.width, inner=new.inner, layers=new.layers, heads=new.heads, seed=seed)
+    save_new(folder, model, tokenizer)
+    save_prompt(folder, setting.prompt, max_steps=setting.max_steps)
+    return folder
+
+
+def warm_up(setting: Setting, model: str) -> Path:
+    """The stage of supervised steps; the folder of the model that comes out."""
+    warmup, folder = setting.train.warmup, setting.folder("warmup")
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer, network = load(model)
+    rows = warmup_rows(setting, count=warmup.steps * warmup.batch)
+    metrics = MetricLines(setting.out / "metrics.jsonl", "warmup", setting.listeners)
+    trainer = warmup_trainer(
+        network, tokenizer, warmup, rows, folder, seed=setting.train.seed, cpu=setting.cpu, callbacks=[metrics]
+    )
+    trainer.train()
+    sharpen(network, warmup.sharpen)
+    return save_final(setting, "warmup", network, tokenizer)
+
+
+def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
+    """A stage of GRPO, from its beginning or from one of its checkpoints; the folder of the model that comes out."""
+    stage: Grpo = getattr(setting.train, name)
+    folder = setting.folder(name)
+    warnings = Warnings(setting.say)
+    rewarder = make_rewarder(setting, folder)
+    rewarder.listeners.append(warnings.hear_samples)
+    tokenizer, network = load(model)
+    kl_free = KlFreeEnd(stage.beta_free)
+    metrics_file = setting.out / "metrics.jsonl"
+    trainer = grpo_trainer(
+        network,
+        tokenizer,
+        grpo_config(
+            stage,
+            setting.train,
+            folder,
+            cpu=setting.cpu,
+            evaluate=bool(setting.eval_tasks),
+            resumed=checkpoint is not None,
+        ),
+        stage_rows(setting, name),
+        rewarder,
+        eval_rows=eval_rows(setting, name),
+        lora=setting.train.lora,
+        callbacks=[
+            PromptInCheckpoints(setting.prompt, setting.max_steps),
+            MetricLines(metrics_file, name, (*setting.listeners, warnings.hear_entry)),
+            Reports(setting, folder),
+            *([kl_free] if stage.beta_free and stage.beta else []),
+        ],
+        kind=RecursionTrainer if isinstance(stage, Recursion) else None,
+    )
+    kl_free.trainer = trainer
+    if isinstance(trainer, RecursionTrainer):
+        trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
+    if checkpoint is not None:
+        drop_lines_after(metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    return save_final(setting, name, trainer.model, tokenizer)
+
+
+def make_rewarder(setting: Setting, folder: Path) -> Rewarder:
+    """What judges the completions of a stage."""
+    train = setting.train
+    return Rewarder(
+        {task.id: task for task in (*setting.tasks, *setting.eval_tasks)},
+        setting.pool,
+        Judge(max_steps=setting.max_steps),
+        Rewards(**train.reward.model_dump()),
+        train.seed,
+        train.concurrency,
+        [SampleFiles(folder / "samples")],
+    )
+
+
+def stage_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
+    """The rows of a stage: as many as it reads, so that it reads each once."""
+    stage: Grpo = getattr(setting.train, name)
+    rows = rows_of(
+        setting.tasks,
+        setting.pool,
+        setting.prompt,
+        count=stage.iterations * stage.questions,
+        max_steps=setting.max_steps,
+        draw=_draw(setting, name),
+    )
+    if isinstance(stage, Recursion):
+        return with_second_rounds(rows, share=stage.forced, discount=stage.discount)
+    return rows
+
+
+def eval_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
+    """The rows of an evaluation during a stage."""
+    if not setting.eval_tasks:
+        return []
+    return rows_of(
+        setting.eval_tasks,
+        setting.pool,
+        setting.prompt,
+        count=len(setting.eval_tasks),
+        max_steps=setting.max_steps,
+        draw=_draw(setting, name, more=1),
+        split="eval",
+    )
+
+
+def warmup_rows(setting: Setting, *, count: int) -> list[dict[str, Any]]:
+    """Prompts with completions from the prior; half of them show some of the pool only, if a later stage does."""
+    warmup, train = setting.train.warmup, setting.train
+    prior = Prior(lengths={int(key): weight for key, weight in warmup.lengths.items()}, thought=warmup.thought)
+    draw = Draw(pick=_picks(setting, train.pools), shuffle=train.pools.shuffle, seed=train.seed + 1)
+    whole = Draw(seed=train.seed)
+    some = rows_of(
+        setting.tasks,
+        setting.pool,
+        setting.prompt,
+        count=count,
+        max_steps=setting.max_steps,
+        draw=draw if train.pools.iterations else whole,
+        split=_WARMUP_SPLIT,
+    )
+    kinds = {task.id: task.kind for task in setting.tasks}
+    rng = random.Random(f"warmup:{train.seed}")
+    return [
+        {
+            "prompt": row["prompt"],
+            "completion": [{"role": "assistant", "content": prior.completion(rng, row["shown"], kinds[row["task"]])}],
+        }
+        for row in some
+    ]
+
+
+def load(model: str) -> tuple[Any, Any]:
+    """Tokenizer and network of a folder or a name of the hub."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
+    return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype="auto")
+
+
+def sharpen(network: Any, factor: float) -> None:
+    """Multiply what the output layer gives, by scaling the last norm before it. Shapes stay."""
+    if factor != 1.0:
+        with torch.no_grad():
+            network.model.norm.weight.mul_(factor)
+
+
+def save_final(setting: Setting, name: StageName, network: Any, tokenizer: Any) -> Path:
+    """Keep the model that came out of a stage, with its prompt."""
+    folder = setting.folder(name) / "final"
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    save_prompt(folder, setting.prompt, max_steps=setting.max_steps)
+    return folder
+
+
+def _draw(setting: Setting, name: StageName, *, more: int = 0) -> Draw:
+    train = setting.train
+    seed = 1000 * train.seed + more
+    if name == "pools":
+        return Draw(pick=_picks(setting, train.pools), shuffle=train.pools.shuffle, seed=seed)
+    return Draw(seed=seed)
+
+
+def _picks(setting: Setting, pools: Pools) -> tuple[int, ...]:
+    return pools.pick or tuple(range(2, len(setting.pool) + 1))
+
+
+def between_numbers(listing: str) -> list[str]:
+    """What stands between the digits of a listing again and again, sorted."""
+    pieces = Counter(piece for line in listing.splitlines() for piece in re.split(r"\d+", line) if len(piece) > 1)
+    return sorted(piece for piece, count in pieces.items() if count > 1)
+
+
+def _texts(setting: Setting) -> Sequence[str]:
+    """What the tokenizer is trained on."""
+    rows = warmup_rows(setting, count=_TOKENIZER_TEXTS)
+    return [row[side][0]["content"] for row in rows for side in ("prompt", "completion")]

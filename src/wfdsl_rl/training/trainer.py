@@ -1,0 +1,162 @@
+"""TRL's trainers, built from our settings: the only module that imports trl.
+
+Everything that decides what is learned is data, one reward function and callbacks. Generation and optimisation are
+aligned (a batch is generated, used once and forgotten) and rows are read once and in order: that is what makes an
+interrupted run go on with the same samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from datasets import Dataset, disable_progress_bars
+from transformers import PrinterCallback
+from transformers.utils import logging as transformers_logging
+from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+
+from wfdsl_rl.training.rewarding import reward_function
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from wfdsl_rl.training.rewarding import Rewarder
+    from wfdsl_rl.training.settings import Grpo, Lora, TrainSettings, Warmup
+
+
+def silence_progress_bars() -> None:
+    """Let nothing but our own progress write to the terminal."""
+    disable_progress_bars()
+    transformers_logging.disable_progress_bar()
+
+
+def grpo_config(
+    stage: Grpo, train: TrainSettings, folder: Path, *, cpu: bool, evaluate: bool, resumed: bool
+) -> GRPOConfig:
+    """TRL's arguments for a stage."""
+    micro = stage.micro_batch or stage.batch
+    arguments: dict[str, Any] = {
+        "output_dir": str(folder),
+        "max_steps": stage.iterations,
+        "num_generations": stage.rollouts,
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": stage.batch // micro,
+        "steps_per_generation": stage.batch // micro,
+        "num_iterations": 1,
+        "shuffle_dataset": False,
+        "learning_rate": stage.learning_rate,
+        "lr_scheduler_type": stage.schedule,
+        "warmup_steps": stage.warmup_ratio,
+        "adam_beta1": 0.9,
+        "adam_beta2": stage.adam_beta2,
+        "max_grad_norm": stage.max_grad_norm,
+        "epsilon": stage.epsilon,
+        "beta": stage.beta,
+        "loss_type": stage.loss,
+        "scale_rewards": stage.scale_rewards,
+        "entropy_coef": stage.entropy_coefficient,
+        "temperature": stage.temperature,
+        "max_completion_length": stage.max_completion_tokens,
+        "mask_truncated_completions": False,
+        "bf16": not cpu,
+        "use_cpu": cpu,
+        "activation_checkpointing": not cpu,
+        "num_generations_eval": 1,
+        "per_device_eval_batch_size": micro,
+        "eval_strategy": "steps" if evaluate else "no",
+        "eval_steps": stage.evaluate_every,
+        "eval_on_start": evaluate and not resumed,
+        "save_strategy": "steps",
+        "save_steps": stage.save_every,
+        "save_total_limit": 3,
+        "logging_steps": 1,
+        "logging_first_step": True,
+        "disable_tqdm": True,
+        "report_to": list(train.report_to) or "none",
+        "remove_unused_columns": False,
+        "seed": train.seed,
+        "dataloader_pin_memory": not cpu,
+    }
+    return GRPOConfig(**{**arguments, **train.extra})
+
+
+def grpo_trainer(
+    model: Any,
+    tokenizer: Any,
+    config: GRPOConfig,
+    rows: Sequence[dict[str, Any]],
+    rewarder: Rewarder,
+    *,
+    eval_rows: Sequence[dict[str, Any]] = (),
+    lora: Lora | None = None,
+    callbacks: Sequence[Any] = (),
+    kind: type[GRPOTrainer] | None = None,
+) -> GRPOTrainer:
+    """The trainer of a stage."""
+    trainer = (kind or GRPOTrainer)(
+        model=model,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=Dataset.from_list(list(rows)),
+        eval_dataset=Dataset.from_list(list(eval_rows)) if eval_rows else None,
+        reward_funcs=reward_function(rewarder),
+        callbacks=list(callbacks),
+        peft_config=None if lora is None else _peft(lora),
+    )
+    trainer.remove_callback(PrinterCallback)  # what is shown is our callbacks' business
+    return trainer
+
+
+def warmup_trainer(
+    model: Any,
+    tokenizer: Any,
+    warmup: Warmup,
+    rows: Sequence[dict[str, Any]],
+    folder: Path,
+    *,
+    seed: int,
+    cpu: bool,
+    callbacks: Sequence[Any] = (),
+) -> SFTTrainer:
+    """The trainer of the warm-up; rows have `prompt` and `completion`, both as messages."""
+    config = SFTConfig(
+        output_dir=str(folder),
+        max_steps=warmup.steps,
+        per_device_train_batch_size=warmup.batch,
+        learning_rate=warmup.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=0.05,
+        completion_only_loss=True,
+        max_length=None,
+        packing=False,
+        bf16=not cpu,
+        use_cpu=cpu,
+        activation_checkpointing=False,
+        save_strategy="no",
+        logging_steps=10,
+        disable_tqdm=True,
+        report_to="none",
+        seed=seed,
+        dataloader_pin_memory=not cpu,
+    )
+    trainer = SFTTrainer(
+        model=model,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=Dataset.from_list(list(rows)),
+        callbacks=list(callbacks),
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _peft(lora: Lora) -> Any:
+    from peft import LoraConfig  # noqa: PLC0415  (an optional package)
+
+    return LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )

@@ -1,0 +1,195 @@
+"""Rows, the prior, judging and rewards: all that needs no torch."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfdsl.api import analyze
+from wfdsl.conductor.offer import Offer
+from wfdsl.pool import Pool
+from wfdsl_rl.judge import Judge
+from wfdsl_rl.reward import Rewards
+from wfdsl_rl.training.prior import SHAPES, Prior, short_lists
+from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
+from wfdsl_rl.training.rows import Draw, offer_of, rows_of, with_second_rounds
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from wfdsl.conductor.prompt import Prompt
+    from wfdsl_rl.tasks.task import Task
+
+RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
+
+
+def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+    draw = Draw(pick=(2, 3), shuffle=True, seed=4)
+
+    first, second = (rows_of(tasks, pool, prompt, count=200, max_steps=5, draw=draw) for _ in range(2))
+
+    assert first == second
+    assert first[:50] == rows_of(tasks, pool, prompt, count=50, max_steps=5, draw=draw)
+
+
+def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+    rows = rows_of(tasks, pool, prompt, count=2 * len(tasks), max_steps=5, draw=Draw(seed=1))
+
+    passes = [[row["task"] for row in rows[at : at + len(tasks)]] for at in (0, len(tasks))]
+    assert sorted(passes[0]) == sorted(passes[1]) == sorted(task.id for task in tasks)
+    assert passes[0] != passes[1]
+
+
+def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+    draw = Draw(pick=(2,), shuffle=True, seed=9)
+
+    for row in rows_of(tasks, pool, prompt, count=30, max_steps=5, draw=draw):
+        offer = offer_of(row, pool)
+
+        assert offer == draw.offer(pool, row["row"])
+        assert len(offer.ordinals) == 2
+        for shown, true in offer.true.items():
+            assert f"{shown}: {pool.entry(true).description}" in row["prompt"][-1]["content"]
+
+
+@pytest.mark.parametrize(("share", "forced"), [(0.0, 0), (0.5, 8), (0.25, 4), (1.0, 16)])
+def test_second_rounds_are_forced_in_their_share_of_every_stretch(
+    tasks: tuple[Task, ...], pool: Pool, prompt: Prompt, share: float, forced: int
+) -> None:
+    rows = rows_of(tasks, pool, prompt, count=16, max_steps=5, draw=Draw())
+
+    changed = with_second_rounds(rows, share=share, discount=0.25)
+
+    assert sum(row["forced"] for row in changed) == forced
+    assert abs(sum(row["forced"] for row in changed[:8]) - forced / 2) <= 1
+    assert {row["weight"] for row in changed} <= {1.0, 0.25}
+    assert all(row["weight"] == (1.0 if row["forced"] else 0.25) for row in changed)
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), st.sampled_from(["math", "choice", "text", "code"]))
+def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
+    written = Prior().completion(random.Random(seed), sorted(ordinals), kind)
+
+    checked = analyze(written, pool_size=7, max_steps=5)
+
+    assert checked.ok
+    assert checked.diagnostics == ()
+    assert checked.workflow is not None
+    assert {step.worker for step in checked.workflow} <= ordinals
+    assert written.startswith(f"A {kind} question: {checked.workflow[0].worker} ")
+    assert written.endswith(f".\n{short_lists(checked.workflow)}")
+
+
+def test_the_prior_asks_every_worker_equally_often() -> None:
+    rng = random.Random(0)
+
+    asked = Counter(step.worker for _ in range(3000) for step in Prior().workflow(rng, range(4)))
+
+    assert max(asked.values()) / min(asked.values()) < 1.1
+
+
+def test_shapes_are_as_long_as_they_say() -> None:
+    assert all(len(shape) == length for length, shapes in SHAPES.items() for shape in shapes)
+    assert all(shape[-1] != "P" for shapes in SHAPES.values() for shape in shapes)
+
+
+async def judged(text: str, task: Task, pool: Pool, **more: Any) -> Any:
+    return await Judge().judge(text, task, Offer.of(pool), pool, sample="s", **more)
+
+
+def answering(text: str) -> Pool:
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        return text
+
+    return Pool.from_functions([worker])
+
+
+@pytest.mark.parametrize(
+    ("completion", "reply", "fate", "reward"),
+    [
+        (RIGHT, "yes", "right", 1.0),
+        (RIGHT, "no", "wrong", 0.5),
+        ("no lists at all", "yes", "invalid", 0.0),
+        (RIGHT.replace("[0]", "[1]"), "yes", "invalid", 0.0),
+        (KEEP, "yes", "invalid", 0.0),
+        (RIGHT.replace('"Solve it."', "'Solve it.'").replace("access_list", "access"), "yes", "invalid", 0.0),
+    ],
+)
+async def test_the_papers_three_rewards(
+    completion: str, reply: str, fate: str, reward: float, tasks: tuple[Task, ...]
+) -> None:
+    found = await judged(completion, tasks[0], answering(reply))
+
+    assert found.fate == fate
+    assert Rewards().of(found) == reward
+
+
+async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tuple[Task, ...]) -> None:
+    kept = await judged(KEEP, tasks[0], answering("no"), previous=("Solve it.", "yes"))
+    lost = await judged(KEEP, tasks[0], answering("yes"), previous=("Solve it.", "no"))
+
+    assert (kept.kept, kept.fate, kept.run) == (True, "right", None)
+    assert (lost.kept, lost.fate) == (True, "wrong")
+
+
+async def test_a_worker_that_fails_gives_no_reward(tasks: tuple[Task, ...]) -> None:
+    async def broken(messages: list[dict[str, Any]]) -> str:
+        raise ConnectionError("gone")
+
+    found = await judged(RIGHT, tasks[0], Pool.from_functions([broken]))
+
+    assert found.fate == "missing"
+    assert Rewards().of(found) is None
+    assert "gone" in found.problems[0]
+
+
+def rewarder(pool: Pool, tasks: tuple[Task, ...]) -> Rewarder:
+    return Rewarder({task.id: task for task in tasks}, pool, Judge(), Rewards(), seed=0)
+
+
+async def test_the_function_for_trl_gives_a_reward_per_completion(
+    pool: Pool, tasks: tuple[Task, ...], prompt: Prompt
+) -> None:
+    rows = rows_of(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
+    columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
+    logged: dict[str, float] = {}
+
+    rewards = await reward_function(rewarder(pool, tasks))(
+        [row["prompt"] for row in rows],
+        [[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
+        trainer_state=type("State", (), {"global_step": 0}),
+        log_metric=lambda name, value: logged.update({name: value}),
+        log_extra=None,
+        **columns,
+    )
+
+    assert rewards[1] == 0.0
+    assert {rewards[0], rewards[2]} <= {0.5, 1.0}
+    assert logged["valid"] == pytest.approx(2 / 3)
+    assert logged["steps"] == 1.0
+
+
+async def test_a_batch_without_any_outcome_stops_the_training(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    async def broken(messages: list[dict[str, Any]]) -> str:
+        raise ConnectionError("gone")
+
+    pool = Pool.from_functions([broken])
+    rows = rows_of(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+
+    with pytest.raises(NoOutcome, match="gone"):
+        await rewarder(pool, tasks).batch(rows, [RIGHT, RIGHT], 0)
+
+
+async def test_a_bug_in_a_grader_is_not_hidden(pool: Pool, tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    rows = rows_of(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+    broken = rewarder(pool, tasks)
+    broken.tasks = {}
+
+    with pytest.raises(KeyError):
+        await broken.batch(rows, [RIGHT, RIGHT], 0)

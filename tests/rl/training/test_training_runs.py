@@ -1,0 +1,248 @@
+"""Real trainings, of a model so small that each takes seconds."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from transformers import AutoTokenizer  # noqa: E402
+from trl import GRPOTrainer  # noqa: E402
+
+from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
+from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.recursion import RecursionTrainer, first_with_answer  # noqa: E402
+from wfdsl_rl.training.setting import Setting  # noqa: E402
+from wfdsl_rl.training.settings import Grpo, NewModel, Recursion, TrainSettings, Warmup  # noqa: E402
+from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
+from wfdsl_rl.training.stages import reinforce, sharpen  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl.conductor.prompt import Prompt
+    from wfdsl.pool import Pool
+    from wfdsl_rl.tasks.task import Task
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+TRAIN = TrainSettings(
+    tasks="toy",
+    new=NewModel(width=48, inner=96, layers=1, heads=2, vocabulary=420),
+    warmup=Warmup(steps=120, batch=32, learning_rate=5e-3, lengths={"1": 1.0}),
+    base=Grpo(
+        iterations=6,
+        questions=6,
+        rollouts=8,
+        learning_rate=3e-3,
+        max_completion_tokens=60,
+        micro_batch=24,
+        evaluate_every=2,
+        save_every=2,
+    ),
+    recursion=Recursion(
+        iterations=2, questions=4, rollouts=4, learning_rate=1e-3, max_completion_tokens=60, save_every=2
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def trained(
+    tmp_path_factory: pytest.TempPathFactory,
+    pool: Pool,
+    tasks: tuple[Task, ...],
+    eval_tasks: tuple[Task, ...],
+    prompt: Prompt,
+) -> Setting:
+    """A warm-up and a base stage of six iterations, with what they leave behind."""
+    torch.set_num_threads(1)
+    setting = Setting(
+        train=TRAIN,
+        prompt=prompt,
+        max_steps=5,
+        pool=pool,
+        tasks=tasks,
+        eval_tasks=eval_tasks,
+        out=tmp_path_factory.mktemp("trained"),
+        say=lambda _: None,
+    )
+    run_course(setting, ("warmup", "base"))
+    return setting
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    return dict(load_file(folder / "model.safetensors"))
+
+
+def same(one: Path, other: Path) -> bool:
+    first, second = weights(one), weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    return {
+        path.name: [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        for path in sorted(folder.glob("*.jsonl.gz"))
+    }
+
+
+def copy_until(setting: Setting, step: int, out: Path) -> Setting:
+    """The folder of a training as a kill behind a checkpoint leaves it, while a later step was under way."""
+    shutil.copytree(setting.out, out)
+    for path in (out / "base").glob("checkpoint-*"):
+        if int(path.name.rpartition("-")[2]) > step:
+            shutil.rmtree(path)
+    shutil.rmtree(out / "base" / "final")
+    return replace(setting, out=out)
+
+
+def test_every_completion_is_kept_with_what_came_of_it(trained: Setting) -> None:
+    kept = samples(trained.folder("base") / "samples")
+
+    steps = [name for name in kept if name.startswith("step")]
+    assert len(steps) == TRAIN.base.iterations
+    assert all(len(kept[name]) == TRAIN.base.batch for name in steps)
+    assert {each["fate"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
+    assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
+
+
+def test_plots_and_a_report_of_strategies_are_drawn(trained: Setting) -> None:
+    folder = trained.folder("base")
+
+    report = json.loads((folder / "strategies.json").read_text("utf-8"))
+    drawn = {path.name for path in (folder / "plots").iterdir()}
+
+    assert {"learning.png", "steps-by-kind.png", "worker-share.png", "topology-mix.png"} <= drawn
+    assert report["workflows"] > 0
+    assert len(report["patterns"]) <= 50
+    assert [pattern["first"] for pattern in report["patterns"]] == sorted(p["first"] for p in report["patterns"])
+
+
+def test_metrics_have_a_line_for_each_step(trained: Setting) -> None:
+    lines = [json.loads(line) for line in (trained.out / "metrics.jsonl").read_text("utf-8").splitlines()]
+
+    steps = [line["step"] for line in lines if line["stage"] == "base" and "reward" in line]
+    assert steps == list(range(1, TRAIN.base.iterations + 1))
+    assert all(0 <= line["valid"] <= 1 for line in lines if "valid" in line)
+
+
+def test_an_interrupted_training_comes_to_the_same_weights_and_samples(trained: Setting, tmp_path: Path) -> None:
+    begun = copy_until(trained, 2, tmp_path / "resumed")
+
+    run_course(begun, ("warmup", "base"), resume=True)
+
+    assert same(begun.folder("base") / "final", trained.folder("base") / "final")
+    assert samples(begun.folder("base") / "samples") == samples(trained.folder("base") / "samples")
+    assert (begun.out / "metrics.jsonl").read_text("utf-8").count('"step": 6') >= 1
+
+
+def test_a_damaged_checkpoint_is_skipped_and_named(trained: Setting, tmp_path: Path) -> None:
+    said: list[str] = []
+    begun = replace(copy_until(trained, 4, tmp_path / "damaged"), say=said.append)
+    newest = begun.folder("base") / "checkpoint-4" / "optimizer.pt"
+    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+
+    run_course(begun, ("warmup", "base"), resume=True)
+
+    assert any("checkpoint-4" in line and "optimizer.pt is damaged" in line for line in said)
+    assert any("goes on from" in line and "checkpoint-2" in line for line in said)
+    assert same(begun.folder("base") / "final", trained.folder("base") / "final")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("trainer_state.json", b"{", "trainer_state.json cannot be read"),
+        ("trainer_state.json", b'{"global_step": 3}', "that of step 3"),
+        ("model.safetensors", b"12345678", "model.safetensors is damaged"),
+        ("model.safetensors", None, "there are no weights"),
+        ("optimizer.pt", None, "optimizer.pt is missing"),
+        ("scheduler.pt", b"PK", "scheduler.pt is damaged"),
+        ("rng_state.pth", None, "random states"),
+    ],
+)
+def test_what_is_wrong_with_a_checkpoint_is_said(
+    trained: Setting, tmp_path: Path, file: str, content: bytes | None, problem: str
+) -> None:
+    checkpoint = tmp_path / "checkpoint-4"
+    shutil.copytree(trained.folder("base") / "checkpoint-4", checkpoint)
+    assert damage(checkpoint) is None
+    if content is None:
+        (checkpoint / file).unlink()
+    else:
+        (checkpoint / file).write_bytes(content)
+
+    assert problem in str(damage(checkpoint))
+    assert newest_whole(tmp_path).path is None
+
+
+def test_a_folder_that_was_begun_is_not_overwritten(trained: Setting) -> None:
+    with pytest.raises(UsageError, match="--resume"):
+        run_course(trained, ("warmup", "base"))
+
+
+def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Path) -> None:
+    setting = replace(trained, out=tmp_path)
+
+    reinforce(setting, "recursion", str(trained.folder("base") / "final"))
+
+    kept = samples(tmp_path / "recursion" / "samples")
+    rounds = [each["round"] for name, batch in kept.items() if name.startswith("step") for each in batch]
+    assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch / 2
+    worth = {each["reward"] for name, batch in kept.items() if name.startswith("step") for each in batch}
+    assert worth <= {0.0, 0.125, 0.25, 0.5, 1.0}
+
+
+def test_trl_still_has_what_the_subclass_relies_on() -> None:
+    own = inspect.signature(RecursionTrainer._generate_and_score_completions)
+    trls = inspect.signature(GRPOTrainer._generate_and_score_completions)
+    generate = inspect.getsource(GRPOTrainer._generate)
+
+    assert list(own.parameters) == list(trls.parameters) == ["self", "inputs"]
+    assert "return prompt_ids, completion_ids, tool_mask, completions, logprobs" in generate
+    assert list(inspect.signature(GRPOTrainer._generate).parameters) == ["self", "prompts"]
+
+
+def test_a_group_revises_its_first_sample_with_an_answer() -> None:
+    assert first_with_answer([]) == {}
+
+
+def test_transformers_loads_the_tokenizer_that_was_saved(tmp_path: Path, trained: Setting) -> None:
+    tokenizer = make_tokenizer(["Plan it. What is 17 * 23?", "Verify the answer."] * 20, vocabulary=330)
+    tokenizer.save_pretrained(tmp_path)
+    shutil.copyfile(trained.out / "new" / "config.json", tmp_path / "config.json")
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+
+    for text in ("12345 don't", 'a  b\n\n c_d [[0, 1], "all"]', "model_id = [0]\nsubtasks = [", "é ß 漢 \u0301"):
+        assert loaded(text)["input_ids"] == tokenizer(text)["input_ids"]
+        assert loaded.decode(loaded(text)["input_ids"]) == tokenizer.decode(tokenizer(text)["input_ids"])
+
+
+def test_sharpening_scales_the_logits(trained: Setting) -> None:
+    from transformers import AutoModelForCausalLM
+
+    network = AutoModelForCausalLM.from_pretrained(trained.folder("base") / "final")
+    before = network(torch.tensor([[5, 6, 7]])).logits
+
+    sharpen(network, 1.5)
+
+    torch.testing.assert_close(network(torch.tensor([[5, 6, 7]])).logits, 1.5 * before)

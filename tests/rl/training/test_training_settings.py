@@ -1,0 +1,129 @@
+"""Presets, settings and what the command says, none of which needs torch."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.cli.train import main
+from wfdsl_rl.training.planning import plan_training, preset_names
+from wfdsl_rl.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_paper_preset_has_the_papers_numbers() -> None:
+    """Source: arXiv 2512.04388, section 4."""
+    planned = plan_training("paper-7b")
+    base = planned.train.base
+
+    assert (base.iterations, base.questions, base.rollouts, base.batch) == (200, 4, 64, 256)
+    assert (base.learning_rate, base.schedule, base.warmup_ratio, base.adam_beta2) == (1e-6, "cosine", 0.03, 0.999)
+    assert (base.epsilon, base.beta, base.loss, base.scale_rewards) == (0.2, 0.0, "grpo", "group")
+    assert (base.temperature, base.max_completion_tokens) == (1.0, 1024)
+    assert planned.train.reward.model_dump() == {"invalid": 0.0, "wrong": 0.5, "right": 1.0}
+    assert (planned.train.task_count, planned.max_steps, planned.train.stages()) == (960, 5, ("base",))
+    assert (planned.train.recursion.forced, planned.train.recursion.discount) == (0.5, 0.25)
+    assert planned.prompt.examples.name == "out-of-distribution"
+    assert len(planned.prompt.examples.examples) == 4
+    assert len(planned.pool) == 7
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_whole(name: str) -> None:
+    planned = plan_training(name)
+
+    assert planned.train.stages()
+    assert json.loads(json.dumps(planned.resolved()))["train"]["tasks"] == planned.train.tasks
+
+
+def test_presets_are_those_that_the_documentation_names() -> None:
+    assert preset_names() == ("gym-tiny", "paper-3b", "paper-7b", "qwen2.5-0.5b-lora", "smollm2-135m")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.base.rollout=8", "train.base.rollout: extra inputs are not permitted"),
+        ("train.base.rollouts=1", "train.base.rollouts: input should be greater than 1"),
+        ("train.base.micro_batch=7", "micro_batch 7 does not divide the 256 completions"),
+        ("train.base.loss=3", "train.base.loss: input should be a valid string"),
+        ("trane.seed=1", 'there is no table "trane"'),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["gym-tiny", "--dry-run", "--set", setting])
+
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
+    shorter = ["--set", "train.base.iterations=10", "--set", "train.base.beta_free=0"]
+    code = main(["gym-tiny", "--dry-run", "--format", "json", *shorter])
+
+    shown = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert shown["completions"] == 10 * 16 * 16
+    assert shown["calls"] == 3 * shown["completions"]
+    assert shown["usd"] > 0
+    assert 0 < shown["memory_gib"] < 0.1
+    assert "0: math" in shown["prompt"]
+
+
+def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mix = tmp_path / "mix.jsonl"
+    mix.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4", "kind": "math"}\n', encoding="utf-8")
+
+    code = main(["paper-7b", "--dry-run", "--set", f"train.tasks={mix}"])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "calls        about 153,600 (3 steps a workflow)" in out
+    assert "What is 2 + 2?" in out
+    assert "Nothing was started." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "say what to train"),
+        (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-tiny"),
+        (["--resume", "nowhere"], "nowhere holds no training that was begun"),
+        (["gym-tiny", "--resume", "nowhere"], "leave out the experiment"),
+        (["export", "nowhere", "-o", "out"], "nowhere holds no model"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_its_exit_code(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if arguments[:1] == ["export"]:
+        pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
+    monkeypatch.chdir(tmp_path)
+
+    code = main(arguments)
+
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[pool]\nuse = "local"\n', encoding="utf-8")
+
+    with pytest.raises(UsageError, match=r"there is no table \[train\]"):
+        plan_training(str(path))
+
+
+def test_stages_without_steps_are_left_out() -> None:
+    assert TrainSettings(tasks="x").stages() == ("base",)
+    settings = TrainSettings.model_validate({"tasks": "x", "warmup": {"steps": 1}, "recursion": {"iterations": 2}})
+    assert settings.stages() == ("warmup", "base", "recursion")
