@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from wfdsl_rl.baselines.table import baseline_table, parameter_table
 
 from .pages import ROOT, pages, read_page
-from .write_cli import exit_codes, options
+from .write_cli import data_options, eval_options, exit_codes, options, train_options
 from .write_codes import code_list, code_pages
 from .write_config import keys
 from .write_grammar import literate
 from .write_language import limits, repairs, static_checks
 from .write_pictures import PICTURES, picture
-from .write_python import public_names, testing_names
+from .write_python import gym_names, public_names, rl_names, testing_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +28,20 @@ REGIONS: dict[str, Callable[[], str]] = {
     "baseline-parameters": parameter_table,
     "baselines": baseline_table,
     "cli": options,
+    "cli-data": data_options,
+    "cli-eval": eval_options,
+    "cli-train": train_options,
     "code-list": code_list,
     "codes": code_pages,
     "conductor.lark": lambda: literate("conductor.lark"),
     "config-keys": keys,
     "exit-codes": exit_codes,
+    "gym-names": gym_names,
     "limits": limits,
     "literals.lark": lambda: literate("literals.lark"),
     "public-names": public_names,
     "repairs": repairs,
+    "rl-names": rl_names,
     "static-checks": static_checks,
     "testing-names": testing_names,
     "workflow.lark": lambda: literate("workflow.lark"),

@@ -1,1 +1,4 @@
-"""What a Conductor is compared with: workflows as `.wf` files, and small policies."""
+"""What Conductors are compared with: fixed workflows in `.wf` files, and routers, votes and draws as small policies.
+
+`wfdsl_rl.baselines.catalogue` is the table of them all.
+"""

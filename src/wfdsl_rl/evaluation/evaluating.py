@@ -8,10 +8,11 @@ stopped are left for the next time.
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.errors import BudgetExhausted, RunFailed
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from wfdsl.pool import Pool
     from wfdsl_rl.evaluation.grading import Judge
     from wfdsl_rl.tasks.task import Task
+
+
+_ADVICE: Final = re.compile(r"; (?:`wfdsl resume [^`]*` [^;]*|run it with a larger budget|once that is mended, [^;]*)$")
+"""How to go on with a run alone: an evaluation goes on as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +149,10 @@ class _Work:
         try:
             solution = await evaluation.policies[key.policy].solve(task.question, evaluation.pool, **options)
         except BudgetExhausted as error:
-            self.stopped = str(error)
+            self.stopped = _cause(error)
             return None
         except RunFailed as error:
-            return self._result(key, Solution(error.run), outcome="failed", reason=str(error))
+            return self._result(key, Solution(error.run), outcome="failed", reason=_cause(error))
         if solution.answer is None:
             return self._result(key, solution, outcome="failed", reason="the policy gave no answer")
         verdict = await grading.verdict(key.task, task, solution.answer)
@@ -175,6 +180,10 @@ class _Work:
             rounds=tuple(run.workflow for run in solution.rounds),
             run_id=solution.run.id,
         )
+
+
+def _cause(error: BudgetExhausted | RunFailed) -> str:
+    return _ADVICE.sub("", str(error))
 
 
 def _options(options: RunOptions, journal: Journal | None, budget: Budget | Ledger | None) -> RunOptions:

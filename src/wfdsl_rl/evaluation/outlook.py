@@ -1,7 +1,8 @@
 """What an evaluation would ask and could cost at most, before anything is asked.
 
 Policies with a fixed workflow (an attribute `workflow`) can be foreseen. Others may say how many calls of workers they
-make at most, by a method `most_calls(pool) -> int | None`; what is not known is said to be so.
+make at most, by a method `most_calls(pool) -> int | None`, and how many to learn before the first question, by
+`learning_calls(pool) -> int`; what is not known is said to be so.
 """
 
 from __future__ import annotations
@@ -29,10 +30,19 @@ class Outlook:
     """Calls of workers; None: not known."""
     usd: float | None
     """US dollars at most, if each call succeeds at once; None: not known."""
+    to_learn: int = 0
+    """Calls before the first question; fewer if the journal, or another policy that learns on the same tasks, has
+    some of them."""
 
     def to_dict(self) -> dict[str, Any]:
         """The outlook as plain values."""
-        return {"policy": self.policy, "cells": self.cells, "calls": self.calls, "usd_at_most": self.usd}
+        return {
+            "policy": self.policy,
+            "cells": self.cells,
+            "calls": self.calls,
+            "calls_to_learn": self.to_learn,
+            "usd_at_most": self.usd,
+        }
 
 
 def outlook_on(evaluation: Evaluation) -> list[Outlook]:
@@ -46,7 +56,10 @@ def outlook_on(evaluation: Evaluation) -> list[Outlook]:
 
 def outlook_text(found: list[Outlook]) -> str:
     """The outlooks as lines for people."""
-    lines = [f"{each.policy}: {each.cells:,} cells, {_calls(each.calls)}, {_usd(each.usd)}" for each in found]
+    lines = [
+        f"{each.policy}: {each.cells:,} cells, {_calls(each.calls)}{_learning(each.to_learn)}, {_usd(each.usd)}"
+        for each in found
+    ]
     known = [each.calls for each in found if each.calls is not None]
     prices = [each.usd for each in found if each.usd is not None]
     cells = sum(each.cells for each in found)
@@ -62,7 +75,9 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> Outlook:
     if workflow is None:
         most = getattr(policy, "most_calls", None)
         calls = None if most is None else most(evaluation.pool)
-        return Outlook(name, cells, None if calls is None else calls * cells, None)
+        learning = getattr(policy, "learning_calls", None)
+        to_learn = 0 if learning is None else learning(evaluation.pool)
+        return Outlook(name, cells, None if calls is None else calls * cells, None, to_learn)
     require_runnable(workflow, evaluation.pool, depth=1)
     total, usd = 0, 0.0
     for task in evaluation.tasks:
@@ -75,6 +90,10 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> Outlook:
 
 def _calls(calls: int | None) -> str:
     return "calls not known" if calls is None else f"{calls:,} calls"
+
+
+def _learning(calls: int) -> str:
+    return f" and at most {calls:,} to learn" if calls else ""
 
 
 def _usd(usd: float | None) -> str:

@@ -1,0 +1,332 @@
+"""The table of baselines: what each is, what it leaves out of its paper, what it calls, and how it is built.
+
+A row is either a `.wf` file of this folder or a small policy. Modules of policies are imported when one is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from wfdsl.errors import UsageError
+from wfdsl.syntax.suggestion import Suggestions
+from wfdsl_rl.baselines.parameters import Parameter, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wfdsl.conductor.policy import Policy
+    from wfdsl.pool import Pool
+    from wfdsl_rl.baselines.validation import Validation
+
+FOLDER: Final = Path(__file__).parent
+"""Where the `.wf` files are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """A row of the table."""
+
+    name: str
+    about: str
+    """What it does."""
+    simplifies: str
+    """What is left out of the paper's method, or put in its place."""
+    source: str
+    """The paper."""
+    calls: str
+    """Calls of workers for each question, by its parameters."""
+    parameters: tuple[Parameter, ...] = ()
+    policy: Callable[[str, Pool, Mapping[str, Any]], Policy] | None = None
+    """Makes the policy from name, pool and values; None: the `.wf` file of this name."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it needs validation tasks."""
+        return any(parameter.kind == "tasks" for parameter in self.parameters)
+
+    def build(self, pool: Pool, settings: Mapping[str, str] | None = None, *, where: str = "") -> Policy:
+        """The policy for a pool; `settings` are values of parameters as texts, `where` is the name as it was written.
+
+        Raises:
+            UsageError: a setting cannot be used, or validation tasks are missing.
+        """
+        values = values_of(self.parameters, settings or {}, pool, where or self.name)
+        return (self.policy or _from_file)(self.name, pool, values)
+
+
+def baseline_called(name: str, *, where: str = "") -> Baseline:
+    """The baseline of a name.
+
+    Raises:
+        UsageError: there is none; the message says which one may have been meant.
+    """
+    if name in BASELINES:
+        return BASELINES[name]
+    hint = Suggestions().hint(name, BASELINES)
+    raise UsageError(f"--policy {where or name}: no baseline {name!r}: {hint or 'there is ' + ', '.join(BASELINES)}")
+
+
+def _from_file(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl.api import load  # noqa: PLC0415  (the table is read without building anything)
+    from wfdsl.conductor.policy import WorkflowPolicy  # noqa: PLC0415
+    from wfdsl_rl.baselines.alone import workers_of  # noqa: PLC0415
+
+    params = {key: str(value) for key, value in values.items()}
+    return WorkflowPolicy(load(FOLDER / f"{name}.wf", pool=pool.subset(workers_of(pool)), params=params))
+
+
+def _long_context(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001  (as every builder)
+    from wfdsl_rl.baselines.long_context import LongContext  # noqa: PLC0415
+
+    return LongContext(**values)
+
+
+def _majority_vote(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
+    from wfdsl_rl.baselines.voting import MajorityVote  # noqa: PLC0415
+
+    return MajorityVote(**values)
+
+
+def _random_workflow(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
+    from wfdsl_rl.baselines.drawing import RandomWorkflow  # noqa: PLC0415
+
+    return RandomWorkflow(**values)
+
+
+def _random_router(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
+    from wfdsl_rl.baselines.drawing import RandomRouter  # noqa: PLC0415
+
+    return RandomRouter(**values)
+
+
+def _best_worker(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl_rl.baselines.routers import BestWorker  # noqa: PLC0415
+
+    return _learned(BestWorker, name, pool, values)
+
+
+def _knn(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl_rl.baselines.routers import NearestNeighbours  # noqa: PLC0415
+
+    return _learned(NearestNeighbours, name, pool, values)
+
+
+def _smoothie_independent(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl_rl.baselines.smoothie import SmoothieIndependent  # noqa: PLC0415
+
+    return _learned(SmoothieIndependent, name, pool, values)
+
+
+def _smoothie_dependent(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl_rl.baselines.smoothie import SmoothieDependent  # noqa: PLC0415
+
+    return _learned(SmoothieDependent, name, pool, values)
+
+
+def _cascade(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl_rl.baselines.cascade import Cascade  # noqa: PLC0415
+
+    return _learned(Cascade, name, pool, values)
+
+
+def _learned(method: Callable[..., Any], name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
+    from wfdsl_rl.baselines.learned import LearnedPolicy  # noqa: PLC0415
+
+    own = {key: value for key, value in values.items() if key not in _TEACHING}
+    return LearnedPolicy(method(**own), _validation(name, pool, values))
+
+
+def _validation(name: str, pool: Pool, values: Mapping[str, Any]) -> Validation:
+    from wfdsl_rl.baselines.validation import validation_for  # noqa: PLC0415
+
+    return validation_for(name, pool, values["validation"], limit=values["limit"], seed=values["seed"])
+
+
+_WORKER = Parameter("worker", "worker", 0, "who is asked: a name or an ordinal")
+_SEED = Parameter("seed", "seed", 0, "what the draws follow from")
+_K = Parameter("k", "count", None, "validation questions that count as near; none: chosen by leaving one out")
+_NEAR = Parameter("k", "count", 20, "validation questions that are looked at besides the question itself")
+_EMBEDDING = Parameter("embedding", "choice", "hashing", "what makes questions near", ("hashing", "minilm"))
+_LEARNING = (
+    Parameter("validation", "tasks", None, "the tasks to learn on; a pool of the gym has its own"),
+    Parameter("limit", "count", 960, "how many of them at most; a Conductor is trained on as many"),
+    Parameter("seed", "seed", 0, "which of them, and the luck of the calls"),
+)
+_TEACHING = frozenset(parameter.name for parameter in _LEARNING)
+
+_ROWS: Final = (
+    Baseline(
+        name="long-context",
+        about="one worker alone, with five times its token limit",
+        simplifies="nothing; thinking budgets stay as they are",
+        source="5x context of arXiv 2512.04388",
+        calls="1",
+        parameters=(_WORKER, Parameter("factor", "count", 5, "times the worker's own token limit")),
+        policy=_long_context,
+    ),
+    Baseline(
+        name="self-reflection",
+        about="one worker answers, then checks and corrects its latest attempt, again and again",
+        simplifies="always all rounds, where the papers stop as soon as the worker is content; no memory between tasks",
+        source="Self-Refine, arXiv 2303.17651; Reflexion, arXiv 2303.11366; 5x self-reflection of arXiv 2512.04388",
+        calls="rounds + 1",
+        parameters=(_WORKER, Parameter("rounds", "count", 4, "corrections")),
+    ),
+    Baseline(
+        name="consensus",
+        about="independent attempts by one worker, and a call that finds what they agree on",
+        simplifies="an aggregator in place of the count of answers; `majority-vote` counts",
+        source="5x consensus of arXiv 2512.04388; Universal self-consistency, arXiv 2311.17311",
+        calls="n + 1",
+        parameters=(
+            _WORKER,
+            Parameter("aggregator", "worker", 0, "who compares"),
+            Parameter("n", "count", 5, "attempts"),
+        ),
+    ),
+    Baseline(
+        name="majority-vote",
+        about="independent attempts by one worker; the answer that most give, on a tie the earliest of them",
+        simplifies="temperature is the worker's own; programs agree only if they are parsed alike",
+        source="Self-consistency, arXiv 2203.11171",
+        calls="n",
+        parameters=(
+            _WORKER,
+            Parameter("n", "count", 5, "attempts"),
+            Parameter(
+                "kind",
+                "choice",
+                "auto",
+                "how answers are read; auto: by question and attempts",
+                ("auto", "math", "choice", "text", "code"),
+            ),
+        ),
+        policy=_majority_vote,
+    ),
+    Baseline(
+        name="moa",
+        about="every worker answers by itself, and an aggregator makes one answer of them all",
+        simplifies="one layer of proposals, as in arXiv 2512.04388; the paper has several",
+        source="Mixture-of-Agents, arXiv 2406.04692",
+        calls="workers of the pool + 1",
+        parameters=(Parameter("aggregator", "worker", 0, "who makes one answer of them: name your best worker"),),
+    ),
+    Baseline(
+        name="debate",
+        about="two workers answer, each answers again with both views before it, and a judge decides",
+        simplifies="two debaters and one round; a judge in place of agreement among the debaters",
+        source="Multiagent debate, arXiv 2305.14325",
+        calls="5",
+        parameters=(
+            Parameter("first", "worker", 0, "a debater"),
+            Parameter("second", "worker", 1, "the other one"),
+            Parameter("judge", "worker", 2, "who decides"),
+        ),
+    ),
+    Baseline(
+        name="planner-executor-verifier",
+        about="one worker plans, one carries out the plan, one checks the result",
+        simplifies="a worker for each part, where the paper asks one model for plan and solution; nothing is redone",
+        source="after Plan-and-Solve, arXiv 2305.04091, with a verifier",
+        calls="3",
+        parameters=(
+            Parameter("planner", "worker", 1, "who plans"),
+            Parameter("executor", "worker", 0, "who carries it out"),
+            Parameter("verifier", "worker", 2, "who checks"),
+        ),
+    ),
+    Baseline(
+        name="tree-of-agents",
+        about="two branches of attempts, each made one answer, and a root that compares the two",
+        simplifies="a tree of whole answers, fixed beforehand; the paper searches a tree of steps and goes back",
+        source="after Tree of Thoughts, arXiv 2305.10601",
+        calls="2 * leaves + 3",
+        parameters=(
+            Parameter("left", "worker", 0, "who makes the left branch"),
+            Parameter("right", "worker", 1, "who makes the right branch"),
+            Parameter("root", "worker", 0, "who compares them"),
+            Parameter("leaves", "count", 3, "attempts of each branch"),
+        ),
+    ),
+    Baseline(
+        name="random-workflow",
+        about="a workflow drawn for each question: how many plans, attempts and second looks, and whose",
+        simplifies="nothing: it is what well-formed workflows are worth without a choice of workers; our choice",
+        source="none",
+        calls="1 to max_steps; attempts that nobody looks at are not run",
+        parameters=(
+            _SEED,
+            Parameter("max_steps", "count", 5, "the most steps"),
+            Parameter(
+                "form", "choice", "sensible", "plans, then attempts, then second looks; or any", ("sensible", "any")
+            ),
+        ),
+        policy=_random_workflow,
+    ),
+    Baseline(
+        name="random-router",
+        about="a worker drawn for each question, alone",
+        simplifies="nothing: it is what routing has to beat; our choice",
+        source="none",
+        calls="1",
+        parameters=(_SEED,),
+        policy=_random_router,
+    ),
+    Baseline(
+        name="best-worker-router",
+        about="the worker that was right most often on validation tasks, for every question",
+        simplifies="nothing; our choice",
+        source="none",
+        calls="1; to learn: workers * limit",
+        parameters=_LEARNING,
+        policy=_best_worker,
+    ),
+    Baseline(
+        name="knn-router",
+        about="the worker that was right most often on the validation tasks nearest to the question",
+        simplifies="counts over neighbours of a fixed embedding in place of an encoder trained with contrastive losses",
+        source="in the role of RouterDC, arXiv 2409.19886",
+        calls="1; to learn: workers * limit",
+        parameters=(_K, _EMBEDDING, *_LEARNING),
+        policy=_knn,
+    ),
+    Baseline(
+        name="smoothie-independent",
+        about="without gold answers: the worker whose replies to validation questions are nearest to all others'",
+        simplifies="replies only are embedded, without the question, which shifts all alike",
+        source="Smoothie-Global, arXiv 2412.04692",
+        calls="1; to learn: workers * limit",
+        parameters=(_EMBEDDING, *_LEARNING),
+        policy=_smoothie_independent,
+    ),
+    Baseline(
+        name="smoothie-dependent",
+        about="without gold answers: all workers answer, and the one whose replies are nearest to the others' here and "
+        "on the nearest validation questions is taken",
+        simplifies="as above; the question itself counts as much as each neighbour",
+        source="Smoothie-Local, arXiv 2412.04692",
+        calls="workers of the pool; to learn: workers * limit",
+        parameters=(_NEAR, _EMBEDDING, *_LEARNING),
+        policy=_smoothie_dependent,
+    ),
+    Baseline(
+        name="cascade-router",
+        about="for each question a way to work together, then how many, then who, by counts on the nearest validation "
+        "tasks",
+        simplifies="counts in place of trained networks; four ways to work together, up to four steps, our own roles",
+        source="in the spirit of MASRouter, arXiv 2502.11133",
+        calls="1 to 4; to learn: (workers + 17) * limit",
+        parameters=(
+            _K,
+            Parameter("call_price", "share", 0.01, "the share of right answers that a further call has to be worth"),
+            _EMBEDDING,
+            *_LEARNING,
+        ),
+        policy=_cascade,
+    ),
+)
+
+BASELINES: Final[Mapping[str, Baseline]] = {row.name: row for row in _ROWS}
+"""By name, fixed workflows first. An untrained model as Conductor is no row: its model's name is one already."""

@@ -1,0 +1,92 @@
+"""A worker alone with several times the usual token limit."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from wfdsl.conductor.policy import Solution
+from wfdsl.interpreter.running import RunOptions, run
+from wfdsl_rl.baselines.alone import alone
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from wfdsl.interpreter.context import Question
+    from wfdsl.interpreter.environment import WorkerPool
+    from wfdsl.pool import Pool, WorkerEntry
+    from wfdsl.workers.protocol import Call, Reply, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class LongContext:
+    """One call whose reply may be `factor` times as long as the worker's entry says."""
+
+    worker: int = 0
+    factor: int = 5
+
+    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+        """Ask once; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        return Solution(await run(alone(self.worker), question, _WidePool(pool, self.factor), **options))
+
+    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every policy that knows)
+        """Calls of workers for a question."""
+        return 1
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, as plain values."""
+        return {"kind": "long-context", "worker": self.worker, "factor": self.factor}
+
+
+class _WidePool:
+    """A pool whose workers may write longer replies. Clients and servers are those of the pool itself."""
+
+    def __init__(self, pool: Pool, factor: int) -> None:
+        self._pool = pool
+        self._factor = factor
+
+    @property
+    def name(self) -> str:
+        return self._pool.name
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        return self._pool.ordinals
+
+    @property
+    def conductors(self) -> tuple[int, ...]:
+        return self._pool.conductors
+
+    def entry(self, ordinal: int) -> WorkerEntry:
+        """The entry with the wider limit, which budgets reserve and the journal tells apart."""
+        entry = self._pool.entry(ordinal)
+        return entry.model_copy(update={"max_tokens": entry.max_tokens * self._factor})
+
+    def worker(self, ordinal: int) -> Worker:
+        return _Wide(self._pool.worker(ordinal), self.entry(ordinal).max_tokens)
+
+    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
+        return _WidePool(self._pool.subset(ordinals), self._factor)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[_WidePool]:
+        async with self._pool.open():
+            yield self
+
+
+class _Wide:
+    """A worker that is told another token limit with each call."""
+
+    def __init__(self, worker: Worker, max_tokens: int) -> None:
+        self.worker = getattr(worker, "worker", worker)
+        """The worker itself, by which the layers around it tell whose limits count."""
+        self._policed = worker
+        self._max_tokens = max_tokens
+
+    async def __call__(self, call: Call) -> Reply:
+        return await self._policed(replace(call, settings={**call.settings, "max_tokens": self._max_tokens}))

@@ -1,0 +1,108 @@
+"""A last step that is computed: it picks one of the responses before it.
+
+A vote and a choice among attempts are workflows like any other, except that nobody is asked in the last step. It is
+done by a worker at an ordinal of its own, beside those of the pool, and costs nothing. So the run's record holds every
+call, and its answer is the last step's response.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from wfdsl.conductor.policy import Solution
+from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.pool import Prices, WorkerEntry
+from wfdsl.workers.protocol import Reply
+from wfdsl.workflow import Step, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+    from typing import TypeAlias
+
+    from wfdsl.interpreter.context import Question
+    from wfdsl.interpreter.environment import WorkerPool
+    from wfdsl.pool import Pool
+    from wfdsl.workers.protocol import Call, Worker
+
+    Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
+    """From the responses, in order, to the index of the one to give."""
+
+PICKER: Final = -2
+"""The picker's ordinal. No workflow that is read can name it, and -1 is a Conductor's."""
+
+
+def picked_from(attempts: Sequence[Step], rule: str) -> Workflow:
+    """Steps that see nothing, and the picker behind them; `rule` says in words how it picks."""
+    return Workflow((*attempts, Step(PICKER, rule, tuple(range(len(attempts))))))
+
+
+async def run_and_pick(
+    workflow: Workflow, pick: Pick, question: Question, pool: Pool, options: RunOptions, *, picker: str
+) -> Solution:
+    """Run a workflow whose last step is the picker's. `picker` names what picks, with all that its choice depends on.
+
+    Raises:
+        RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+    """
+    seated = _PickingPool(pool, Picker(pick, attempts=len(workflow) - 1), picker)
+    return Solution(await run(workflow, question, seated, **options))
+
+
+class Picker:
+    """The worker that picks: it answers with one of the responses that it is shown, word for word."""
+
+    conductor = True
+    """As of a Conductor node, only the calls that it makes are charged and journaled, and it makes none."""
+
+    def __init__(self, pick: Pick, *, attempts: int) -> None:
+        """`attempts` is how many responses it is shown; what stands before them belongs to the question."""
+        self._pick = pick
+        self._attempts = attempts
+
+    async def __call__(self, call: Call) -> Reply:
+        """Pick one."""
+        said = [message["content"] for message in call.messages if message["role"] == "assistant"]
+        responses = said[-self._attempts :]
+        return Reply(responses[await self._pick(responses)])
+
+
+class _PickingPool:
+    """A pool with a picker beside its workers."""
+
+    def __init__(self, pool: Pool, picker: Picker, name: str) -> None:
+        self._pool = pool
+        self._picker = picker
+        self._entry = WorkerEntry(
+            name=name.split("@", maxsplit=1)[0],
+            provider="function",
+            model=name,
+            prices=Prices(input=0.0, output=0.0, source="computed here"),
+            retries=0,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._pool.name
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        return (PICKER, *self._pool.ordinals)
+
+    @property
+    def conductors(self) -> tuple[int, ...]:
+        return self._pool.conductors
+
+    def entry(self, ordinal: int) -> WorkerEntry:
+        return self._entry if ordinal == PICKER else self._pool.entry(ordinal)
+
+    def worker(self, ordinal: int) -> Worker:
+        return self._picker if ordinal == PICKER else self._pool.worker(ordinal)
+
+    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
+        return self._pool.subset(ordinal for ordinal in ordinals if ordinal != PICKER)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[_PickingPool]:
+        async with self._pool.open():
+            yield self

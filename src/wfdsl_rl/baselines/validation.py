@@ -1,0 +1,195 @@
+"""Validation tasks, and what workers made of them: the ground that routers learn on.
+
+A workflow is run on a task once: within a process the result is kept, and across processes the journal has the calls,
+since a run's name follows from pool, workflow, task and seed. Each result says what it cost, wherever it came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
+from zlib import crc32
+
+from wfdsl.errors import RunFailed, UsageError
+from wfdsl.interpreter.record import total_usd
+from wfdsl.interpreter.record_json import workflow_to_list
+from wfdsl.interpreter.running import RunOptions, run
+from wfdsl_rl.baselines.alone import own_tasks
+from wfdsl_rl.evaluation.manifest import pool_description
+from wfdsl_rl.evaluation.naming import hash_of, task_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wfdsl.pool import Pool
+    from wfdsl.workflow import Workflow
+    from wfdsl_rl.tasks.task import Task
+
+TASKS: Final = 960
+"""Validation tasks that are used unless a limit is given: as many as a Conductor is trained on. Source: arXiv
+2512.04388, section 4."""
+_AT_ONCE: Final = 32
+_PASSED_ON: Final = (
+    "budget", "journal", "timeout_s", "step_timeout_s", "longest_wait_s", "gate", "question_for", "max_depth",
+)  # fmt: skip
+"""What a measurement takes over from the run for whose sake it is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """What learning has cost, as if nothing had come from the journal."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    """US dollars by the price list; None if a price is not known."""
+
+    def __add__(self, other: Fitting) -> Fitting:
+        return Fitting(self.calls + other.calls, self.tokens + other.tokens, total_usd([self.usd, other.usd]))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a workflow on a validation task."""
+
+    run_id: str
+    reply: str | None
+    """The answer; None if the run failed."""
+    cost: Fitting
+    graded: bool = False
+    right: bool | None = None
+    """None if there was no answer, if it could not be judged, or if it was not graded."""
+
+
+class Validation:
+    """Tasks to learn on."""
+
+    def __init__(self, tasks: Sequence[Task], *, seed: int = 0) -> None:
+        """Luck on the tasks follows from the seed.
+
+        Raises:
+            UsageError: there are no tasks.
+        """
+        if not tasks:
+            raise UsageError("there are no validation tasks: a router learns from tasks with gold answers")
+        self.tasks = tuple(tasks)
+        self.seed = seed
+        self.hashes = tuple(task_hash(task) for task in self.tasks)
+        self._results: dict[str, Result] = {}
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    @property
+    def key(self) -> str:
+        """What it is, as a hash: tasks and seed."""
+        return hash_of([*self.hashes, self.seed])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Validation) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    async def results(
+        self, workflows: Iterable[Workflow], pool: Pool, options: RunOptions, *, graded: bool = True
+    ) -> list[list[Result]]:
+        """Results by workflow, then by task. What is known is not run again; one caller at a time asks.
+
+        Raises:
+            BudgetExhausted: the budget does not cover the next call.
+            UsageError: a workflow cannot run on the pool, or a task cannot be judged at all.
+        """
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        async with lock, pool.open():
+            work = _Measuring(self, pool, options, graded=graded)
+            return [await work.on_all(workflow) for workflow in workflows]
+
+
+class _Measuring:
+    """One caller's measurements on one pool."""
+
+    def __init__(self, validation: Validation, pool: Pool, options: RunOptions, *, graded: bool) -> None:
+        self._validation = validation
+        self._pool = pool
+        self._pool_hash = pool_description(pool)["hash"]
+        self._options = {name: value for name, value in options.items() if name in _PASSED_ON}
+        self._seeded = options.get("seed") is not None
+        self._graded = graded
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def on_all(self, workflow: Workflow) -> list[Result]:
+        steps = workflow_to_list(workflow)
+        validation = self._validation
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [
+                    group.create_task(self._on_one(workflow, task, self._run_id(steps, content)))
+                    for task, content in zip(validation.tasks, validation.hashes, strict=True)
+                ]
+        except BaseExceptionGroup as several:
+            raise _first(several) from several
+        return [task.result() for task in asked]
+
+    def _run_id(self, steps: object, task: str) -> str:
+        shown = self._options.get("question_for", "all")
+        return f"fit-{hash_of([self._pool_hash, steps, task, self._validation.seed, self._seeded, shown])[:20]}"
+
+    async def _on_one(self, workflow: Workflow, task: Task, run_id: str) -> Result:
+        known = self._validation._results
+        async with self._turns:
+            result = known.get(run_id)
+            if result is None:
+                result = known[run_id] = await self._measured(workflow, task, run_id)
+            if self._graded and not result.graded:
+                result = known[run_id] = replace(result, graded=True, right=await _verdict(task, result.reply))
+        return result
+
+    async def _measured(self, workflow: Workflow, task: Task, run_id: str) -> Result:
+        seed = crc32(run_id.encode()) & 0x7FFFFFFF if self._seeded else None
+        options = cast("RunOptions", {**self._options, "run_id": run_id, "sample": run_id, "seed": seed})
+        options["origin"] = {"fitting": task.id}
+        try:
+            record = await run(workflow, task.question, self._pool, **options)
+        except RunFailed as error:
+            record = error.run
+        calls = sum(step.status == "done" for step in record.steps)
+        cost = Fitting(calls, record.usage.total_tokens, record.list_usd)
+        return Result(run_id, record.answer if record.status == "done" else None, cost)
+
+
+async def _verdict(task: Task, reply: str | None) -> bool | None:
+    from wfdsl_rl.grading.grade import grade  # noqa: PLC0415  (graders are large, and some routers need none)
+
+    if reply is None:
+        return None
+    outcome = (await grade(task, reply)).outcome
+    return None if outcome == "unjudged" else outcome == "right"
+
+
+_KNOWN: WeakValueDictionary[str, Validation] = WeakValueDictionary()
+
+
+def validation_for(name: str, pool: Pool, source: str | None, *, limit: int = TASKS, seed: int = 0) -> Validation:
+    """The validation tasks of a baseline: those of a file or data set, or a gym's own training questions.
+
+    The same tasks are the same object, so that policies share what they measure.
+
+    Raises:
+        UsageError: none are named and the pool is none of the gym's, or they cannot be read.
+    """
+    from wfdsl_rl.tasks.loading import load_tasks  # noqa: PLC0415  (fixed workflows need no tasks)
+
+    named = source or own_tasks(pool)
+    if named is None:
+        raise UsageError(
+            f"--policy {name}: it learns on validation tasks, and pool {pool.name!r} has none of its own: "
+            f"write {name}:validation=FILE, where FILE holds tasks that are not evaluated"
+        )
+    found = Validation(load_tasks(named, limit=limit, seed=seed), seed=seed)
+    return _KNOWN.setdefault(found.key, found)
+
+
+def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = several.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,147 @@
+"""Policies by name: what `wfdsl-eval --policy NAME` evaluates.
+
+workers                 each worker of the pool alone
+baselines               those, and every baseline
+worker:NAME             one worker alone, by name or ordinal
+NAME                    a baseline (`wfdsl_rl.baselines`)
+NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker stands for one policy for each worker
+baselines:KEY=VALUE     all baselines, those that have the parameter with this value
+anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a Conductor by its model
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wfdsl.conductor.named import Conducting, named_policy
+from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.errors import UsageError
+from wfdsl.syntax.suggestion import Suggestions
+from wfdsl.workers.registry import providers
+from wfdsl_rl.baselines.alone import alone, own_tasks, workers_of
+from wfdsl_rl.baselines.catalogue import BASELINES
+from wfdsl_rl.baselines.parameters import name_and_settings, worker_called
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wfdsl.conductor.policy import Policy
+    from wfdsl.pool import Pool
+
+WORKER: Final = "worker:"
+WORKERS: Final = "workers"
+GROUP: Final = "baselines"
+EACH: Final = "each"
+
+
+def policy_names() -> tuple[str, ...]:
+    """Every name that stands for a policy, or for several, on any pool."""
+    return (WORKERS, GROUP, *BASELINES)
+
+
+def policies_of(
+    names: Sequence[str], pool: Pool, *, conducting: Conducting | None = None, params: Mapping[str, str] | None = None
+) -> dict[str, Policy]:
+    """The policies that names stand for, groups spelled out, by the names under which results list them.
+
+    Raises:
+        UsageError: a name stands for nothing, or two different policies would be listed under the same name.
+        WorkflowError: a file holds no valid workflow.
+    """
+    found: dict[str, Policy] = {}
+    for name in (each for given in names for each in spelled_out(given, pool)):
+        policy = policy_of(name, pool, conducting=conducting, params=params)
+        label = label_of(name, pool)
+        if found.setdefault(label, policy) != policy:
+            raise UsageError(f"--policy {name}: there is another policy called {label!r}; leave one out, or rename it")
+    return found
+
+
+def spelled_out(name: str, pool: Pool) -> tuple[str, ...]:
+    """The names that a group stands for; any other name stands for itself.
+
+    Raises:
+        UsageError: a parameter of a group is none of any baseline.
+    """
+    if name == WORKERS:
+        return tuple(f"{WORKER}{entry.name}" for entry in pool)
+    head = name.partition(":")[0]
+    if head == GROUP:
+        return (*spelled_out(WORKERS, pool), *_all_with(name_and_settings(name)[1], name, pool))
+    return _for_each(name, pool) if head in BASELINES else (name,)
+
+
+def label_of(name: str, pool: Pool) -> str:
+    """The name under which results list a policy: of a file its own without folders, of a worker the worker's."""
+    if name.startswith(WORKER):
+        return f"{WORKER}{pool.entry(_ordinal(name, pool)).name}"
+    return Path(name).stem if name.endswith((".wf", ".toml")) else name
+
+
+def policy_of(
+    name: str, pool: Pool, *, conducting: Conducting | None = None, params: Mapping[str, str] | None = None
+) -> Policy:
+    """The policy of one name; `conducting` says how Conductors conduct, `params` what parameters `.wf` files have.
+
+    Raises:
+        UsageError: the name stands for nothing, or a setting cannot be used.
+        WorkflowError: the file holds no valid workflow.
+    """
+    if name.startswith(WORKER):
+        return WorkflowPolicy(alone(_ordinal(name, pool)))
+    head = name.partition(":")[0]
+    if head in (WORKERS, GROUP):
+        raise UsageError(f"--policy {name}: it stands for several policies, and one is asked for")
+    if head in BASELINES:
+        return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
+    try:
+        return named_policy(name, pool, conducting or Conducting(), params=params)
+    except UsageError as error:
+        raise _unknown(name, head, error) from error
+
+
+def _unknown(name: str, head: str, error: UsageError) -> UsageError:
+    """The error with what may have been meant, where the name could be one of ours."""
+    if name.endswith((".wf", ".toml")) or "/" in name or head in providers():
+        return error
+    near = Suggestions().closest(head, policy_names())
+    hint = f"did you mean `{near}`?" if near else f"baselines are {', '.join(BASELINES)}"
+    return UsageError(f"--policy {name}: no policy has this name: {hint} ({error})")
+
+
+def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
+    """Every baseline, with those settings that it has a parameter for."""
+    known = {parameter.name for each in BASELINES.values() for parameter in each.parameters}
+    for key in settings:
+        if key not in known:
+            hint = Suggestions().hint(key, known)
+            raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}: {hint or 'see the table'}")
+    if "validation" not in settings and own_tasks(pool) is None:
+        learning = [each.name for each in BASELINES.values() if each.learns]
+        raise UsageError(
+            f"--policy {name}: {', '.join(learning)} learn on validation tasks, and pool {pool.name!r} has none of its "
+            f"own: write {GROUP}:validation=FILE, or name the baselines that you want"
+        )
+    return [spelled for each in BASELINES.values() for spelled in _for_each(_with(each.name, settings), pool)]
+
+
+def _with(name: str, settings: Mapping[str, str]) -> str:
+    own = {parameter.name for parameter in BASELINES[name].parameters}
+    fitting = ",".join(f"{key}={value}" for key, value in settings.items() if key in own)
+    return f"{name}:{fitting}" if fitting else name
+
+
+def _for_each(name: str, pool: Pool) -> tuple[str, ...]:
+    """The name for every worker in the place of `each`."""
+    head, settings = name_and_settings(name)
+    workers = {parameter.name for parameter in BASELINES[head].parameters if parameter.kind == "worker"}
+    key = next((key for key, value in settings.items() if value == EACH and key in workers), None)
+    if key is None:
+        return (name,)
+    names = [_with(head, {**settings, key: pool.entry(ordinal).name}) for ordinal in workers_of(pool)]
+    return tuple(spelled for each in names for spelled in _for_each(each, pool))
+
+
+def _ordinal(name: str, pool: Pool) -> int:
+    return worker_called(name.removeprefix(WORKER), pool, name)

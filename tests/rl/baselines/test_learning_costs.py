@@ -1,0 +1,102 @@
+"""What learning cost is kept beside the results, and nothing is kept where nobody learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.baselines.learned import LearnedPolicy
+from wfdsl_rl.baselines.learning_costs import (
+    FILE,
+    keep_learning_costs,
+    learning_costs,
+    learning_table,
+    read_learning_costs,
+)
+from wfdsl_rl.baselines.routers import BestWorker
+from wfdsl_rl.baselines.validation import Fitting, Validation
+from wfdsl_rl.baselines.voting import MajorityVote
+from wfdsl_rl.cli.eval import main
+from wfdsl_rl.evaluation.results import read_cells
+from wfdsl_rl.tasks.task_file import save_tasks
+
+from .toys import staff, tasks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POOL = """
+[pool]
+name = "toys"
+[[pool.workers]]
+name = "ann"
+provider = "scripted"
+options = { replies = ["nothing"], repeat = true }
+[[pool.workers]]
+name = "bob"
+provider = "scripted"
+options = { replies = ["red"], repeat = true }
+"""
+
+
+async def test_only_policies_that_have_learned_have_costs() -> None:
+    pool = staff().pool()
+    learned, waiting = (LearnedPolicy(BestWorker(), Validation(tasks(2))) for _ in range(2))
+    await learned.learn(pool)
+
+    costs = learning_costs({"a": learned, "b": waiting, "c": MajorityVote()})
+
+    assert list(costs) == ["a"]
+    assert costs["a"].calls == 6
+
+
+def test_costs_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None:
+    keep_learning_costs(tmp_path, {"a": Fitting(6, 90, 0.25), "b": Fitting(1, 2, None)})
+    keep_learning_costs(tmp_path, {"c": Fitting(3, 4, 0.5)})
+    keep_learning_costs(tmp_path, {})
+
+    costs = read_learning_costs(tmp_path)
+
+    assert costs == {"a": Fitting(6, 90, 0.25), "b": Fitting(1, 2, None), "c": Fitting(3, 4, 0.5)}
+    assert learning_table(costs)[1][:2] == [["a", "6", "90", "$0.25"], ["b", "1", "2", "-"]]
+
+
+def test_nothing_is_written_where_nobody_learned(tmp_path: Path) -> None:
+    keep_learning_costs(tmp_path, {})
+
+    assert list(tmp_path.iterdir()) == []
+    assert read_learning_costs(tmp_path) == {}
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"cost": 1}}', '{"a": 3}'])
+def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
+
+    with pytest.raises(UsageError, match=FILE):
+        read_learning_costs(tmp_path)
+
+
+def test_an_evaluation_reports_learning_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    (tmp_path / "pool.toml").write_text(POOL)
+    save_tasks(tmp_path / "learn.jsonl", tasks(4))
+    save_tasks(tmp_path / "ask.jsonl", tasks(3, kinds=("red",)))
+    name = "best-worker-router:validation=learn.jsonl"
+    asked = ["--policy", name, "--tasks", "ask.jsonl", "--pool", "pool.toml", "--out", "out", "--no-plots"]
+
+    foreseen = main([*asked, "--dry-run"])
+    outlook = capsys.readouterr().out
+    code = main(asked)
+
+    assert (foreseen, code) == (0, 0)
+    assert f"{name}: 3 cells, 3 calls and at most 8 to learn, cost not known" in outlook
+    row = f"| {name} | 8 |"
+    assert row in capsys.readouterr().out
+    assert row in (tmp_path / "out/summary.md").read_text()
+    [cell] = {(cell.calls, cell.outcome) for cell in read_cells(tmp_path / "out/results.jsonl").values()}
+    assert cell == (1, "right")
