@@ -197,13 +197,19 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "    return Pool([WorkerEntry(name=name, provider='plugged', model='m')])\n"
         "def wrong(name):\n"
         "    return 5\n"
+        "class Listing:\n"
+        "    __call__ = staticmethod(pool)\n"
+        "    def names(self):\n"
+        "        return ['listed/easy', 'listed/hard']\n"
+        "listing = Listing()\n"
     )
     info = tmp_path / "plug_in_for_test-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in-for-test\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[wfdsl.workers]\nplugged = plug_in_for_test:build\n"
-        "[wfdsl.pools]\nfamily = plug_in_for_test:pool\nwrong = plug_in_for_test:wrong\n"
+        "[wfdsl.pools]\nfamily = plug_in_for_test:pool\nlisted = plug_in_for_test:listing\n"
+        "wrong = plug_in_for_test:wrong\n"
         "broken = plug_in_for_test:nothing\nabsent = no_such_module_for_test:pool\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -219,6 +225,15 @@ async def test_plug_ins_bring_pools_and_providers() -> None:
     assert "family" in pool_names()
     assert pool.names == ("family/hard",)
     assert (await pool.worker(0)(Call(({"role": "user", "content": "?"},)))).text == "plugged m"
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_plug_in_may_list_the_names_it_answers_for_and_else_is_known_by_its_own() -> None:
+    names = pool_names()
+
+    assert [name for name in names if name.startswith("listed")] == ["listed/easy", "listed/hard"]
+    assert {"family", "broken", "absent"} <= set(names)
+    assert Pool.load("listed/hard").names == ("listed/hard",)
 
 
 @pytest.mark.usefixtures("plugin")

@@ -152,6 +152,17 @@ def test_a_line_over_the_limit_is_never_held_whole(tmp_path: Path, monkeypatch: 
     assert peak < 8 << 20
 
 
+def test_a_line_that_does_not_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wfdsl.survey._LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("wfdsl.survey._ENDLESS_LINE", 1 << 21)
+
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(bytes(3 << 20))
+
+    with pytest.raises(UsageError, match=r"rows\.jsonl:1: the line does not end within 2 MiB$"):
+        list(read_rows(path, "text"))
+
+
 def test_a_line_at_the_limit_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = json.dumps({"text": FINE}).encode()
     monkeypatch.setattr("wfdsl.survey._LONGEST_LINE", len(row) + 1)

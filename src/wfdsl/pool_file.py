@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PLUGIN_GROUP: Final = "wfdsl.pools"
 """Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
-`gym` answers for every name that begins with `gym/`."""
+`gym` answers for every name that begins with `gym/`. Its method `names()`, if it has one, lists the names it knows."""
 
 TABLES: Final = ("pool", "conductor", "budget", "run", "train")
 """The tables that a file may have; whoever reads a pool looks at the first one only."""
@@ -69,8 +69,9 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def pool_names() -> tuple[str, ...]:
-    """The names that `load_pool` knows: shipped pools first, then plug-ins."""
-    return (*shipped_names(), *sorted(found.name for found in entry_points(group=PLUGIN_GROUP)))
+    """The names that `load_pool` knows: shipped pools first, then those of plug-ins, which are imported for this."""
+    plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
+    return (*shipped_names(), *(name for plugin in plugins for name in _names_of(plugin)))
 
 
 def read_pool_file(path: Path) -> Pool:
@@ -174,6 +175,15 @@ def build_entry(fields: dict[str, Any], source: str, where: str) -> WorkerEntry:
 def _shipped() -> dict[str, Traversable]:
     folder = files("wfdsl") / "pools"
     return {Path(file.name).stem: file for file in folder.iterdir() if file.name.endswith(".toml")}
+
+
+def _names_of(plugin: EntryPoint) -> tuple[str, ...]:
+    """The names that a plug-in lists; its own where it lists none, or cannot be loaded, which using it will say."""
+    try:
+        listed = getattr(plugin.load(), "names", None)
+    except (ImportError, AttributeError):
+        listed = None
+    return (plugin.name,) if listed is None else tuple(listed())
 
 
 def _from_plugin(plugin: EntryPoint, name: str) -> Pool:

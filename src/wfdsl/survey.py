@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wfdsl.check import PoolSize
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
+_ENDLESS_LINE = 1 << 30  # bytes of a line that is skipped, since the next one may be fine; our choice
 _PARTS = ("content", "text")  # where a chat message or an API reply keeps its text
 
 
@@ -153,6 +154,8 @@ def read_rows(path: str | PathLike[str], name: str, *, on_bytes: Callable[[int],
     try:
         with _opened(path) as file:
             for number, (line, size) in enumerate(_lines(file), 1):
+                if size > _ENDLESS_LINE:
+                    raise UsageError(f"{path}:{number}: the line does not end within {_ENDLESS_LINE >> 20} MiB")
                 if on_bytes is not None:
                     on_bytes(size)
                 if line is None:
@@ -170,10 +173,12 @@ def _opened(path: str | PathLike[str]) -> IO[bytes]:
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
-    """Every line with its size in bytes; None in place of one that is over the limit, which is never held whole."""
+    """Every line with its size in bytes; None in place of one that is over the limit, which is never held whole. Of an
+    endless line, such as `/dev/zero` has, as much as shows that it is one.
+    """
     while line := file.readline(_LONGEST_LINE):
         size, last = len(line), line
-        while len(last) == _LONGEST_LINE and not last.endswith(b"\n"):
+        while len(last) == _LONGEST_LINE and not last.endswith(b"\n") and size <= _ENDLESS_LINE:
             last = file.readline(_LONGEST_LINE)
             size += len(last)
         yield line if size == len(line) else None, size

@@ -9,34 +9,65 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wfdsl_rl import gym as gym
+    from wfdsl_rl.evaluation.cell import Cell as Cell
+    from wfdsl_rl.evaluation.evaluating import Evaluation as Evaluation
+    from wfdsl_rl.evaluation.evaluating import evaluate as evaluate
+    from wfdsl_rl.evaluation.report import read_report as read_report
+    from wfdsl_rl.evaluation.summary import summarise as summarise
+    from wfdsl_rl.grading.code import judge_program as judge_program
+    from wfdsl_rl.grading.extraction import final_answer as final_answer
+    from wfdsl_rl.grading.fenced import final_code as final_code
     from wfdsl_rl.grading.grade import grade as grade
     from wfdsl_rl.grading.grade import grade_sync as grade_sync
+    from wfdsl_rl.grading.sandbox.errors import SandboxMissing as SandboxMissing
+    from wfdsl_rl.grading.sandbox.limits import SandboxLimits as SandboxLimits
+    from wfdsl_rl.grading.sandbox.sandbox import Sandbox as Sandbox
     from wfdsl_rl.grading.verdict import Verdict as Verdict
     from wfdsl_rl.judge import Judge as Judge
     from wfdsl_rl.judge import Judged as Judged
     from wfdsl_rl.reward import Rewards as Rewards
+    from wfdsl_rl.strategies import Strategies as Strategies
+    from wfdsl_rl.strategies import strategies_of as strategies_of
     from wfdsl_rl.tasks.loading import load_tasks as load_tasks
     from wfdsl_rl.tasks.task import CodeTests as CodeTests
     from wfdsl_rl.tasks.task import Task as Task
     from wfdsl_rl.tasks.task_file import save_tasks as save_tasks
 
 _HOMES = {
+    "Cell": "evaluation.cell",
     "CodeTests": "tasks.task",
+    "Evaluation": "evaluation.evaluating",
     "Judge": "judge",
     "Judged": "judge",
     "Rewards": "reward",
+    "Sandbox": "grading.sandbox.sandbox",
+    "SandboxLimits": "grading.sandbox.limits",
+    "SandboxMissing": "grading.sandbox.errors",
+    "Strategies": "strategies",
     "Task": "tasks.task",
     "Verdict": "grading.verdict",
+    "evaluate": "evaluation.evaluating",
+    "final_answer": "grading.extraction",
+    "final_code": "grading.fenced",
     "grade": "grading.grade",
     "grade_sync": "grading.grade",
+    "judge_program": "grading.code",
     "load_tasks": "tasks.loading",
+    "read_report": "evaluation.report",
     "save_tasks": "tasks.task_file",
+    "strategies_of": "strategies",
+    "summarise": "evaluation.summary",
 }
+_PACKAGES = ("gym",)
+"""Used as they are, such as `wfdsl_rl.gym.make`."""
 
-__all__ = [*_HOMES]  # noqa: PLE0604  (names of this very table)
+__all__ = sorted([*_HOMES, *_PACKAGES])  # noqa: PLE0605  (names of this very table)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"wfdsl_rl.{name}")  # which makes it an attribute
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'wfdsl_rl' has no attribute {name!r}")

@@ -8,20 +8,21 @@ Source: arXiv 2512.04388, section 4 (parse, run, compare). `missing` is our choi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.errors import BudgetExhausted, RunFailed
 from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.tree import ALL
+from wfdsl.workflow import Workflow
 from wfdsl_rl.grading.grade import grade
 
 if TYPE_CHECKING:
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.record import Run
     from wfdsl.pool import Pool
-    from wfdsl.workflow import Workflow
     from wfdsl_rl.grading.verdict import Verdict
     from wfdsl_rl.tasks.task import Task
 
@@ -54,6 +55,39 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ablation:
+    """What a Conductor is not let decide. Source: arXiv 2512.04388, the ablations of section 5."""
+
+    instruction: str = ""
+    """What every worker is told in place of its subtask; empty: its subtask."""
+    worker: int | None = None
+    """The ordinal that every step asks, whatever the Conductor wrote; None: as it wrote."""
+    binary_access: bool = False
+    """Whether a step may see nothing or everything only, as in the paper's main text."""
+
+    def problem(self, workflow: Workflow) -> str | None:
+        """Why a workflow is not let pass; None if it is."""
+        if self.binary_access and any(step.access not in ((), ALL) for step in workflow):
+            return "access-not-binary"
+        return None
+
+    def applied(self, workflow: Workflow) -> Workflow:
+        """The workflow without what was taken."""
+        if not self.instruction and self.worker is None:
+            return workflow
+        return Workflow(
+            tuple(
+                replace(
+                    step,
+                    subtask=self.instruction or step.subtask,
+                    worker=step.worker if self.worker is None else self.worker,
+                )
+                for step in workflow
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     """How completions are judged."""
 
@@ -62,6 +96,8 @@ class Judge:
     """How workflows are run: as for `wfdsl.run`, but for `sample`, `run_id` and `previous`."""
     sandbox: Any = None
     """Where programs are graded; None: the shared one."""
+    ablation: Ablation = Ablation()
+    """What is taken from the Conductor, to see what it is worth."""
 
     async def judge(
         self,
@@ -86,7 +122,11 @@ class Judge:
         if checked.workflow is None:
             assert previous is not None  # only a second round may have three empty lists
             return await self._graded(Judged("missing", kept=True), task, previous[1])
-        return await self._ran(offer.to_pool(checked.workflow), task, pool, sample, previous)
+        refused = self.ablation.problem(checked.workflow)
+        if refused is not None:
+            return Judged("invalid", problems=(refused,))
+        workflow = self.ablation.applied(offer.to_pool(checked.workflow))
+        return await self._ran(workflow, task, pool, sample, previous)
 
     async def _ran(
         self, workflow: Workflow, task: Task, pool: Pool, sample: str, previous: tuple[str, str] | None

@@ -3,7 +3,18 @@
 import sys
 from importlib import import_module
 
-NAMES = ("parse", "workflow_file", "startup", "interpreter", "prompt", "grammar", "grading", "sandbox", "gym")
+NAMES = (
+    "parse",
+    "workflow_file",
+    "startup",
+    "interpreter",
+    "prompt",
+    "grammar",
+    "grading",
+    "sandbox",
+    "gym",
+    "training",
+)
 
 
 def main(chosen: list[str]) -> int:

@@ -361,6 +361,21 @@ async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> N
     assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
 
 
+async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KEY_FOR_TEST", raising=False)
+    pool = Pool([chat.entry("w0"), chat.entry("w1", api_key_env="KEY_FOR_TEST")])
+    conductor = chat.conductor(lists([0], [[]]), max_rounds=0)
+    without = chat.conductor(lists([0], [[]]), max_rounds=0, offering=Offering(without=("w1",)))
+
+    with pytest.raises(UsageError, match=r"environment variable KEY_FOR_TEST.*or leave it out \(--without"):
+        await conductor.solve("Why?", pool)
+
+    assert chat.asked == []
+    assert (await without.solve("Why?", pool)).answer == "w0: task 0"
+
+
 async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None:
     pool = type(chat.pool())([chat.entry("w0", fallback="w1"), chat.entry("w1")])
     chat.answer = lambda name, messages: 400 if name == "w0" else "from w1"

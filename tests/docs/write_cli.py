@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
+from wfdsl_rl.cli import data, eval_reports, eval_run, train
+from wfdsl_rl.cli import eval as eval_
+from wfdsl_rl.cli.eval import COMMANDS as EVAL_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_EXAMPLE = re.compile(r"wfdsl\S* .* {2,}\S")
 
 
 def options() -> str:
     """A section for each command with all its arguments."""
     return "\n\n".join(_command(name) for name in COMMANDS)
+
+
+def data_options() -> str:
+    """The sub-commands of `wfdsl-data`."""
+    return "\n\n".join(_parts(data._parser()))
+
+
+def eval_options() -> str:
+    """The options of `wfdsl-eval`, and its sub-commands."""
+    parser = eval_._parser(None)
+    eval_run.configure(parser)
+    sections = [*_parts(parser)]
+    for name in EVAL_COMMANDS:
+        inner = eval_._parser(name)
+        getattr(eval_reports, f"configure_{name}")(inner)
+        sections += [f"### {inner.prog}", *_parts(inner)]
+    return "\n\n".join(sections)
+
+
+def train_options() -> str:
+    """The options of `wfdsl-train`."""
+    return "\n\n".join(_parts(train._parser()))
 
 
 def exit_codes() -> str:
@@ -35,21 +63,33 @@ def _command(name: str) -> str:
 
 def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
     if parser.description:
-        yield parser.description.strip()
+        yield _described(parser.description)
     yield f"```text\n{_usage(parser)}\n```"
     rows = [_row(action) for action in _arguments(parser)]
     if rows:
         yield "\n".join(["| argument | meaning |", "|---|---|", *rows])
+    if parser.epilog:
+        yield parser.epilog.strip()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
                 yield "\n\n".join([f"### {parser.prog} {name}", *_parts(inner)])
 
 
+def _described(description: str) -> str:
+    """A description's paragraphs; one that is a list of commands as code."""
+    paragraphs = description.strip().split("\n\n")
+    return "\n\n".join(
+        f"```text\n{each}\n```" if all(map(_EXAMPLE.match, each.splitlines())) else each for each in paragraphs
+    )
+
+
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Options in the order in which they are declared, what stands without a dash first."""
     shown = [
-        found for found in parser._actions if not isinstance(found, argparse._HelpAction | argparse._SubParsersAction)
+        found
+        for found in parser._actions
+        if not isinstance(found, argparse._HelpAction | argparse._SubParsersAction | argparse._VersionAction)
     ]
     return sorted(shown, key=lambda action: bool(action.option_strings))
 
@@ -76,7 +116,8 @@ def _row(action: argparse.Action) -> str:
     if not action.option_strings:
         written = f"`{_operand(action)}`"
     else:
-        value = "" if action.nargs == 0 else f" {action.metavar or _choices(action) or action.dest.upper()}"
+        several = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
+        value = "" if action.nargs == 0 else f" {several or _choices(action) or action.dest.upper()}"
         written = ", ".join(f"`{option}{value}`" for option in action.option_strings)
     help_ = (action.help or "") % {**vars(action), "prog": ""}
     required = "; required" if action.option_strings and action.required else ""

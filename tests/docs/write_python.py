@@ -10,6 +10,8 @@ from importlib import import_module, util
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from wfdsl_rl import gym
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,6 +30,17 @@ def testing_names() -> str:
     return _reference("wfdsl.testing")
 
 
+def rl_names() -> str:
+    """The names of `wfdsl_rl`."""
+    return _reference("wfdsl_rl")
+
+
+def gym_names() -> str:
+    """The names of `wfdsl_rl.gym`."""
+    found = [_definition("wfdsl_rl.gym.making", name) for name in gym.__all__]
+    return "\n\n".join(_function("wfdsl_rl.gym", node) for node in found if not isinstance(node, ast.ClassDef))
+
+
 def _reference(package: str) -> str:
     homes = _homes(package)
     found = [_definition(home, name) for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
@@ -39,7 +52,8 @@ def _reference(package: str) -> str:
 def _homes(package: str) -> dict[str, str]:
     module = import_module(package)
     homes: dict[str, str] = module._HOMES
-    return {name: home if home.startswith("wfdsl.") else f"wfdsl.{home}" for name, home in homes.items()}
+    root = package.partition(".")[0]
+    return {name: home if home.startswith(f"{root}.") else f"{root}.{home}" for name, home in homes.items()}
 
 
 @cache

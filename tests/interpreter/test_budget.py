@@ -33,6 +33,11 @@ def test_no_more_calls_are_made_than_allowed_also_by_parallel_steps() -> None:
     assert caught.value.run.status == "budget"
 
 
+def test_a_budget_of_one_call_is_called_so() -> None:
+    with pytest.raises(BudgetExhausted, match="the budget of 1 call is spent"):
+        on_test_clock(run(WIDE, "Q", pool_of(always("x")), budget=Budget(calls=1)))
+
+
 def test_a_budget_that_suffices_changes_nothing() -> None:
     done = on_test_clock(run(WIDE, "Q", pool_of(always("x")), budget=Budget(calls=7)))
 

@@ -56,24 +56,30 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from wfdsl.pool import Pool
-    from wfdsl.pool_file import pool_names, shipped_names
+    from wfdsl.pool_file import pool_names
 
-    shipped = [Pool.load(name) for name in shipped_names()]
-    plugins = [name for name in pool_names() if name not in shipped_names()]
+    names = pool_names()
+    listed = {name: _listed(name) for name in names}
     if args.format == "json":
-        for pool in shipped:
-            _print_json({"name": pool.name, "workers": list(pool.names), "description": pool.settings.description})
-        for name in plugins:
-            _print_json({"name": name, "workers": None, "description": "plug-in"})
+        for name, (workers, description) in listed.items():
+            _print_json({"name": name, "workers": workers, "description": description})
         return 0
-    width = max(map(len, pool_names()))
-    for pool in shipped:
-        _say((pool.name.ljust(width), "bold"), f"  {pool.settings.description}")
-    for name in plugins:
-        _say((name.ljust(width), "bold"), "  plug-in")
+    for name, (_, description) in listed.items():
+        _say((name.ljust(max(map(len, names))), "bold"), f"  {description}")
     _say("\nA pool of your own is a TOML file; `wfdsl pools init --base-url URL` writes one.")
     return 0
+
+
+def _listed(name: str) -> tuple[list[str] | None, str]:
+    """A pool's workers and description; of one that only a plug-in can say more about, no workers and why."""
+    from wfdsl.errors import UsageError
+    from wfdsl.pool import Pool
+
+    try:
+        pool = Pool.load(name)
+    except UsageError as error:
+        return None, str(error)
+    return list(pool.names), pool.settings.description
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -157,14 +163,14 @@ async def _check_all(pool: Pool) -> list[dict[str, Any]]:
 
 async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
     from wfdsl.errors import UsageError
-    from wfdsl.workers.protocol import Call, WorkerFailure
+    from wfdsl.workers.protocol import PROBE, Call, WorkerFailure
 
     loop = asyncio.get_running_loop()
     started = loop.time()
     try:
         reply = await pool.worker(ordinal)(
             Call(
-                ({"role": "user", "content": "Reply with the word ok."},),
+                ({"role": "user", "content": PROBE},),
                 settings={"max_tokens": _CHECK_TOKENS},
                 deadline=started + _CHECK_TIMEOUT_S,
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.conductor.offer import Offer
 from wfdsl.conductor.rounds import Rounds
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import require_bounded
 from wfdsl.interpreter.lines import Line
 from wfdsl.interpreter.terms import terms_of
@@ -101,6 +102,19 @@ def require_bounded_model(model: Pool, handle: ConductorCall) -> None:
         require_bounded(terms, lambda ordinal: Line(model.worker(ordinal), terms), environment.ledger.budget, {})
 
 
+def require_all_built(pool: WorkerPool) -> None:
+    """Build every worker that is offered, so that a missing key is noticed before a Conductor is paid for choosing it.
+
+    Raises:
+        UsageError: a worker cannot be built.
+    """
+    for ordinal in pool.ordinals:
+        try:
+            pool.worker(ordinal)
+        except UsageError as error:
+            raise UsageError(f"{error}; or leave it out (--without, conductor.without)") from error
+
+
 class Seated:
     """The worker at the seat: a Conductor that answers one question, whatever its step is told."""
 
@@ -124,10 +138,12 @@ class Seated:
 
         Raises:
             WorkerFailure, RunFailed, BudgetExhausted: as `Rounds.finish` does.
+            UsageError: a worker that would be offered cannot be built.
         """
         handle: Any = call.run
         handle.limit_steps(self._step_timeout_s)
         require_bounded_model(self._model, handle)
+        require_all_built(handle.pool)
         offer = Offer.of(handle.pool, self._order)
         rounds = Rounds(self._settings, self._model.worker(0), handle, offer, self._question)
         self.unplaced = rounds.unplaced

@@ -143,12 +143,16 @@ class Account:
         """Which limit an amount exceeds, and what is left of it."""
         budget, spent = self.budget, self.spent
         if budget.calls is not None and charge.calls > budget.calls:
-            return f"{budget.calls} calls is spent"
+            return f"{_counted(budget.calls, 'call')} is spent"
         if budget.tokens is not None and charge.tokens > budget.tokens:
-            need = charge.tokens - spent.tokens
-            return f"{budget.tokens} tokens has {budget.tokens - spent.tokens} left, and this call may take {need}"
+            left, need = budget.tokens - spent.tokens, charge.tokens - spent.tokens
+            return f"{_counted(budget.tokens, 'token')} has {left} left, and this call may take {need}"
         left_usd, need_usd = (budget.usd or 0.0) - spent.usd, charge.usd - spent.usd
         return f"${budget.usd:g} has ${left_usd:.6f} left, and this call may cost ${need_usd:.6f}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def bound_of(terms: Terms, call: Call) -> Charge:

@@ -7,7 +7,7 @@ retries, limits, budget and journal are layers around it that share the same sig
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from wfdsl.errors import WfdslError
 
@@ -21,6 +21,9 @@ class Message(TypedDict):
     role: Literal["system", "user", "assistant"]
     content: str
 
+
+PROBE: Final = "Reply with the word ok."
+"""What a worker is asked that is only tried out. One that knows certain questions only knows this one too."""
 
 Finish: TypeAlias = Literal["stop", "length", "refusal", "filtered", "empty"]
 """How a reply ended. `length` and `refusal` are responses, marked as such; `filtered` and `empty` are retried."""

@@ -1,4 +1,4 @@
-"""The `wfdsl-data` command: look at tasks, convert them, choose a training mix, draw from a gym, check gold answers."""
+"""Look at tasks, convert them, choose a training mix, draw from a gym, check gold answers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
     from wfdsl_rl.tasks.task import Task
 
+COMMANDS = {
+    "show": "look at tasks: how many of what kind, and the first few",
+    "convert": "write tasks as JSON lines that every command reads",
+    "check": "grade each gold answer against itself",
+    "select": "choose a training mix: difficult, diverse, without repeats",
+    "gym": "draw tasks from a gym",
+    "formats": "list the formats and the short names of data sets that are known",
+}
 EPILOG = """\
 exit codes: 0 fine, 1 a gold answer is judged wrong, 2 usage or unreadable input, 3 an answer could not be judged,
 130 interrupted"""
@@ -48,7 +56,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help(sys.stderr)
         return USAGE
     try:
-        command: Callable[[argparse.Namespace], int] = _COMMANDS[args.command]
+        command: Callable[[argparse.Namespace], int] = _EXECUTE[args.command]
         return command(args)
     except UsageError as error:
         return _failed(f"wfdsl-data {args.command}: {error}", USAGE)
@@ -66,30 +74,34 @@ def _failed(message: str, code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="wfdsl-data", description=__doc__, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"wfdsl {__version__}")
+    parser.add_argument("--version", action="version", version=f"wfdsl-data {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    show = _reading(commands.add_parser("show", help="look at tasks: how many of what kind, and the first few"))
-    show.add_argument("--json", action="store_true", help="print the tasks as JSON lines")
-    convert = _reading(commands.add_parser("convert", help="write tasks as JSON lines that every command reads"))
-    _output(convert)
-    _reading(commands.add_parser("check", help="grade each gold answer against itself"))
-    _configure_select(commands.add_parser("select", help="choose a training mix: difficult, diverse, without repeats"))
-    _configure_gym(commands.add_parser("gym", help="draw tasks from a gym"))
-    commands.add_parser("formats", help="list the formats and the short names of data sets that are known")
+    made = {name: commands.add_parser(name, help=about, description=about) for name, about in COMMANDS.items()}
+    for name in ("show", "convert", "check"):
+        _reading(made[name])
+    made["show"].add_argument("--json", action="store_true", help="print the tasks as JSON lines")
+    _output(made["convert"])
+    _configure_select(made["select"])
+    _configure_gym(made["gym"])
     return parser
 
 
-def _reading(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
     )
-    parser.add_argument("--format", metavar="NAME", help="the format of its rows (default: told by the columns)")
+    parser.add_argument(
+        "--task-format",
+        "--format",
+        dest="format",
+        metavar="NAME",
+        help="the format of its rows (default: told by the columns)",
+    )
     parser.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
     parser.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
-    return parser
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +168,7 @@ def _show(args: argparse.Namespace) -> int:
         return OK
     print("\n".join(_summary(tasks)))
     for task in tasks[: args.limit or _SHOWN]:
-        gold = _short(task.gold or "none", _GOLD_CHARS)
+        gold = _short(" ".join(task.gold.split()) or "none", _GOLD_CHARS)
         print(f"\n{task.id}  ({task.kind})\n{_indented(task.question)}\n  gold: {gold}")
     return OK
 
@@ -237,7 +249,7 @@ def _gym(args: argparse.Namespace) -> int:
 
     if args.count < 1:
         raise UsageError(f"-n {args.count}: it is a number from 1")
-    kinds = tuple(args.kinds.split(",")) if args.kinds else None
+    kinds = None if args.kinds is None else tuple(args.kinds.split(","))
     return _write(list(make(args.preset, args.count, args.seed, split=args.split, kinds=kinds)), args.out)
 
 
@@ -269,7 +281,7 @@ def _formats(_args: argparse.Namespace) -> int:
     return OK
 
 
-_COMMANDS = {
+_EXECUTE = {
     "show": _show,
     "convert": _convert,
     "select": _select,

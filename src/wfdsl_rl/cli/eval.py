@@ -64,6 +64,8 @@ def _execute(arguments: list[str]) -> int:
     if not arguments:
         parser.print_help(sys.stderr)
         return USAGE
+    if command is None and not arguments[0].startswith("-"):
+        raise UsageError(f"there is no command {arguments[0]!r}: {', '.join(COMMANDS)}, or options for an evaluation")
     module = import_module("wfdsl_rl.cli.eval_reports" if command else "wfdsl_rl.cli.eval_run")
     parse: Callable[[Sequence[str]], argparse.Namespace] = parser.parse_args
     if command:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _CONCURRENCY = 32
 _SEED = 0
+_NEEDED = {
+    "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
+    "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/paper7",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -119,9 +123,9 @@ def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Na
         from wfdsl_rl.evaluation.manifest import read_manifest
 
         args = parse([*read_manifest(Path(args.out))["command"], *arguments])
-    missing = [f"--{name}" for name in ("policy", "tasks") if not getattr(args, name)]
+    missing = [each for name, each in _NEEDED.items() if not getattr(args, name)]
     if missing:
-        raise UsageError(f"give {' and '.join(missing)}: what is to be evaluated, and on what")
+        raise UsageError(f"give {', and '.join(missing)}")
     return args
 
 
@@ -136,7 +140,7 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
     from wfdsl_rl.policies import policies_of
 
     if experiment.pool is None:
-        raise UsageError("give --pool: the workers")
+        raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
     pool = experiment.pool
     policies = policies_of(args.policy, pool, conducting=_conducting(experiment, pool), params=parameters_of(args))
     seed = _SEED if experiment.run.seed is None else experiment.run.seed

@@ -73,7 +73,8 @@ class _Session:
         write_summaries(report, plots=not self._args.no_plots)
         _print_report(report, self._args)
         if stopped:
-            print(f"wfdsl-eval: {stopped}; `{self._again()} --budget-usd USD` goes on from here", file=sys.stderr)
+            print(f"wfdsl-eval: {stopped}", file=sys.stderr)
+            print(f"`{self._again()}` with a larger budget goes on from here", file=sys.stderr)
             return SPENT
         return self._code(report)
 
@@ -118,12 +119,14 @@ class _Session:
 
     def _code(self, report: Report) -> int:
         failed = [cell for cell in report.cells if cell.outcome == "failed"]
-        if not failed:
-            return 0
-        print(f"wfdsl-eval: {len(failed)} of {len(report.cells)} runs failed", file=sys.stderr)
-        print(f"the first: {failed[0].policy} on {failed[0].task}: {failed[0].reason}", file=sys.stderr)
-        print(f"`{self._again()}` tries them again", file=sys.stderr)
-        return FAILED
+        unjudged = [cell for cell in report.cells if cell.outcome == "unjudged"]
+        for cells, what in ((unjudged, "answers could not be judged"), (failed, "runs failed")):
+            if cells:
+                print(f"wfdsl-eval: {len(cells)} of {len(report.cells)} {what}", file=sys.stderr)
+                print(f"the first: {cells[0].policy} on {cells[0].task}: {cells[0].reason}", file=sys.stderr)
+        if failed or unjudged:
+            print(f"`{self._again()}` tries them again", file=sys.stderr)
+        return FAILED if failed else 0
 
 
 async def _stopped_by_sigterm(work: Coroutine[Any, Any, str]) -> str:
@@ -205,4 +208,5 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     if costs := read_learning_costs(report.folder):
         print()
         print_table(*learning_table(costs))
-    print(f"results, tables and plots are in {report.folder}", file=sys.stderr)
+    written = "results and tables" if args.no_plots else "results, tables and plots"
+    print(f"{written} are in {report.folder}", file=sys.stderr)

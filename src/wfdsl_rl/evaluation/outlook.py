@@ -56,17 +56,29 @@ def outlook_on(evaluation: Evaluation) -> list[Outlook]:
 
 def outlook_text(found: list[Outlook]) -> str:
     """The outlooks as lines for people."""
-    lines = [
-        f"{each.policy}: {each.cells:,} cells, {_calls(each.calls)}{_learning(each.to_learn)}, {_usd(each.usd)}"
-        for each in found
-    ]
+    lines = [f"{each.policy}: {_takes(each.cells, each.calls, each.usd, to_learn=each.to_learn)}" for each in found]
+    if len(found) > 1:
+        lines.append(_of_all(found))
+    return "\n".join([*lines, "nothing was asked"])
+
+
+def _of_all(found: list[Outlook]) -> str:
     known = [each.calls for each in found if each.calls is not None]
     prices = [each.usd for each in found if each.usd is not None]
     cells = sum(each.cells for each in found)
-    whole = f"all: {cells:,} cells, {_calls(sum(known) if known else None)}, {_usd(sum(prices) if prices else None)}"
+    whole = f"all: {_takes(cells, sum(known) if known else None, sum(prices) if prices else None)}"
     unknown = sum(each.calls is None or each.usd is None for each in found)
-    rest = f", and what is not known of {unknown} {'policy' if unknown == 1 else 'policies'}" if unknown else ""
-    return "\n".join([*lines, f"{whole}{rest}", "nothing was asked"])
+    if not unknown or not (known or prices):
+        return whole
+    return f"{whole}, and what is not known of {unknown} {'policy' if unknown == 1 else 'policies'}"
+
+
+def _takes(cells: int, calls: int | None, usd: float | None, *, to_learn: int = 0) -> str:
+    return f"{_counted(cells, 'cell')}, {_calls(calls)}{_learning(to_learn)}, {_usd(usd)}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> Outlook:
@@ -89,7 +101,7 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> Outlook:
 
 
 def _calls(calls: int | None) -> str:
-    return "calls not known" if calls is None else f"{calls:,} calls"
+    return "calls not known" if calls is None else _counted(calls, "call")
 
 
 def _learning(calls: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from wfdsl_rl.grading.code_comparison import output_difference
 from wfdsl_rl.grading.sandbox.sandbox import run_in
@@ -13,15 +14,26 @@ if TYPE_CHECKING:
     from wfdsl_rl.tasks.task import CodeTests
 
 
+_FUTURE: Final = re.compile(r"^from __future__ import [^\n]*", re.MULTILINE)
+
+
 async def judge_stdin(program: str, tests: CodeTests, slot: Slot) -> Verdict:
     """Run all tests until one fails. Raises: SandboxFailed."""
-    source = f"{tests.preamble}{program}"
+    source = _after_preamble(program, tests.preamble)
     for number, (given, expected) in enumerate(zip(tests.inputs, tests.expected, strict=True), start=1):
         ran = await run_in(slot, source, stdin=given, timeout_s=tests.timeout_s)
         problem = _problem(ran, expected, tests.timeout_s)
         if problem:
             return Verdict("wrong", program, f"test {number} of {len(tests.inputs)}: {problem}")
     return Verdict("right", program, f"all {len(tests.inputs)} tests passed")
+
+
+def _after_preamble(program: str, preamble: str) -> str:
+    """One text of both. Imports from the future go first, as Python wants them; lines of the program stay lines."""
+    if not preamble:
+        return program
+    futures = "".join(f"{line}\n" for line in _FUTURE.findall(program))
+    return f"{futures}{preamble}{_FUTURE.sub('', program)}"
 
 
 def _problem(ran: Ran, expected: str, timeout_s: float) -> str:

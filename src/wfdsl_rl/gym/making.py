@@ -39,7 +39,7 @@ def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequen
     preset_of(preset)
     wanted = _kinds(kinds)
     if n < 0:
-        raise UsageError(f"gym: cannot make {n} tasks; give a number from 0")
+        raise UsageError(f"the gym cannot make {n} tasks; give a number from 0")
     series = {kind: _series(kind, seed, split) for kind in wanted}
     turns = (wanted[at % len(wanted)] for at in range(n))
     return [
@@ -84,9 +84,9 @@ def _kinds(kinds: Sequence[Domain] | None) -> tuple[Domain, ...]:
     wanted = DOMAINS if kinds is None else tuple(dict.fromkeys(kinds))
     for kind in wanted:
         if kind not in get_args(Domain):
-            raise UsageError(f"gym: there are no questions of the kind {kind!r}; kinds are {', '.join(DOMAINS)}")
+            raise UsageError(f"the gym has no questions of the kind {kind!r}; the kinds are {', '.join(DOMAINS)}")
     if not wanted:
-        raise UsageError(f"gym: no kinds are named; kinds are {', '.join(DOMAINS)}")
+        raise UsageError(f"no kinds of questions are named; the gym has {', '.join(DOMAINS)}")
     return wanted
 
 
@@ -96,7 +96,7 @@ def _series(kind: Domain, seed: int, split: Split) -> Iterator[tuple[int, Item]]
     A family that keeps repeating itself has run dry; from then on its questions come again.
     """
     if split not in SPLITS:
-        raise UsageError(f"gym: there is no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
+        raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
     waiting: dict[str, deque[tuple[int, Item]]] = {name: deque() for name in FAMILIES if domain_of(name) == kind}
     asked: set[str] = set()
     repeats = dict.fromkeys(waiting, 0)

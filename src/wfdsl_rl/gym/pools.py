@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from wfdsl.pool import Pool, PoolSettings, Prices, WorkerEntry
-from wfdsl_rl.gym.presets import Preset, preset_of
+from wfdsl_rl.gym.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.profiles import DOMAINS, Profile
 from wfdsl_rl.gym.workers import PROVIDER
 
 
-def load(name: str) -> Pool:
-    """The pool of a preset.
+class GymPools:
+    """What the entry point `gym` names: called with a preset's name, it gives the pool."""
 
-    Raises:
-        UsageError: there is no such preset.
-    """
-    preset = preset_of(name)
-    entries = [_entry(preset, preset.profile(ordinal)) for ordinal in range(len(preset.members))]
-    description = f"Simulated workers. {preset.summary} Version {preset.version}, {preset.content_hash}"
-    return Pool(entries, settings=PoolSettings(name=name, description=description))
+    def __call__(self, name: str) -> Pool:
+        """The pool of a preset.
+
+        Raises:
+            UsageError: there is no such preset.
+        """
+        preset = preset_of(name)
+        entries = [_entry(preset, preset.profile(ordinal)) for ordinal in range(len(preset.members))]
+        description = f"Simulated workers. {preset.summary} Version {preset.version}, {preset.content_hash}"
+        return Pool(entries, settings=PoolSettings(name=name, description=description))
+
+    def names(self) -> tuple[str, ...]:
+        """The names that can be asked for."""
+        return tuple(PRESETS)
+
+
+load: Final = GymPools()
 
 
 def description_of(profile: Profile) -> str:

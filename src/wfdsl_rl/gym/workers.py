@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.workers.deadline import in_time
-from wfdsl.workers.protocol import Reply
+from wfdsl.workers.protocol import PROBE, Reply, Usage
 from wfdsl_rl.gym.behaviour import respond
 from wfdsl_rl.gym.costs import seconds_of, usage_of
 from wfdsl_rl.gym.noise import Scalars
@@ -102,6 +102,8 @@ class SimulatedWorker:
         Raises:
             WorkerFailure: the question is none of the gym's.
         """
+        if len(call.messages) == 1 and call.messages[0]["content"] == PROBE:
+            return Reply("ok", "stop", Usage(len(PROBE) // 4, 1), f"simulated {PROFILES[self._voice].name}")
         scene = scene_of(call.messages, self._preset)
         question, domain = scene.question, scene.question.domain
         readings = [read(text, question.item) for text in scene.seen]

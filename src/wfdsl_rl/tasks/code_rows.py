@@ -50,9 +50,10 @@ from typing import *
 from builtins import *
 import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics
 import itertools, functools, operator, io, sys, json
+sys.setrecursionlimit(50_000)
 """
 """Names that solutions of programming contests use without importing them. The built-in ones come last, since others
-hide some of them (`pow`, `open`). Source: which modules LiveCodeBench's own runner gives to programs."""
+hide some of them (`pow`, `open`). Source: the modules and the limit that LiveCodeBench's own runner gives programs."""
 
 
 def humaneval(row: Values, origin: Origin) -> Task:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.tasks import answer_rows, code_rows
-from wfdsl_rl.tasks.own_rows import mapped, own
+from wfdsl_rl.tasks.own_rows import mapped, named, own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,8 @@ class Format:
     """Columns that other data sets have too: they count if the file or data set bears the format's name."""
     marks: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Column and a text that it must contain, beyond being there."""
+    named_by_file: bool = False
+    """Whether tasks bear the name of their file, since any file may have this format."""
 
 
 def _columns(*names: str) -> frozenset[str]:
@@ -42,6 +44,13 @@ def _columns(*names: str) -> frozenset[str]:
 
 _KNOWN = (
     Format("wfdsl", "tasks as `wfdsl-data convert` writes them", own, (_columns("id,question,gold,kind"),)),
+    Format(
+        "fields",
+        "files whose columns are called as the fields of tasks: question, gold, and others",
+        named,
+        (_columns("question,gold"),),
+        named_by_file=True,
+    ),
     Format(
         "math500",
         "MATH-500",
@@ -142,7 +151,7 @@ def recognise(row: Values, *, place: str, name: str) -> Format:
 
 def mapping_format(columns: Mapping[str, str]) -> Format:
     """The format of rows whose columns are mapped to the fields of tasks."""
-    return Format("columns", "any file", mapped(columns), ())
+    return Format("columns", "any file", mapped(columns), (), named_by_file=True)
 
 
 def _fit(known: Format, signatures: tuple[frozenset[str], ...], there: set[str], row: Values) -> int:
@@ -163,5 +172,5 @@ def _unclear(fitting: list[Format], row: Values, place: str) -> str:
     cure = "say which columns to use (--map question=prompt,gold=answer), or name the format"
     if fitting:
         names = " or ".join(known.name for known in fitting)
-        return f"{place}: the columns ({columns}) fit the formats {names}: choose with --format"
-    return f"{place}: no known format has these columns ({columns}): {cure} (--format {'|'.join(FORMATS)})"
+        return f"{place}: the columns ({columns}) fit the formats {names}: choose with --task-format"
+    return f"{place}: no known format has these columns ({columns}): {cure} (--task-format {'|'.join(FORMATS)})"

@@ -154,7 +154,7 @@ def _format(row: Row, name: str, format_name: str | None, columns: Mapping[str, 
 
 
 def _source(chosen: Format, name: str) -> str:
-    return chosen.name if chosen.name in formats.FORMATS else re.split(r"[.#@]", Path(name).name)[0]
+    return re.split(r"[.#@]", Path(name).name)[0] if chosen.named_by_file else chosen.name
 
 
 def _task(row: Row, chosen: Format, origin: Origin, columns: Mapping[str, str] | None) -> Task:

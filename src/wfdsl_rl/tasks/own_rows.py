@@ -68,6 +68,11 @@ def mapped(columns: Mapping[str, str]) -> Callable[[Values, Origin], Task]:
     return read
 
 
+def named(row: Values, origin: Origin) -> Task:
+    """A row whose columns are called as the fields; all others are kept as metadata."""
+    return _task(dict(row), origin)
+
+
 def renamed(row: Values, columns: Mapping[str, str]) -> Values:
     """A row with the column names that a known format has."""
     return {**row, **{name: _value(row, column) for name, column in columns.items()}}

@@ -50,6 +50,17 @@ class RewardTable(_Strict):
     right: float = 1.0
 
 
+class AblationTable(_Strict):
+    """What is taken from the Conductor, to see what it is worth. Source: arXiv 2512.04388, section 5."""
+
+    instruction: str = ""
+    """What every worker is told in place of its subtask."""
+    worker: int | None = None
+    """The ordinal that every step asks."""
+    binary_access: bool = False
+    """Whether a step may see nothing or everything only."""
+
+
 class Warmup(_Strict):
     """Supervised steps on well-formed workflows with random workers, for models that cannot write the lists yet."""
 
@@ -60,9 +71,9 @@ class Warmup(_Strict):
     learning_rate: float = Field(default=2e-3, gt=0)
     sharpen: float = Field(default=1.0, gt=0)
     """What the output layer is multiplied with afterwards: the form becomes surer, even choices stay even."""
-    lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 3.0, "4": 2.0, "5": 2.0})
+    lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 2.0})
     """How often workflows of each number of steps are shown: weights by number."""
-    thought: Literal["steps", "kind", "none"] = "steps"
+    thought: Literal["steps", "kind", "none"] = "kind"
     """What stands before the lists: the question's kind and who does what, the kind alone, or nothing."""
 
 
@@ -163,6 +174,7 @@ class TrainSettings(_Strict):
     """How many tasks an evaluation asks, once each; 0: no evaluation."""
     seed: int = 0
     reward: RewardTable = RewardTable()
+    ablation: AblationTable = AblationTable()
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
     report_to: _Names = ()

@@ -18,7 +18,7 @@ import transformers
 
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.offer import Offer
-from wfdsl_rl.judge import Judge
+from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.prior import Prior
 from wfdsl_rl.training.records import (
@@ -121,7 +121,7 @@ def make_rewarder(setting: Setting, folder: Path) -> Rewarder:
     return Rewarder(
         {task.id: task for task in (*setting.tasks, *setting.eval_tasks)},
         setting.pool,
-        Judge(max_steps=setting.max_steps),
+        Judge(max_steps=setting.max_steps, ablation=Ablation(**train.ablation.model_dump())),
         Rewards(**train.reward.model_dump()),
         train.seed,
         train.concurrency,

@@ -114,6 +114,13 @@ def test_what_cannot_be_foreseen_is_said(home: Path, capsys: pytest.CaptureFixtu
     assert "and what is not known of 1 policy" in out
 
 
+def test_of_one_policy_nothing_is_said_twice(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluated("--dry-run", "--limit", "1", policies=("openai:gpt-5-mini",))
+
+    out = capsys.readouterr().out
+    assert out == "openai:gpt-5-mini: 1 cell, calls not known, cost not known\nnothing was asked\n"
+
+
 def test_failed_runs_end_in_code_3_and_are_tried_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = evaluated("--concurrency", "1", policies=("worker:short",))
 
@@ -129,11 +136,28 @@ def test_failed_runs_end_in_code_3_and_are_tried_again(home: Path, capsys: pytes
     assert json.loads((home / "out" / "summary.json").read_text())["policies"][0]["accuracy"]["failed"] == 4
 
 
+def test_answers_that_cannot_be_judged_are_told_with_the_reason(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "grader_for_test.py").write_text("def judge(task, text):\n    raise ValueError('no idea')\n")
+    monkeypatch.syspath_prepend(str(home))
+    row = {"id": "t", "question": "?", "gold": "4", "kind": "custom", "grader": "grader_for_test:judge"}
+    (home / "tasks.jsonl").write_text(json.dumps(row))
+
+    code = evaluated()
+
+    said = capsys.readouterr().err
+    assert code == 0
+    assert "2 of 2 answers could not be judged\nthe first: worker:ann on " in said
+    assert "no idea" in said
+    assert "`wfdsl-eval --resume --out out` tries them again" in said
+
+
 def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = evaluated("--set", "budget.calls=7", "--concurrency", "2")
 
     assert code == 4
-    assert "--resume --out out" in capsys.readouterr().err
+    assert "`wfdsl-eval --resume --out out` with a larger budget goes on" in capsys.readouterr().err
     assert len(results(home)) == calls_in_journal(home) == 7
 
     code = evaluated("--set", "budget.calls=20", "--resume")
@@ -206,7 +230,11 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
     ("arguments", "message"),
     [
         ([], "usage"),
-        (["--pool", "pool.toml"], "give --policy and --tasks"),
+        (
+            ["--pool", "pool.toml"],
+            "give --policy: what is evaluated, such as workers, moa or FILE.wf, and --tasks: what it is asked",
+        ),
+        (["repot", "first"], "there is no command 'repot': compare, strategies, report"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl"], "give --pool"),
         (
             ["--policy", "worker:nobody", "--tasks", "tasks.jsonl", "--pool", "pool.toml"],

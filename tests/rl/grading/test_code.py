@@ -239,6 +239,14 @@ async def test_a_future_import_may_stand_after_a_preamble() -> None:
     assert found[0] == "right", found
 
 
+async def test_a_program_that_reads_its_input_may_import_from_the_future_after_a_preamble() -> None:
+    tests = {"style": "stdin", "inputs": ("4\n",), "expected": ("2\n",), "preamble": "from math import *\n"}
+
+    found = await judged("from __future__ import annotations\nx: Unknown = input()\nprint(isqrt(int(x)))", **tests)
+
+    assert found[0] == "right", found
+
+
 @pytest.mark.parametrize(
     ("checker", "reason"),
     [

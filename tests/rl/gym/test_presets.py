@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from wfdsl import Pool, Workflow
+from wfdsl.pool_file import pool_names
 from wfdsl_rl.gym.accuracy import Exam, frozen_fingerprint
 from wfdsl_rl.gym.calibration import fitted_levels
 from wfdsl_rl.gym.families import FAMILIES, domain_of
@@ -143,3 +144,7 @@ def test_pools_say_that_they_are_simulated_and_name_no_brand_to_a_conductor(name
         assert not any(brand in entry.description for brand in BRANDS)
         assert [word for word in entry.description.split() if word.isalpha()] == list(DOMAINS)
     assert pool.tagged("open")
+
+
+def test_every_preset_is_listed_among_the_pools() -> None:
+    assert {name for name in pool_names() if name.startswith("gym")} == set(PRESETS)

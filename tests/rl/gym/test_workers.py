@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
+from wfdsl.cli.main import main as wfdsl_command
 from wfdsl.pool import WorkerEntry
 from wfdsl.syntax.printer import print_completion
 from wfdsl.workers.bench import Bench
@@ -207,3 +208,10 @@ def test_simulating_what_is_not_of_the_gym_is_refused() -> None:
         simulate(team("S", (0,)), "Why?", PRESET)
     with pytest.raises(UsageError, match="has no worker 7"):
         simulate(team("S", (7,)), TASKS[0].question, PRESET)
+
+
+def test_a_pool_that_is_tried_out_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    code = wfdsl_command(["pools", "check", "gym/open4"])
+
+    assert code == 0
+    assert capsys.readouterr().out.count('"ok" in ') == 4

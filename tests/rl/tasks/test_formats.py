@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -242,6 +243,24 @@ def test_livecodebench_calls_methods_with_one_argument_a_line() -> None:
     assert "def pickFromEnd" in task.question
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_programs_of_contests_find_the_usual_names_and_python_keeps_its_own(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(sys, "setrecursionlimit", limits.append)
+    task = load_tasks(DATA / "livecodebench.jsonl")[number]
+    names: dict[str, Any] = {}
+
+    assert task.tests is not None
+    exec(task.tests.preamble, names)
+
+    usual = "List Optional deque defaultdict Counter heappush bisect_left gcd inf permutations lru_cache math sys stdin"
+    assert set(usual.split()) <= names.keys()
+    assert (names["pow"], names["open"], names["datetime"].date(2024, 2, 29).day) == (pow, open, 29)
+    assert limits == [50_000]
+
+
 def packed(value: object, protocol: int | None = None) -> str:
     return base64.b64encode(zlib.compress(pickle.dumps(value, protocol))).decode()
 
@@ -311,6 +330,20 @@ def test_columns_of_no_known_format_are_named_with_the_cure(row: dict[str, Any],
     assert "--map question=prompt,gold=answer" in str(caught.value)
 
 
+def test_columns_that_are_called_as_the_fields_of_tasks_need_no_mapping(tmp_path: Path) -> None:
+    rows = [{"question": "2+2?", "gold": "4", "level": 1}, {"question": "Capital?", "gold": "Rome", "kind": "text"}]
+    file = tmp_path / "own.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    tasks = load_tasks(file)
+
+    assert [(task.question, task.gold, task.kind) for task in tasks] == [
+        ("2+2?", "4", "math"),
+        ("Capital?", "Rome", "text"),
+    ]
+    assert (tasks[0].source, tasks[0].metadata) == ("own", {"level": 1})
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "id"]), inner),
@@ -332,6 +365,7 @@ ROWS = {
     }.items()
     for line in (DATA / file).read_text(encoding="utf-8").splitlines()[:1]
 } | {
+    "fields": {"id": "a", "question": "?", "gold": "1", "kind": "choice", "choices": ["a", "b"], "level": 2},
     "gpqa": {"Question": "?", "Correct Answer": "a", **{f"Incorrect Answer {n}": f"b{n}" for n in (1, 2, 3)}},
     "humaneval": dict.fromkeys(["task_id", "prompt", "entry_point", "canonical_solution", "test"], "pass"),
     "wfdsl": {"id": "a", "question": "?", "gold": "1", "kind": "math", "tests": None, "metadata": {}},
@@ -363,5 +397,5 @@ def test_columns_of_two_formats_are_not_guessed(tmp_path: Path) -> None:
         json.dumps({"Body": "b", "Question": "?", "Answer": 1, "problem": "?", "solution": "?", "level": 1})
     )
 
-    with pytest.raises(UsageError, match="fit the formats math or svamp: choose with --format"):
+    with pytest.raises(UsageError, match="fit the formats math or svamp: choose with --task-format"):
         load_tasks(file)

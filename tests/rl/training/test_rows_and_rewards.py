@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
 from wfdsl.pool import Pool
-from wfdsl_rl.judge import Judge
+from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.prior import SHAPES, Prior, short_lists
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
@@ -74,7 +74,7 @@ def test_second_rounds_are_forced_in_their_share_of_every_stretch(
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), st.sampled_from(["math", "choice", "text", "code"]))
 def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
-    written = Prior().completion(random.Random(seed), sorted(ordinals), kind)
+    written = Prior(thought="steps").completion(random.Random(seed), sorted(ordinals), kind)
 
     checked = analyze(written, pool_size=7, max_steps=5)
 
@@ -136,6 +136,26 @@ async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tupl
 
     assert (kept.kept, kept.fate, kept.run) == (True, "right", None)
     assert (lost.kept, lost.fate) == (True, "wrong")
+
+
+async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor(tasks: tuple[Task, ...], pool: Pool) -> None:
+    judge = Judge(ablation=Ablation(instruction="Solve the question.", worker=2))
+
+    found = await judge.judge(RIGHT, tasks[0], Offer.of(pool), pool, sample="s")
+
+    assert found.run is not None
+    assert [(step.subtask, step.worker) for step in found.run.workflow] == [("Solve the question.", 2)]
+
+
+async def test_binary_access_refuses_lists_of_steps(tasks: tuple[Task, ...], pool: Pool) -> None:
+    judge = Judge(ablation=Ablation(binary_access=True))
+    listed = 'model_id = [0, 0]\nsubtasks = ["a", "b"]\naccess_list = [[], [0]]'
+
+    refused = await judge.judge(listed, tasks[0], Offer.of(pool), pool, sample="s")
+    passed = await judge.judge(listed.replace("[0]]", '"all"]'), tasks[0], Offer.of(pool), pool, sample="s")
+
+    assert (refused.fate, refused.problems) == ("invalid", ("access-not-binary",))
+    assert passed.fate in ("right", "wrong")
 
 
 async def test_a_worker_that_fails_gives_no_reward(tasks: tuple[Task, ...]) -> None:

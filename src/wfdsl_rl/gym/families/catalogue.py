@@ -84,7 +84,7 @@ def draw(kind: Kind, seed: int, index: int, *, split: Split = "train") -> Item:
     """
     families = _of_kind(kind)
     if split not in SPLITS:
-        raise UsageError(f"gym: there is no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
+        raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
     tries = (_tried(families, split, Chance(f"{kind}/{seed}/{index}/{split}/{attempt}")) for attempt in count())
     return next(item for item in tries if item is not None)
 
@@ -112,7 +112,7 @@ def domain_of(family: str) -> Kind:
     Raises: UsageError if there is no such family.
     """
     if family not in _BY_NAME:
-        raise UsageError(f"gym: there is no family {family!r}; the families are {', '.join(FAMILIES)}")
+        raise UsageError(f"the gym has no family {family!r}; the families are {', '.join(FAMILIES)}")
     return _BY_NAME[family].kind
 
 
@@ -171,7 +171,7 @@ def _of_kind(kind: str) -> tuple[Family, ...]:
     found = tuple(family for family in CATALOGUE if family.kind == kind)
     if not found:
         kinds = ", ".join(dict.fromkeys(family.kind for family in CATALOGUE))
-        raise UsageError(f"gym: there are no questions of the kind {kind!r}; the kinds are {kinds}")
+        raise UsageError(f"the gym has no questions of the kind {kind!r}; the kinds are {kinds}")
     return found
 
 

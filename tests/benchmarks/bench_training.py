@@ -1,0 +1,132 @@
+"""What training against the interpreter costs on top of TRL: time of an optimisation step, ours against plain TRL.
+
+Both write the same completions: the learning rate is 0, so that the weights and with them what is sampled stay the
+same. Plain TRL gives every completion the same reward and keeps nothing; ours parses, runs and grades every completion
+and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ITERATIONS = 12
+SKIPPED = 3  # first steps, in which memory is allocated and programs are judged for the first time
+PRESET = "gym-tiny"
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    with tempfile.TemporaryDirectory() as folder:
+        plain, ours, shares = _measure(Path(folder))
+    table = Table(title=f"Seconds per step, {PRESET} from its warm start, median of {ITERATIONS - SKIPPED}")
+    for column in ("", "s per step", "ratio"):
+        table.add_column(column, justify="left" if not column else "right")
+    table.add_row("plain TRL, constant reward", f"{plain:.2f}", "1.00")
+    table.add_row("wfdsl-train", f"{ours:.2f}", f"{ours / plain:.2f}")
+    console = Console()
+    console.print(table)
+    console.print(f"target: at most 1.10; completions valid: {shares:.0%}")
+
+
+def _measure(folder: Path) -> tuple[float, float, float]:
+    from wfdsl_rl.training.course import run_course
+    from wfdsl_rl.training.planning import plan_training
+    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.stages import reinforce, stage_rows
+    from wfdsl_rl.training.trainer import silence_progress_bars
+
+    silence_progress_bars()
+    settings = [
+        f"train.base.iterations={ITERATIONS}",
+        "train.base.beta_free=0",
+        "train.base.learning_rate=1e-30",
+        "train.base.save_every=1000",
+        "train.warmup.steps=60",
+        "train.eval_count=0",
+    ]
+    planned = plan_training(PRESET, settings)
+    entries: list[dict[str, Any]] = []
+    setting = Setting(
+        train=planned.train,
+        prompt=planned.prompt,
+        max_steps=planned.max_steps,
+        pool=planned.pool,
+        tasks=planned.tasks(),
+        eval_tasks=(),
+        out=folder,
+        listeners=(entries.append,),
+        say=lambda _: None,
+    )
+    model = str(run_course(setting, ("warmup",)))
+    plain = _plain(setting, model, stage_rows(setting, "base"))
+    entries.clear()
+    stamps = _Stamps()
+    reinforce(replace(setting, listeners=(entries.append, stamps.hear)), "base", model)
+    valid = [entry["valid"] for entry in entries if "valid" in entry]
+    return plain, _median_gap(stamps.at), statistics.mean(valid)
+
+
+def _plain(setting: Any, model: str, rows: list[dict[str, Any]]) -> float:
+    """Plain TRL on the same model, rows and arguments."""
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import GRPOTrainer
+
+    from wfdsl_rl.training.stages import load
+    from wfdsl_rl.training.trainer import grpo_config
+
+    stamps = _Stamps()
+
+    class Stamping(TrainerCallback):  # type: ignore[misc,unused-ignore]
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            stamps.hear(logs or {})
+
+    def constant(completions: list[Any], **_: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    tokenizer, network = load(model)
+    train, folder = setting.train, setting.out / "plain"
+    config = grpo_config(train.base, train, folder, cpu=True, evaluate=False, resumed=False)
+    trainer = GRPOTrainer(
+        model=network,
+        processing_class=tokenizer,
+        args=config,
+        train_dataset=Dataset.from_list(rows),
+        reward_funcs=constant,
+        callbacks=[Stamping()],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
+    return _median_gap(stamps.at)
+
+
+class _Stamps:
+    """When each step ended."""
+
+    def __init__(self) -> None:
+        self.at: list[float] = []
+
+    def hear(self, entry: dict[str, Any]) -> None:
+        if "reward" in entry:
+            self.at.append(time.perf_counter())
+
+
+def _median_gap(at: list[float]) -> float:
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    return statistics.median(gaps[SKIPPED:])
+
+
+if __name__ == "__main__":
+    main()
