@@ -42,7 +42,8 @@ def eval_options() -> str:
 
 def train_options() -> str:
     """The options of `wfdsl-train`."""
-    return "\n\n".join(_parts(train._parser()))
+    export = train._export_parser()
+    return "\n\n".join([*_parts(train._parser()), f"### {export.prog}", *_parts(export)])
 
 
 def exit_codes() -> str:

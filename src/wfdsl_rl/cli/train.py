@@ -150,12 +150,19 @@ def _require_same(folder: Path, resolved: dict[str, Any], *, resume: bool) -> No
         raise UsageError(f"{path}: {', '.join(changed)} changed since the training was begun; start it anew")
 
 
-def _export(arguments: Sequence[str]) -> int:
+def _export_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="wfdsl-train export", description="Make a folder for serving.")
     parser.add_argument("folder", metavar="DIR", help="the folder of a training, or of a stage's model")
     parser.add_argument("-o", "--out", required=True, metavar="OUT", help="the folder to make")
-    args = parser.parse_args(arguments)
-    from wfdsl_rl.training.serving import export
+    return parser
+
+
+def _export(arguments: Sequence[str]) -> int:
+    args = _export_parser().parse_args(arguments)
+    try:
+        from wfdsl_rl.training.serving import export
+    except ModuleNotFoundError as error:
+        raise UsageError(f'exporting needs the package {error.name}: pip install "wfdsl[rl]"') from error
 
     say: Callable[[str], None] = print
     export(Path(args.folder), Path(args.out), say=say)
