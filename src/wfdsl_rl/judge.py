@@ -1,7 +1,7 @@
 """A completion and its task -> what came of it: read strictly, run on the pool, graded against the gold answer.
 
-Only a writer's mistake and a wrong answer are judged. A worker that failed, a budget that ran out and a grader that
-could not tell are none of the Conductor's doing: `missing`, which no reward is given for.
+Only a writer's mistake and a wrong answer are judged. A worker that failed and a grader that could not tell are none of
+the Conductor's doing: `missing`, which no reward is given for. A budget that is spent ends everything.
 
 Source: arXiv 2512.04388, section 4 (parse, run, compare). `missing` is our choice.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.check import DEFAULT_MAX_STEPS
-from wfdsl.errors import BudgetExhausted, RunFailed
+from wfdsl.errors import RunFailed
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.tree import ALL
 from wfdsl.workflow import Workflow
@@ -112,6 +112,7 @@ class Judge:
         """Judge a completion; `previous` is the final pair of the round before, in a second round.
 
         Raises:
+            BudgetExhausted: a call does not fit into the budget any more.
             UsageError: the pool cannot run workflows at all, or the task's grader is no grader.
         """
         checked = analyze(
@@ -136,7 +137,7 @@ class Judge:
         options["previous"] = previous
         try:
             record = await run(workflow, task.question, pool, **options)
-        except (RunFailed, BudgetExhausted) as error:
+        except RunFailed as error:
             return Judged("missing", workflow, error.run, problems=(str(error),))
         assert record.answer is not None  # a run that is done has an answer
         return await self._graded(Judged("missing", workflow, record), task, record.answer)

@@ -116,12 +116,16 @@ def _run(
     try:
         from wfdsl_rl.training.course import run_course
         from wfdsl_rl.training.progress import Progress
+        from wfdsl_rl.training.resources import rollout_options
         from wfdsl_rl.training.setting import Setting, keep_resolved
     except ModuleNotFoundError as error:
         raise UsageError(f'training needs the package {error.name}: pip install "wfdsl[rl]"') from error
     resolved = {**planned.resolved(), "command": command}
     _require_same(folder, resolved, resume=args.resume is not None)
-    with Progress(planned.train, stages, form=args.format) as progress:
+    with (
+        Progress(planned.train, stages, form=args.format) as progress,
+        rollout_options(planned.experiment, planned.pool, folder) as options,
+    ):
         setting = Setting(
             train=planned.train,
             prompt=planned.prompt,
@@ -130,6 +134,7 @@ def _run(
             tasks=planned.tasks(),
             eval_tasks=planned.eval_tasks(),
             out=folder,
+            options=options,
             listeners=(progress.hear,),
             say=progress.say,
         )

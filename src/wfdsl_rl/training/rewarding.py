@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.errors import WfdslError
+from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Rewarder:
 
         Raises:
             NoOutcome: nothing in the batch has an outcome.
+            BudgetExhausted: a call does not fit into the budget any more.
         """
         samples = await self._samples(rows, texts, step)
         if samples and all(sample.reward is None for sample in samples):
@@ -82,7 +83,8 @@ class Rewarder:
                     seen[row["row"]] += 1
                     running.append(group.create_task(self._sample(gate, row, text, step, index)))
         except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from failures
+            spent, _ = failures.split(BudgetExhausted)
+            raise (spent or failures).exceptions[0] from failures
         return [each.result() for each in running]
 
     async def _sample(

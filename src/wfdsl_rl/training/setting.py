@@ -10,10 +10,12 @@ OUT/STAGE/              checkpoints, samples, plots, and `final/`, which loads a
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from wfdsl.interpreter.running import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +38,8 @@ class Setting:
     tasks: tuple[Task, ...]
     eval_tasks: tuple[Task, ...]
     out: Path
+    options: RunOptions = field(default_factory=RunOptions)
+    """How workflows are run: the journal, the budget and the limits that all rollouts share."""
     listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
     """Called with every log entry."""
     say: Callable[[str], None] = print

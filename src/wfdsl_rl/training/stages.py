@@ -121,7 +121,7 @@ def make_rewarder(setting: Setting, folder: Path) -> Rewarder:
     return Rewarder(
         {task.id: task for task in (*setting.tasks, *setting.eval_tasks)},
         setting.pool,
-        Judge(max_steps=setting.max_steps, ablation=Ablation(**train.ablation.model_dump())),
+        Judge(max_steps=setting.max_steps, options=setting.options, ablation=Ablation(**train.ablation.model_dump())),
         Rewards(**train.reward.model_dump()),
         train.seed,
         train.concurrency,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,14 +13,19 @@ from hypothesis import strategies as st
 
 from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
+from wfdsl.errors import BudgetExhausted
+from wfdsl.experiment.experiment import Experiment
+from wfdsl.experiment.tables import BudgetTable
 from wfdsl.pool import Pool
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.prior import SHAPES, Prior, short_lists
+from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
 from wfdsl_rl.training.rows import Draw, offer_of, rows_of, with_second_rounds
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
 
     from wfdsl.conductor.prompt import Prompt
@@ -204,6 +210,44 @@ async def test_a_batch_without_any_outcome_stops_the_training(tasks: tuple[Task,
 
     with pytest.raises(NoOutcome, match="gone"):
         await rewarder(pool, tasks).batch(rows, [RIGHT, RIGHT], 0)
+
+
+async def test_a_step_that_is_done_again_makes_no_call_twice(
+    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[-1]["content"])
+        return "yes"
+
+    pool = Pool.from_functions([worker])
+    rows = rows_of(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+
+    for _ in range(2):
+        with rollout_options(Experiment(), pool, tmp_path) as options:
+            shared = replace(rewarder(pool, tasks), judge=Judge(options=options))
+            await shared.batch([*rows, *rows], [RIGHT] * 4, 0)
+    again = len(asked)
+    with rollout_options(Experiment(), pool, tmp_path) as options:
+        shared = replace(rewarder(pool, tasks), judge=Judge(options=options))
+        await shared.batch([*rows, *rows], [RIGHT] * 4, 1)
+
+    assert (again, len(asked)) == (4, 8)
+
+
+async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
+    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
+) -> None:
+    pool = answering("yes")
+    rows = rows_of(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
+    experiment = Experiment(budget=BudgetTable(calls=4))
+
+    with rollout_options(experiment, pool, tmp_path) as options:
+        await replace(rewarder(pool, tasks), judge=Judge(options=options)).batch(rows, [RIGHT] * 3, 0)
+
+    with rollout_options(experiment, pool, tmp_path) as options, pytest.raises(BudgetExhausted):
+        await replace(rewarder(pool, tasks), judge=Judge(options=options)).batch(rows, [RIGHT] * 3, 1)
 
 
 async def test_a_bug_in_a_grader_is_not_hidden(pool: Pool, tasks: tuple[Task, ...], prompt: Prompt) -> None:

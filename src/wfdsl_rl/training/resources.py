@@ -1,0 +1,69 @@
+"""What the rollouts of a training share: one journal, one budget over all sessions, one limit of calls in flight.
+
+A rollout's run is named by (seed, split, step, row, index). So a step that is done again after a kill finds its calls
+in the journal, and nothing else does. Simulated workers are computed anew for less than a journal costs.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from wfdsl.interpreter.budget import UNLIMITED, Account, Budget
+from wfdsl.interpreter.gate import Gate
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.interpreter.record import NO_CHARGE
+from wfdsl.interpreter.running import RunOptions
+from wfdsl_rl.evaluation.manifest import is_simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wfdsl.experiment.experiment import Experiment
+    from wfdsl.interpreter.record import Charge
+    from wfdsl.pool import Pool
+
+JOURNAL = "journal.db"
+
+
+@contextmanager
+def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOptions]:
+    """How the rollouts of a training are run; the journal is open inside the block.
+
+    Raises:
+        JournalFailure: the journal cannot be opened.
+    """
+    run = experiment.run
+    options = RunOptions(
+        timeout_s=run.timeout_s,
+        step_timeout_s=run.step_timeout_s,
+        question_for=run.question_for,
+        run_dead_steps=run.run_dead_steps,
+        max_depth=run.max_depth,
+    )
+    if run.concurrency is not None:
+        options["gate"] = Gate(run.concurrency)
+    with ExitStack() as stack:
+        kept = run.journal and not is_simulated(pool)
+        if kept:
+            out.mkdir(parents=True, exist_ok=True)
+            options["journal"] = stack.enter_context(Journal(out / JOURNAL))
+        budget = _budget(experiment)
+        if budget != UNLIMITED:
+            options["budget"] = Account(budget, _spent(out) if kept else NO_CHARGE)
+        yield options
+
+
+def _budget(experiment: Experiment) -> Budget:
+    table = experiment.budget
+    return Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
+
+
+def _spent(out: Path) -> Charge:
+    """What earlier sessions were charged."""
+    spent = NO_CHARGE
+    for summary in summaries(out / JOURNAL):
+        spent = spent.plus(summary.charged)
+    return spent
