@@ -20,6 +20,7 @@ from typing import Any
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.grading.math_processes import shared_processes
 from wfdsl_rl.grading.verdict import Verdict
+from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.task import Task
 
 NUMBER_PHRASINGS = (
@@ -48,6 +49,15 @@ CHOICE_PHRASINGS = (
     "Final Answer: $\\boxed{{\\text{{({gold})}}}}$",
 )
 WRONG_ANSWERS = 10_000
+WHOLE = {
+    "gsm8k_test.jsonl": 1319,
+    "gsm8k_train.jsonl.gz": 7473,
+    "svamp_test.jsonl": 1000,
+    "mmlu_stem_test.jsonl": 3018,
+    "math500_test.jsonl": 500,
+    "HumanEval.jsonl.gz": 164,
+}
+"""Data sets and their rows, as published."""
 
 
 def main() -> None:
@@ -56,8 +66,23 @@ def main() -> None:
     if not folder:
         print("grading: set WFDSL_DATA to the folder with the data sets", file=sys.stderr)
         return
+    _load_all(Path(folder))
     asyncio.run(_measure(Path(folder)))
     shared_processes().close()
+
+
+def _load_all(folder: Path) -> None:
+    """Load whole data sets: every row is a task, and no id comes twice."""
+    for name, rows in WHOLE.items():
+        if not (folder / name).is_file():
+            print(f"{name:30} is not there")
+            continue
+        started = time.perf_counter()
+        tasks = load_tasks(folder / name)
+        seconds = time.perf_counter() - started
+        ids = len({task.id for task in tasks})
+        print(f"{name:30} {len(tasks):6} of {rows:6} rows are tasks, {ids:6} ids  {seconds:6.2f} s")
+    print()
 
 
 async def _measure(folder: Path) -> None:

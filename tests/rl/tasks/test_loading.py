@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DATA = Path(__file__).parent / "data"
-FULL_DATA = "WFDSL_DATA"
 
 texts = st.text(min_size=1).filter(str.strip)
 plain = st.recursive(
@@ -473,22 +471,3 @@ def test_a_task_is_one_line_that_names_its_kind() -> None:
 
     assert json.loads(task_line(task)) == {"id": "a", "question": "1+1?\nSay.", "gold": "2", "kind": "math"}
     assert "\n" not in task_line(task)
-
-
-@pytest.mark.skipif(not os.environ.get(FULL_DATA), reason=f"{FULL_DATA} names no folder with the whole data sets")
-@pytest.mark.parametrize(
-    ("file", "rows", "kind"),
-    [
-        ("gsm8k_test.jsonl", 1319, "math"),
-        ("gsm8k_train.jsonl.gz", 7473, "math"),
-        ("svamp_test.jsonl", 1000, "math"),
-        ("mmlu_stem_test.jsonl", 3018, "choice"),
-        ("math500_test.jsonl", 500, "math"),
-        ("HumanEval.jsonl.gz", 164, "code"),
-    ],
-)
-def test_every_row_of_the_whole_data_sets_is_a_task(file: str, rows: int, kind: str) -> None:
-    found = load_tasks(Path(os.environ[FULL_DATA]) / file)
-
-    assert len(found) == len({task.id for task in found}) == rows
-    assert {task.kind for task in found} == {kind}
