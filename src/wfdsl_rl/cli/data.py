@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import sys
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
-from wfdsl.errors import UsageError, WfdslError
+from wfdsl.errors import UsageError
+from wfdsl_rl.cli.ending import OK, USAGE, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ COMMANDS = {
 EPILOG = """\
 exit codes: 0 fine, 1 a gold answer is judged wrong, 2 usage or unreadable input, 3 an answer could not be judged,
 130 interrupted"""
-OK, WRONG, USAGE, UNJUDGED, INTERRUPTED = 0, 1, 2, 3, 130
+WRONG, UNJUDGED = 1, 3
 
 _SHOWN = 5  # tasks
 _QUESTION_CHARS = 300
@@ -36,40 +35,13 @@ _GOLD_CHARS = 60
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _run(argv)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`); Python shall not complain when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    return code
-
-
-def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.command is None:
         parser.print_help(sys.stderr)
         return USAGE
-    try:
-        command: Callable[[argparse.Namespace], int] = _EXECUTE[args.command]
-        return command(args)
-    except UsageError as error:
-        return _failed(f"wfdsl-data {args.command}: {error}", USAGE)
-    except WfdslError as error:
-        return _failed(f"wfdsl-data {args.command}: {error}", UNJUDGED)
-    except KeyboardInterrupt:
-        return _failed("wfdsl-data: interrupted", INTERRUPTED)
-
-
-def _failed(message: str, code: int) -> int:
-    sys.stdout.flush()
-    print(message, file=sys.stderr)
-    return code
+    command: Callable[[argparse.Namespace], int] = _EXECUTE[args.command]
+    return ended(f"wfdsl-data {args.command}", lambda: command(args))
 
 
 def _parser() -> argparse.ArgumentParser:

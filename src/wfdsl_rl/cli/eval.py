@@ -7,14 +7,13 @@ manifest. `compare`, `strategies` and `report` read such folders.
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
-from wfdsl.errors import BudgetExhausted, UsageError, WfdslError, WorkflowError
+from wfdsl.errors import UsageError
+from wfdsl_rl.cli.ending import USAGE, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,32 +29,11 @@ commands: wfdsl-eval compare DIR [DIR], wfdsl-eval strategies DIR, wfdsl-eval re
 
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 runs failed, 4 budget spent, 130 interrupted"""
 
-INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 1, 2, 3, 4, 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _execute(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
-    except WorkflowError as error:
-        return _report(str(error), INVALID)
-    except UsageError as error:
-        return _report(f"{PROGRAM}: {error}", USAGE)
-    except BudgetExhausted as error:
-        return _report(f"{PROGRAM}: {error}", SPENT)
-    except WfdslError as error:
-        return _report(f"{PROGRAM}: {error}", FAILED)
-    except KeyboardInterrupt:
-        return _report(f"{PROGRAM}: interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`); Python shall not complain when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return code
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return ended(PROGRAM, lambda: _execute(arguments))
 
 
 def _execute(arguments: list[str]) -> int:
@@ -87,12 +65,6 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     return parser
-
-
-def _report(message: str, code: int) -> int:
-    sys.stdout.flush()
-    print(message, file=sys.stderr)
-    return code
 
 
 if __name__ == "__main__":

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from wfdsl.conductor.named import Conducting
     from wfdsl.experiment.experiment import Experiment
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.tasks.task import Task
 
@@ -136,13 +134,15 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
         UsageError: an option cannot be used, or there is nothing to evaluate.
         WorkflowError: a file holds no valid workflow.
     """
+    from wfdsl.experiment.conducting import conducting_of
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.policies import policies_of
 
     if experiment.pool is None:
         raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
     pool = experiment.pool
-    policies = policies_of(args.policy, pool, conducting=_conducting(experiment, pool), params=parameters_of(args))
+    conducting = conducting_of(experiment.conductor, pool)
+    policies = policies_of(args.policy, pool, conducting=conducting, params=parameters_of(args))
     seed = _SEED if experiment.run.seed is None else experiment.run.seed
     return Evaluation(
         policies=policies,
@@ -187,30 +187,6 @@ def _run_options(experiment: Experiment) -> RunOptions:
         "max_depth": run.max_depth,
         "reuse": run.reuse,
     }
-
-
-def _conducting(experiment: Experiment, pool: Pool) -> Conducting:
-    from wfdsl.api import load
-    from wfdsl.conductor.named import Conducting
-    from wfdsl.conductor.offer import Offering
-
-    table = experiment.conductor
-    entry = {name: getattr(table, name) for name in ("base_url", "api_key_env", "max_tokens", "temperature")}
-    return Conducting(
-        entry=entry,
-        prompt=table.prompt,
-        examples=table.examples,
-        max_steps=table.max_steps,
-        grammar=table.grammar,
-        max_prose=table.max_prose,
-        max_subtask=table.max_subtask,
-        max_rounds=table.rounds,
-        reasks=table.reasks,
-        profile=table.profile,
-        default=None if table.default is None else load(table.default, pool=pool),
-        call_factor=table.call_factor,
-        offering=Offering(without=table.without, pick=table.pick, shuffle=table.shuffle, seed=table.seed),
-    )
 
 
 def _columns(mapping: str | None) -> dict[str, str] | None:

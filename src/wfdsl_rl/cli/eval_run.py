@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import UsageError
+from wfdsl_rl.cli.ending import FAILED, SPENT
 from wfdsl_rl.cli.eval_options import completed, configure, evaluation_of, read_options
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from wfdsl_rl.evaluation.results import Results
 
 __all__ = ["configure", "execute"]
-
-FAILED, SPENT = 3, 4
 
 
 def execute(arguments: Sequence[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> int:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
-from wfdsl.errors import BudgetExhausted, UsageError, WfdslError
+from wfdsl.errors import UsageError
+from wfdsl_rl.cli.ending import OK, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from wfdsl_rl.training.planning import Planned
     from wfdsl_rl.training.settings import StageName
 
-OK, USAGE, FAILED, SPENT, INTERRUPTED = 0, 2, 3, 4, 130
 _STAGES = ("warmup", "base", "pools", "recursion", "all")
 _RESOLVED = "resolved.json"
 
@@ -32,24 +32,13 @@ _RESOLVED = "resolved.json"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        if arguments[:1] == ["export"]:
-            return _export(arguments[1:])
-        return _train(_parser().parse_args(arguments))
-    except UsageError as error:
-        return _report(str(error), USAGE)
-    except BudgetExhausted as error:
-        return _report(str(error), SPENT)
-    except WfdslError as error:
-        return _report(str(error), FAILED)
-    except KeyboardInterrupt:
-        return _report("interrupted; go on with --resume", INTERRUPTED)
+    return ended("wfdsl-train", lambda: _execute(arguments), on_interrupt="interrupted; go on with --resume")
 
 
-def _report(message: str, code: int) -> int:
-    sys.stdout.flush()
-    print(f"wfdsl-train: {message}", file=sys.stderr)
-    return code
+def _execute(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["export"]:
+        return _export(arguments[1:])
+    return _train(_parser().parse_args(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
