@@ -73,6 +73,10 @@ class Warmup(_Strict):
     """What the output layer is multiplied with afterwards: the form becomes surer, even choices stay even."""
     lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 2.0})
     """How often workflows of each number of steps are shown: weights by number."""
+    wordings: int = Field(default=1, ge=1, le=3)
+    """How many wordings of each role are shown."""
+    habits: float = Field(default=0.7, ge=0)
+    """How much workers and shapes lean on the kind of the question, in directions drawn from the seed."""
     thought: Literal["steps", "kind", "none"] = "kind"
     """What stands before the lists: the question's kind and who does what, the kind alone, or nothing."""
 

@@ -163,7 +163,13 @@ def eval_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
 def warmup_rows(setting: Setting, *, count: int) -> list[dict[str, Any]]:
     """Prompts with completions from the prior; half of them show some of the pool only, if a later stage does."""
     warmup, train = setting.train.warmup, setting.train
-    prior = Prior(lengths={int(key): weight for key, weight in warmup.lengths.items()}, thought=warmup.thought)
+    prior = Prior(
+        lengths={int(key): weight for key, weight in warmup.lengths.items()},
+        thought=warmup.thought,
+        wordings=warmup.wordings,
+        habits=warmup.habits,
+        seed=train.seed,
+    )
     draw = Draw(pick=_picks(setting, train.pools), shuffle=train.pools.shuffle, seed=train.seed + 1)
     whole = Draw(seed=train.seed)
     some = rows_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 QUESTIONS = {"math": "What is {a} times {b}?", "choice": "Which is larger, A {a} or B {b}?", "text": "Spell {a} {b}."}
+ANSWERS = {"math": ("4", "5"), "choice": ("A", "B"), "text": ("yes", "no")}
+"""Right and wrong, by kind of question."""
 SKILL = {"math": (0.95, 0.1, 0.1), "choice": (0.1, 0.95, 0.1), "text": (0.1, 0.1, 0.95)}
 
 
@@ -25,16 +27,17 @@ def chance(*about: object) -> float:
 
 
 def _task(number: int, split: str) -> Task:
-    word = list(QUESTIONS)[number % 3]
+    words: tuple[Literal["math", "choice", "text"], ...] = ("math", "choice", "text")
+    word = words[number % 3]
     question = QUESTIONS[word].format(a=10 + number * 7 % 89, b=3 + number * 5 % 83)
-    return Task(id=f"{split}-{number}", question=question, gold="yes", kind="text", metadata={"word": word})
+    return Task(id=f"{split}-{number}", question=question, gold=ANSWERS[word][0], kind=word)
 
 
 def _worker(number: int) -> Callable[[list[dict[str, Any]]], Awaitable[str]]:
     async def answer(messages: list[dict[str, Any]]) -> str:
         first = messages[0]["content"]
         word = next(word for word, form in QUESTIONS.items() if first.startswith(form.split("{")[0]))
-        return "yes" if chance(number, messages) < SKILL[word][number] else "no"
+        return ANSWERS[word][0 if chance(number, messages) < SKILL[word][number] else 1]
 
     answer.__name__ = f"worker{number}"
     return answer

@@ -92,12 +92,23 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
     assert written.endswith(f".\n{short_lists(checked.workflow)}")
 
 
-def test_the_prior_asks_every_worker_equally_often() -> None:
+def asked_by(prior: Prior, kind: str) -> Counter[int | str]:
     rng = random.Random(0)
+    return Counter(step.worker for _ in range(3000) for step in prior.workflow(rng, range(4), kind))
 
-    asked = Counter(step.worker for _ in range(3000) for step in Prior().workflow(rng, range(4)))
+
+def test_the_prior_without_habits_asks_every_worker_equally_often() -> None:
+    asked = asked_by(Prior(habits=0.0), "math")
 
     assert max(asked.values()) / min(asked.values()) < 1.1
+
+
+def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
+    math, code, other = (asked_by(Prior(seed=seed), kind) for seed, kind in ((0, "math"), (0, "code"), (1, "math")))
+
+    assert math.most_common() != code.most_common()
+    assert math.most_common() != other.most_common()
+    assert math == asked_by(Prior(seed=0), "math")
 
 
 def test_shapes_are_as_long_as_they_say() -> None:
@@ -130,15 +141,15 @@ def answering(text: str) -> Pool:
 async def test_the_papers_three_rewards(
     completion: str, reply: str, fate: str, reward: float, tasks: tuple[Task, ...]
 ) -> None:
-    found = await judged(completion, tasks[0], answering(reply))
+    found = await judged(completion, tasks[2], answering(reply))
 
     assert found.fate == fate
     assert Rewards().of(found) == reward
 
 
 async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tuple[Task, ...]) -> None:
-    kept = await judged(KEEP, tasks[0], answering("no"), previous=("Solve it.", "yes"))
-    lost = await judged(KEEP, tasks[0], answering("yes"), previous=("Solve it.", "no"))
+    kept = await judged(KEEP, tasks[2], answering("no"), previous=("Solve it.", "yes"))
+    lost = await judged(KEEP, tasks[2], answering("yes"), previous=("Solve it.", "no"))
 
     assert (kept.kept, kept.fate, kept.run) == (True, "right", None)
     assert (lost.kept, lost.fate) == (True, "wrong")
@@ -147,7 +158,7 @@ async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tupl
 async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor(tasks: tuple[Task, ...], pool: Pool) -> None:
     judge = Judge(ablation=Ablation(instruction="Solve the question.", worker=2))
 
-    found = await judge.judge(RIGHT, tasks[0], Offer.of(pool), pool, sample="s")
+    found = await judge.judge(RIGHT, tasks[2], Offer.of(pool), pool, sample="s")
 
     assert found.run is not None
     assert [(step.subtask, step.worker) for step in found.run.workflow] == [("Solve the question.", 2)]
@@ -157,8 +168,8 @@ async def test_binary_access_refuses_lists_of_steps(tasks: tuple[Task, ...], poo
     judge = Judge(ablation=Ablation(binary_access=True))
     listed = 'model_id = [0, 0]\nsubtasks = ["a", "b"]\naccess_list = [[], [0]]'
 
-    refused = await judge.judge(listed, tasks[0], Offer.of(pool), pool, sample="s")
-    passed = await judge.judge(listed.replace("[0]]", '"all"]'), tasks[0], Offer.of(pool), pool, sample="s")
+    refused = await judge.judge(listed, tasks[2], Offer.of(pool), pool, sample="s")
+    passed = await judge.judge(listed.replace("[0]]", '"all"]'), tasks[2], Offer.of(pool), pool, sample="s")
 
     assert (refused.fate, refused.problems) == ("invalid", ("access-not-binary",))
     assert passed.fate in ("right", "wrong")
@@ -168,7 +179,7 @@ async def test_a_worker_that_fails_gives_no_reward(tasks: tuple[Task, ...]) -> N
     async def broken(messages: list[dict[str, Any]]) -> str:
         raise ConnectionError("gone")
 
-    found = await judged(RIGHT, tasks[0], Pool.from_functions([broken]))
+    found = await judged(RIGHT, tasks[2], Pool.from_functions([broken]))
 
     assert found.fate == "missing"
     assert Rewards().of(found) is None

@@ -6,6 +6,7 @@ import gzip
 import inspect
 import json
 import shutil
+import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from trl import GRPOTrainer  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
 from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.curves import curve_of  # noqa: E402
 from wfdsl_rl.training.recursion import RecursionTrainer, first_with_answer  # noqa: E402
 from wfdsl_rl.training.setting import Setting  # noqa: E402
 from wfdsl_rl.training.settings import Grpo, NewModel, Recursion, TrainSettings, Warmup  # noqa: E402
@@ -42,14 +44,14 @@ pytestmark = [
 
 TRAIN = TrainSettings(
     tasks="toy",
-    new=NewModel(width=48, inner=96, layers=1, heads=2, vocabulary=420),
-    warmup=Warmup(steps=120, batch=32, learning_rate=5e-3, lengths={"1": 1.0}),
+    new=NewModel(width=64, inner=128, layers=2, heads=2, vocabulary=420),
+    warmup=Warmup(steps=300, batch=32, learning_rate=4e-3, lengths={"1": 1.0}),
     base=Grpo(
         iterations=6,
         questions=6,
         rollouts=8,
-        learning_rate=3e-3,
-        max_completion_tokens=60,
+        learning_rate=1e-3,
+        max_completion_tokens=40,
         micro_batch=24,
         evaluate_every=2,
         save_every=2,
@@ -123,6 +125,22 @@ def test_every_completion_is_kept_with_what_came_of_it(trained: Setting) -> None
     assert all(len(kept[name]) == TRAIN.base.batch for name in steps)
     assert {each["fate"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
     assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
+
+
+def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setting, tmp_path: Path) -> None:
+    """Each of three workers knows one kind of question: asking anybody is right in 38 % of the cases."""
+    stage = TRAIN.base.model_copy(
+        update={"iterations": 40, "questions": 12, "rollouts": 16, "micro_batch": None, "evaluate_every": 40}
+    )
+    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}))
+
+    reinforce(setting, "base", str(trained.folder("warmup") / "final"))
+
+    curve = curve_of(setting.folder("base") / "samples", {task.id: task.kind for task in setting.tasks})
+    first, last = (statistics.mean(each.accuracy or 0.0 for each in part) for part in (curve[:5], curve[-5:]))
+    assert first < 0.6
+    assert last > first + 0.2
+    assert statistics.mean(each.valid for each in curve[-5:]) > 0.9
 
 
 def test_plots_and_a_report_of_strategies_are_drawn(trained: Setting) -> None:
