@@ -45,9 +45,9 @@ def _measure(folder: Path) -> tuple[float, float, float]:
     from wfdsl_rl.training.planning import plan_training
     from wfdsl_rl.training.setting import Setting
     from wfdsl_rl.training.stages import reinforce, stage_rows
-    from wfdsl_rl.training.trainer import silence_progress_bars
+    from wfdsl_rl.training.trainer import quiet_libraries
 
-    silence_progress_bars()
+    quiet_libraries()
     settings = [
         f"train.base.iterations={ITERATIONS}",
         "train.base.beta_free=0",

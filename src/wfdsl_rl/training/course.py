@@ -13,7 +13,7 @@ from wfdsl.errors import UsageError
 from wfdsl_rl.training.checkpoints import newest_whole
 from wfdsl_rl.training.settings import STAGES
 from wfdsl_rl.training.stages import new_model, reinforce, warm_up
-from wfdsl_rl.training.trainer import silence_progress_bars
+from wfdsl_rl.training.trainer import quiet_libraries
 from wfdsl_rl.training.watching import measure_alone
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run_course(setting: Setting, stages: Sequence[StageName], *, resume: bool = 
             before the first one has not been run.
     """
     _require_fresh(setting, stages, resume=resume)
-    silence_progress_bars()
+    quiet_libraries()
     setting.out.mkdir(parents=True, exist_ok=True)
     measure_alone(setting)
     model = _start(setting, stages[0])

@@ -7,6 +7,7 @@ interrupted run go on with the same samples.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from datasets import Dataset, disable_progress_bars
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from wfdsl_rl.training.settings import Grpo, Lora, TrainSettings, Warmup
 
 
-def silence_progress_bars() -> None:
+def quiet_libraries() -> None:
     """Let nothing but our own progress write to the terminal."""
+    # trl uses names of transformers that will change: nothing that a user of wfdsl could mend.
+    warnings.filterwarnings("ignore", message=".*_checkpointing.*deprecated", category=FutureWarning)
     disable_progress_bars()
     transformers_logging.disable_progress_bar()
 
