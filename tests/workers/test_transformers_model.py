@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -195,3 +196,37 @@ async def test_a_grammar_holds_every_call_of_a_batch_to_it(folder: str) -> None:
         replies = await asyncio.gather(*(pool.worker(0)(call(str(n), settings=settings)) for n in range(4)))
 
     assert {(reply.text, reply.finish) for reply in replies} <= {("yes", "stop"), ("no", "stop")}
+
+
+async def test_models_are_loaded_one_at_a_time(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers sets a default device for the whole process while it builds a model."""
+    load, loading, most = transformers.AutoModelForCausalLM.from_pretrained, [0], [0]
+
+    def watched(*arguments: Any, **settings: Any) -> Any:
+        loading[0] += 1
+        most[0] = max(most[0], loading[0])
+        time.sleep(0.05)
+        try:
+            return load(*arguments, **settings)
+        finally:
+            loading[0] -= 1
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", watched)
+    entries = [  # each batch size is an engine of its own
+        WorkerEntry(
+            name=f"t{batch}",
+            provider="transformers",
+            model=folder,
+            max_tokens=4,
+            temperature=0.0,
+            options={"device": "cpu", "batch": batch},
+        )
+        for batch in range(1, 4)
+    ]
+    pool = Pool(entries)
+
+    async with pool.open():
+        replies = await asyncio.gather(*(pool.worker(ordinal)(call()) for ordinal in pool.ordinals))
+
+    assert len(replies) == 3
+    assert most == [1]

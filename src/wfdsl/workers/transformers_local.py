@@ -49,6 +49,11 @@ def build(entry: WorkerEntry, bench: Bench) -> Worker:
     return TransformersWorker(entry, engine, options["template"])
 
 
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""transformers builds models under a default device of the whole process, so that two threads that load models at the
+same time spoil each other's."""
+
+
 class TransformersWorker:
     """One worker of a model that is loaded once for all of them."""
 
@@ -168,7 +173,7 @@ class Engine:
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
-            with _no_progress_bars():
+            with _ONE_AT_A_TIME, _no_progress_bars():
                 tokenizer = transformers.AutoTokenizer.from_pretrained(self._name, padding_side="left")
                 model = transformers.AutoModelForCausalLM.from_pretrained(self._name, dtype=self._dtype)
             if tokenizer.pad_token is None:
