@@ -8,17 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 import wfdsl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.imports import Package, strays
 
 SOURCES = Path(wfdsl.__file__).parent
-FILES = sorted(SOURCES.rglob("*.py"))
 
 LAYERS = [
     ["__main__"],
@@ -109,57 +105,9 @@ LONG_TABLES = {"diagnostics/codes.py": 600}
 """Files that are one table, row after row, with the lines that they may have."""
 
 
-class Import(NamedTuple):
-    importer: str
-    imported: str
-    line: int
-    late: bool
-    """Whether it stands inside a function."""
-
-
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__").replace("__init__", "")
-
-
-def imports_of(path: Path) -> list[Import]:
-    return list(_imports(ast.parse(path.read_text("utf-8")), module_name(path), late=False))
-
-
-def _imports(node: ast.AST, importer: str, *, late: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(child, ast.Import):
-            yield from (Import(importer, alias.name, child.lineno, late) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, f"{importer} has a relative import in line {child.lineno}"
-            yield Import(importer, child.module or "", child.lineno, late)
-            for alias in child.names:
-                if is_module(f"{child.module}.{alias.name}"):
-                    yield Import(importer, f"{child.module}.{alias.name}", child.lineno, late)
-        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from _imports(child, importer, late=late or inside)
-
-
-def is_module(name: str) -> bool:
-    package, _, inside = name.partition(".")
-    path = SOURCES / inside.replace(".", "/")
-    return package == "wfdsl" and bool(inside) and (path.with_suffix(".py").is_file() or path.is_dir())
-
-
-def layer_of(module: str) -> int:
-    """The number of a module's layer, from 0 at the top; the longest row that fits it counts."""
-    fitting = [
-        (len(row), number)
-        for number, rows in enumerate(LAYERS)
-        for row in rows
-        if module == row or module.startswith(f"{row}.")
-    ]
-    assert fitting, f"give {module} a layer in {Path(__file__).name}"
-    return max(fitting)[1]
-
-
-ALL_IMPORTS = [found for path in FILES for found in imports_of(path)]
+PACKAGE = Package(SOURCES, LAYERS)
+FILES = PACKAGE.files()
+ALL_IMPORTS = [found for path in FILES for found in PACKAGE.imports_of(path)]
 OWN = [
     found._replace(imported=found.imported.removeprefix("wfdsl."))
     for found in ALL_IMPORTS
@@ -178,7 +126,7 @@ def test_imports_point_down() -> None:
         for found in OWN
         if found.importer
         and not found.late
-        and layer_of(found.importer) > layer_of(found.imported)
+        and PACKAGE.layer_of(found.importer) > PACKAGE.layer_of(found.imported)
         and found.imported != "workers"
     ]
 
@@ -208,16 +156,7 @@ def test_every_import_inside_a_function_has_a_reason() -> None:
 
 @pytest.mark.parametrize("package", sorted({found.imported for found in FOREIGN}))
 def test_packages_of_others_are_imported_only_where_they_belong(package: str) -> None:
-    homes = HOMES.get(package, [])
-
-    strays = [
-        f"{found.importer}:{found.line}"
-        for found in FOREIGN
-        if found.imported == package
-        and not any(found.importer == home or (home[-1] == "." and found.importer.startswith(home)) for home in homes)
-    ]
-
-    assert strays == []
+    assert strays(FOREIGN, package, HOMES) == []
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +205,7 @@ print(json.dumps(sorted(set({HEAVY!r}) & sys.modules.keys())))
 
 
 def test_no_module_is_named_like_a_public_name() -> None:
-    modules = {module_name(path) for path in FILES} - {""}
+    modules = {PACKAGE.module_name(path) for path in FILES} - {""}
 
     assert {name.rpartition(".")[2] for name in modules if not name.startswith("cli.")} & set(wfdsl.__all__) == set()
 
@@ -280,7 +219,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [path for path in FILES if {path.stem, path.parent.name} & empty_words] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_name)
+@pytest.mark.parametrize("path", FILES, ids=PACKAGE.module_name)
 def test_a_file_is_short_and_finished(path: Path) -> None:
     text = path.read_text("utf-8")
     longest = LONG_TABLES.get(path.relative_to(SOURCES).as_posix(), 500)
@@ -295,9 +234,9 @@ def test_a_file_is_short_and_finished(path: Path) -> None:
 def test_the_checks_see_what_they_look_for(tmp_path: Path) -> None:
     path = SOURCES / "check.py"
 
-    found = {(found.imported, found.late) for found in imports_of(path)}
+    found = {(found.imported, found.late) for found in PACKAGE.imports_of(path)}
 
     assert ("wfdsl.workflow", False) in found
     assert ("collections.abc", False) not in found
-    assert layer_of("workers.protocol") > layer_of("workers.openai_api")
-    assert layer_of("cli.main") < layer_of("api") < layer_of("source")
+    assert PACKAGE.layer_of("workers.protocol") > PACKAGE.layer_of("workers.openai_api")
+    assert PACKAGE.layer_of("cli.main") < PACKAGE.layer_of("api") < PACKAGE.layer_of("source")

@@ -8,18 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 import wfdsl
 import wfdsl_rl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.imports import Package, strays
 
 SOURCES = Path(wfdsl_rl.__file__).parent
-FILES = sorted(SOURCES.rglob("*.py"))
 
 LAYERS = [
     ["cli"],
@@ -64,50 +60,11 @@ HOMES = {
 HEAVY = ["datasets", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich", "sympy", "torch", "transformers"]
 
 
-class Import(NamedTuple):
-    importer: str
-    imported: str
-    line: int
-    late: bool
-    """Whether it stands inside a function."""
-
-
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__").replace("__init__", "")
-
-
-def imports_of(path: Path) -> list[Import]:
-    return list(_imports(ast.parse(path.read_text("utf-8")), module_name(path), late=False))
-
-
-def _imports(node: ast.AST, importer: str, *, late: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(child, ast.Import):
-            yield from (Import(importer, alias.name, child.lineno, late) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, f"{importer} has a relative import in line {child.lineno}"
-            yield Import(importer, child.module or "", child.lineno, late)
-        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from _imports(child, importer, late=late or inside)
-
-
-def layer_of(module: str) -> int:
-    """The number of a module's layer, from 0 at the top; the longest row that fits it counts."""
-    fitting = [
-        (len(row), number)
-        for number, rows in enumerate(LAYERS)
-        for row in rows
-        if module == row or module.startswith(f"{row}.")
-    ]
-    assert fitting, f"give {module} a layer in {Path(__file__).name}"
-    return max(fitting)[1]
-
-
+PACKAGE = Package(SOURCES, LAYERS)
+FILES = PACKAGE.files()
 INSIDE = SOURCES / "grading" / "sandbox" / "inside"
 """Programs that run alone, in the sandbox."""
-ALL_IMPORTS = [found for path in FILES if INSIDE not in path.parents for found in imports_of(path)]
+ALL_IMPORTS = [found for path in FILES if INSIDE not in path.parents for found in PACKAGE.imports_of(path)]
 OWN = [
     found._replace(imported=found.imported.removeprefix("wfdsl_rl."))
     for found in ALL_IMPORTS
@@ -124,7 +81,7 @@ def test_imports_point_down() -> None:
     upward = [
         f"{found.importer}:{found.line} imports {found.imported}"
         for found in OWN
-        if found.importer and not found.late and layer_of(found.importer) > layer_of(found.imported)
+        if found.importer and not found.late and PACKAGE.layer_of(found.importer) > PACKAGE.layer_of(found.imported)
     ]
 
     assert upward == []
@@ -140,16 +97,7 @@ def test_wfdsl_never_imports_wfdsl_rl() -> None:
 
 @pytest.mark.parametrize("package", sorted({found.imported for found in FOREIGN}))
 def test_packages_of_others_are_imported_only_where_they_belong(package: str) -> None:
-    homes = HOMES.get(package, [])
-
-    strays = [
-        f"{found.importer}:{found.line}"
-        for found in FOREIGN
-        if found.imported == package
-        and not any(found.importer == home or (home[-1] == "." and found.importer.startswith(home)) for home in homes)
-    ]
-
-    assert strays == []
+    assert strays(FOREIGN, package, HOMES) == []
 
 
 @pytest.mark.parametrize(
@@ -194,7 +142,7 @@ CATCH_ALL = {
 """Files that run what users wrote, where every exception is the outside world, with the reason."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_name)
+@pytest.mark.parametrize("path", FILES, ids=PACKAGE.module_name)
 def test_a_file_is_short_and_finished(path: Path) -> None:
     text, name = path.read_text("utf-8"), path.relative_to(SOURCES).as_posix()
 

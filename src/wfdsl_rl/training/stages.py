@@ -1,16 +1,11 @@
-"""The stages of a training, one after the other: each starts from the model that the one before left.
-
-OUT/resolved.json       the experiment, complete, as it was run
-OUT/new/                the model of random weights, if it started from one
-OUT/STAGE/              checkpoints, samples, and `final/`, which loads as a Conductor
-OUT/metrics.jsonl       every log entry of every stage
-"""
+"""The stages of a training: what each does with a model, and the rows that it reads."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -161,7 +156,7 @@ def eval_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
 
 
 def warmup_rows(setting: Setting, *, count: int) -> list[dict[str, Any]]:
-    """Prompts with completions from the prior; half of them show some of the pool only, if a later stage does."""
+    """Prompts with completions from the prior. They show some of the pool only, if the stage of pools will."""
     warmup, train = setting.train.warmup, setting.train
     prior = Prior(
         lengths={int(key): weight for key, weight in warmup.lengths.items()},
@@ -170,15 +165,14 @@ def warmup_rows(setting: Setting, *, count: int) -> list[dict[str, Any]]:
         habits=warmup.habits,
         seed=train.seed,
     )
-    draw = Draw(pick=_picks(setting, train.pools), shuffle=train.pools.shuffle, seed=train.seed + 1)
-    whole = Draw(seed=train.seed)
-    some = rows_of(
+    draw = replace(_draw(setting, "pools"), seed=train.seed + 1) if train.pools.iterations else Draw(seed=train.seed)
+    rows = rows_of(
         setting.tasks,
         setting.pool,
         setting.prompt,
         count=count,
         max_steps=setting.max_steps,
-        draw=draw if train.pools.iterations else whole,
+        draw=draw,
         split=_WARMUP_SPLIT,
     )
     kinds = {task.id: task.kind for task in setting.tasks}
@@ -188,7 +182,7 @@ def warmup_rows(setting: Setting, *, count: int) -> list[dict[str, Any]]:
             "prompt": row["prompt"],
             "completion": [{"role": "assistant", "content": prior.completion(rng, row["shown"], kinds[row["task"]])}],
         }
-        for row in some
+        for row in rows
     ]
 
 

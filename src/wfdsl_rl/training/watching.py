@@ -1,4 +1,4 @@
-"""Who looks at a training while it runs: warnings after each batch, plots and a strategy report at each evaluation."""
+"""Who looks at a training while it runs: warnings after each batch, plots and a strategy report at each checkpoint."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Warnings:
 
 
 class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Draws plots and writes `strategies.json` whenever a stage is evaluated or saved."""
+    """Draws plots and writes `strategies.json` whenever a stage is saved."""
 
     def __init__(self, setting: Setting, folder: Path) -> None:
         pool = setting.pool

@@ -1,0 +1,80 @@
+"""What the modules of a package import, and the layer that each of them is in: what the tests of the layers read."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    line: int
+    late: bool
+    """Whether it stands inside a function."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """The sources of a package; modules are named from its folder on."""
+
+    sources: Path
+    layers: Sequence[Sequence[str]]
+    """From the top down. A package stands for its modules, and what has a row of its own does not count to it."""
+
+    def files(self) -> list[Path]:
+        return sorted(self.sources.rglob("*.py"))
+
+    def module_name(self, path: Path) -> str:
+        dotted = ".".join(path.relative_to(self.sources).with_suffix("").parts)
+        return dotted.removesuffix(".__init__").replace("__init__", "")
+
+    def imports_of(self, path: Path) -> list[Import]:
+        return list(self._imports(ast.parse(path.read_text("utf-8")), self.module_name(path), late=False))
+
+    def layer_of(self, module: str) -> int:
+        """The number of a module's layer, from 0 at the top; the longest row that fits it counts."""
+        fitting = [
+            (len(row), number)
+            for number, rows in enumerate(self.layers)
+            for row in rows
+            if module == row or module.startswith(f"{row}.")
+        ]
+        assert fitting, f"give {self.sources.name}.{module} a layer"
+        return max(fitting)[1]
+
+    def _imports(self, node: ast.AST, importer: str, *, late: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.Import):
+                yield from (Import(importer, alias.name, child.lineno, late) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{importer} has a relative import in line {child.lineno}"
+                yield Import(importer, child.module or "", child.lineno, late)
+                for alias in child.names:
+                    if self._is_module(f"{child.module}.{alias.name}"):
+                        yield Import(importer, f"{child.module}.{alias.name}", child.lineno, late)
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from self._imports(child, importer, late=late or inside)
+
+    def _is_module(self, name: str) -> bool:
+        package, _, inside = name.partition(".")
+        path = self.sources / inside.replace(".", "/")
+        return package == self.sources.name and bool(inside) and (path.with_suffix(".py").is_file() or path.is_dir())
+
+
+def strays(imports: Sequence[Import], package: str, homes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Where a package of others is imported outside its homes; a home with a dot at the end stands for all below."""
+    allowed = homes.get(package, [])
+    return [
+        f"{found.importer}:{found.line}"
+        for found in imports
+        if found.imported == package
+        and not any(found.importer == home or (home[-1] == "." and found.importer.startswith(home)) for home in allowed)
+    ]
