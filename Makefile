@@ -12,11 +12,12 @@ TORCH_INDEX ?=
 TORCH_PIN := torch==2.13.0
 
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
+GYM_QUESTION ?= A trip starts on 2022-04-20 and ends 199 days later. When?
 
 .PHONY: help demo test lint types unit bench fuzz fuzzer docs clean
 
 help:
-	@echo "make demo    set up, draw a three-step workflow and run it on a small local model (no key, no torch)"
+	@echo "make demo    set up, run a workflow on a small local model, let a trained Conductor write one (no key, no torch)"
 	@echo "make test    set up, then lint, type check and test (TORCH=0 leaves out torch)"
 	@echo "make bench   print the benchmark tables"
 	@echo "make fuzz    fuzz the parser for SECONDS=60"
@@ -48,6 +49,8 @@ SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)
 demo: $(VENV)/.demo
 	$(BIN)/wfdsl show docs/examples/plan-solve-verify.wf --pool local
 	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local -q "$(QUESTION)"
+	@printf '\n%s\n' "Now a Conductor that was trained for it writes the workflow; the workers are simulated:"
+	$(BIN)/wfdsl solve --pool gym/paper7 -q "$(GYM_QUESTION)"
 
 test: lint types unit
 

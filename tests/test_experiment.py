@@ -239,6 +239,21 @@ def test_paths_in_a_file_start_from_the_file_and_those_of_settings_from_here() -
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_pool_may_bring_its_conductor_and_whoever_names_another_goes_before_it() -> None:
+    write("x", "sub/ours.wf")
+    workers = '[pool]\nconductor = "ours.wf"\n[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "m"\n'
+    pool = write(workers, "sub/pool.toml")
+    theirs = write(f'{workers}[conductor]\nmodel = "openai:theirs"\nrounds = 2\n', "sub/both.toml")
+
+    assert read_experiment(None, [f"pool.use={pool}"]).conductor.model == str(Path("sub/ours.wf"))
+    assert read_experiment(pool).conductor == ConductorTable(model=str(Path("sub/ours.wf")))
+    assert read_experiment(None, [f"pool.use={pool}", "conductor.rounds=0"]).conductor.rounds == 0
+    assert read_experiment(theirs).conductor.model == "openai:theirs"
+    assert read_experiment(pool, ["conductor.model=local"]).conductor.model == "local"
+    assert read_experiment(pool, ["pool.conductor=7"]).conductor.model == "7"
+
+
+@pytest.mark.usefixtures("folder")
 def test_names_stay_names_even_next_to_a_folder_that_is_called_so() -> None:
     Path("tiny").mkdir()
 

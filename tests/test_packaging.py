@@ -174,13 +174,16 @@ def test_the_wheel_holds_the_package_its_data_and_nothing_else(built: Built) -> 
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_every_module_and_grammar_as_it_is(built: Built) -> None:
+def test_the_wheel_holds_every_module_grammar_and_conductor_as_it_is(built: Built) -> None:
     packed = files_of(built.wheel)
 
     for path in (ROOT / "src" / "wfdsl").rglob("*.py"):
         assert path.relative_to(ROOT / "src").as_posix() in packed
     for name in GRAMMARS:
         assert packed[f"wfdsl/grammars/{name}"] == (ROOT / "grammars" / name).read_bytes()
+    for path in (ROOT / "src" / "wfdsl_rl" / "conductors").glob("*/*.*"):
+        if path.parent.name != "__pycache__":
+            assert packed[path.relative_to(ROOT / "src").as_posix()] == path.read_bytes()
 
 
 @pytest.mark.slow

@@ -207,6 +207,8 @@ class PoolSettings(_Strict):
 
     name: str = "pool"
     description: str = ""
+    conductor: str | None = Field(default=None, min_length=1)
+    """The Conductor that answers questions on this pool where nobody names another; None: `local`."""
     max_reply_chars: int = Field(default=200_000, gt=0)
     """The longest reply, in code points. Our choice: fifty times the paper's 4096 tokens."""
     oversize: Literal["cut", "refuse"] = "cut"

@@ -142,6 +142,8 @@ def _described(table: dict[str, Any], source: str) -> Pool:
     require_keys(require_table(defaults, place), WorkerEntry.model_fields, place)
     if not isinstance(workers, list) or not all(isinstance(worker, dict) for worker in workers):
         raise UsageError(f"{source}: workers are tables: write [[pool.workers]] above each")
+    if isinstance(table.get("conductor"), str):
+        table["conductor"] = beside(source, table["conductor"])
     settings = build_model(PoolSettings, {"name": Path(source).stem, **table}, f"{source}: pool")
     entries = [
         build_entry({**defaults, **worker}, source, _place(index, worker)) for index, worker in enumerate(workers)

@@ -14,6 +14,7 @@ NAMES = (
     "sandbox",
     "gym",
     "training",
+    "conductor",
 )
 
 

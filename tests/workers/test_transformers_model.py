@@ -145,6 +145,16 @@ async def test_a_seed_makes_sampling_reproducible_and_leaves_the_callers_randomn
     assert torch.rand(1).item() == expected
 
 
+async def test_a_temperature_draws_from_the_whole_distribution(folder: str) -> None:
+    pool = _pool(folder, temperature=2.0, max_tokens=1)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        firsts = {(await worker(call("a", settings={"seed": seed}))).text for seed in range(300)}
+
+    assert len(firsts) > 60  # transformers itself draws from the 50 likeliest
+
+
 async def test_a_reply_of_max_tokens_counts_as_cut_and_stop_texts_end_it(folder: str) -> None:
     pool = _pool(folder)
 

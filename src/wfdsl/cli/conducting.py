@@ -54,7 +54,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         "conductor.rounds",
         type=count_or_none,
         metavar="N",
-        help="the most revisions (default: 1)",
+        help="the most revisions (default: 1, or what a checkpoint was trained for)",
     )
     _add_offering_options(parser)
 
@@ -76,7 +76,7 @@ def _add_offering_options(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="offer K workers, drawn at random for each question",
     )
-    add_flag(parser, "--shuffle", "conductor.shuffle", help="deal out the ordinals anew for each question")
+    add_flag(parser, "--shuffle", "conductor.shuffle", help="number the workers anew for each question, from 0 upwards")
     add_setting(
         parser, "--offer-seed", "conductor.seed", type=whole, metavar="N", help="what both draws depend on (default: 0)"
     )

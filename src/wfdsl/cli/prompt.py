@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the messages."""
+    from wfdsl.conductor.checkpoint import usual_rounds
     from wfdsl.conductor.named import asked_as
     from wfdsl.experiment.conducting import conducting_of
 
@@ -48,7 +49,8 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError(f"{table.model} is run as it is, and nobody is asked for it: see `wfdsl run --dry-run`")
     pool, _ = experiment.with_pool()
     asked = asked_as(table.model, conducting_of(table, pool))
-    messages = _messages(args, asked, _offer(table, pool, args.question), table.rounds)
+    rounds = usual_rounds(asked.rounds) if table.rounds is None else table.rounds
+    messages = _messages(args, asked, _offer(table, pool, args.question), rounds)
     if args.json:
         print(json.dumps({"prompt": asked.prompt.stamp, "messages": messages}, ensure_ascii=False, indent=2))
     else:
@@ -66,7 +68,7 @@ def _offer(table: ConductorTable, pool: Pool, question: str) -> Offer:
 
 
 def _messages(args: argparse.Namespace, asked: Trained, offer: Offer, rounds: int) -> list[Message]:
-    prompt, steps = asked
+    prompt, steps, _ = asked
     messages = list(prompt.ask(args.question, offer, max_steps=steps))
     if args.round == 1:
         if args.completion or args.response:

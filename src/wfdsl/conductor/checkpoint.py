@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FILE: Final = "wfdsl-prompt.json"
 FORMAT: Final = "wfdsl-prompt"
 VERSION: Final = 1
+_USUAL_ROUNDS: Final = 1
 
 
 class Trained(NamedTuple):
@@ -31,6 +32,15 @@ class Trained(NamedTuple):
 
     prompt: Prompt
     max_steps: int
+    rounds: int | None = None
+    """How many revisions it was trained for; None: nobody says."""
+
+
+def usual_rounds(trained: int | None) -> int:
+    """How many revisions there are at most, where nobody asks for a number. A model that never learned to revise makes
+    answers worse by it.
+    """
+    return _USUAL_ROUNDS if trained is None else trained
 
 
 def asked(
@@ -51,13 +61,21 @@ def asked(
     Raises:
         UsageError: a checkpoint would be asked in another way than it was trained, or the prompt cannot be used.
     """
-    trained = load_prompt(entry.model) if entry is not None and entry.provider == "transformers" else None
+    trained = None if entry is None else _beside_model(entry)
     if trained is None and isinstance(prompt, str) and prompt not in shipped_prompts():
         trained = load_prompt(prompt)
         prompt = prompt if trained is None else None
     if trained is not None:
         return _as_trained(trained, prompt, examples, max_steps)
     return Trained(_loaded(prompt, examples), DEFAULT_MAX_STEPS if max_steps is None else max_steps)
+
+
+def _beside_model(entry: WorkerEntry) -> Trained | None:
+    """The prompt in the folder of an entry's model, if it has one; of a GGUF file, the folder that it is in."""
+    if entry.provider not in ("local", "transformers") or not entry.model:
+        return None
+    path = Path(entry.model).expanduser()
+    return load_prompt(path.parent if path.is_file() else path)
 
 
 def _loaded(prompt: str | Prompt | None, examples: str | None) -> Prompt:
@@ -69,7 +87,10 @@ def _loaded(prompt: str | Prompt | None, examples: str | None) -> Prompt:
 def _as_trained(trained: Trained, prompt: str | Prompt | None, examples: str | None, max_steps: int | None) -> Trained:
     said = prompt is not None or examples is not None
     if said and _loaded(prompt, examples).hash != trained.prompt.hash:
-        raise UsageError("this checkpoint is asked as it was trained: leave out other prompts and examples")
+        raise UsageError(
+            "this checkpoint is asked as it was trained: leave out other prompts and examples, "
+            "or name another Conductor"
+        )
     if max_steps not in (None, trained.max_steps):
         raise UsageError(
             f"this checkpoint is asked as it was trained, with max_steps = {trained.max_steps}: leave max_steps out"
@@ -77,8 +98,8 @@ def _as_trained(trained: Trained, prompt: str | Prompt | None, examples: str | N
     return trained
 
 
-def save_prompt(folder: str | PathLike[str], prompt: Prompt, *, max_steps: int) -> Path:
-    """Put a prompt into a checkpoint's folder; the file."""
+def save_prompt(folder: str | PathLike[str], prompt: Prompt, *, max_steps: int, rounds: int | None = None) -> Path:
+    """Put a prompt into a checkpoint's folder; the file. `rounds`: how many revisions the model was trained for."""
     path = Path(folder) / FILE
     plain: dict[str, Any] = {
         "format": FORMAT,
@@ -87,6 +108,7 @@ def save_prompt(folder: str | PathLike[str], prompt: Prompt, *, max_steps: int) 
         "texts": prompt.texts,
         "shown_examples": [row_of(each) for each in prompt.examples.examples],
         "max_steps": max_steps,
+        **({} if rounds is None else {"rounds": rounds}),
     }
     plain["seal"] = _seal(plain)
     path.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
@@ -124,4 +146,4 @@ def _trained(path: Path, plain: dict[str, Any]) -> Trained:
     shown = tuple(example_of(path, at, row) for at, row in enumerate(plain["shown_examples"]))
     check_texts(path, {**plain["texts"], **{key: plain[key] for key in ("name", "version", "examples")}})
     prompt = Prompt(plain["name"], plain["version"], plain["texts"], ExampleSet(plain["examples"], shown))
-    return Trained(prompt, int(plain["max_steps"]))
+    return Trained(prompt, int(plain["max_steps"]), int(plain["rounds"]) if "rounds" in plain else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wfdsl.conductor.checkpoint import asked
+from wfdsl.conductor.checkpoint import asked, usual_rounds
 from wfdsl.conductor.grammar_fit import fitted
 from wfdsl.conductor.notes import KEY
 from wfdsl.conductor.offer import Offer, Offering
@@ -43,7 +43,7 @@ class Conductor:
         *,
         entry: WorkerEntry | None = None,
         prompt: str | Prompt | None = None,
-        max_rounds: int = 1,
+        max_rounds: int | None = None,
         reasks: int = 2,
         default: Workflow | None = None,
         profile: Profile = "lenient",
@@ -59,7 +59,8 @@ class Conductor:
             entry: Limits, prices and longest reply of a worker that is given ready-made.
             prompt: A template set: `paper`, `tiny`, the path of your own, or one that has been loaded; None: what a
                 checkpoint was trained with, `paper` for all others.
-            max_rounds: How often the Conductor is shown the answer and may revise the workflow.
+            max_rounds: How often the Conductor is shown the answer and may revise the workflow; None: 1, and what it
+                was trained for where a checkpoint says so.
             reasks: How often a completion that is not valid is asked for again, with its diagnostics.
             default: What runs where no completion of the first round is valid; None: the run fails.
             profile: How completions are read; "lenient" repairs what it can, and says so.
@@ -73,10 +74,10 @@ class Conductor:
             UsageError: a setting is out of its range, or the template set cannot be used.
         """
         known = model if isinstance(model, WorkerEntry) else entry
-        prompt, max_steps = asked(known, prompt=prompt, max_steps=max_steps)
+        prompt, max_steps, trained_rounds = asked(known, prompt=prompt, max_steps=max_steps)
         self.settings = ConductorSettings(
             prompt=prompt,
-            max_rounds=max_rounds,
+            max_rounds=usual_rounds(trained_rounds) if max_rounds is None else max_rounds,
             reasks=reasks,
             default=default,
             profile=profile,

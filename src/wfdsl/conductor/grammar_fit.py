@@ -6,7 +6,6 @@ anything is asked, and what is left open is chosen so that it fits.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.syntax.constrained.language import MAX_PROSE
+from wfdsl.workers.gguf_folder import context_of_folder, slot_tokens
 from wfdsl.workers.grammars import dialect_of
 
 if TYPE_CHECKING:
     from wfdsl.conductor.settings import Grammar
     from wfdsl.pool import WorkerEntry
 
-LOCAL_CONTEXT: Final = 4096
-"""Tokens of a slot of the local server, unless its entry says otherwise."""
 _ORDINALS: Final = (999,)  # pools are not known yet; further digits cost a token each
 
 
@@ -49,18 +47,8 @@ def fitted(grammar: Grammar, entry: WorkerEntry | None, max_steps: int) -> Gramm
 def context_of(entry: WorkerEntry) -> int | None:
     """The tokens of an entry's context, prompt and completion together; None: not known."""
     if entry.provider == "local":
-        return int(entry.options.get("context", LOCAL_CONTEXT))
-    return _configured(Path(entry.model)) if entry.provider == "transformers" else None
-
-
-def _configured(folder: Path) -> int | None:
-    """What the configuration of a checkpoint's folder says; the model itself reports what is wrong with it."""
-    try:
-        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    found = plain.get("max_position_embeddings") if isinstance(plain, dict) else None
-    return found if isinstance(found, int) else None
+        return slot_tokens(entry)
+    return context_of_folder(Path(entry.model)) if entry.provider == "transformers" else None
 
 
 def _room(grammar: Grammar, context: int | None) -> int | None:

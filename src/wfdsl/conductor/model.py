@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,14 +11,18 @@ from pydantic import ValidationError
 from wfdsl.errors import UsageError
 from wfdsl.pool import Pool, Prices, WorkerEntry
 from wfdsl.toml_file import first_problem
+from wfdsl.workers.gguf_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
 from wfdsl.workers.registry import providers
 
 LOCAL: Final = "local"
 MAX_TOKENS: Final = 1024
 """Tokens of a completion. Source: arXiv 2512.04388, section 4."""
+PLUGIN_GROUP: Final = "wfdsl.conductors"
+"""Entry points of Conductors that come with a plug-in: the object is called with the name asked for, and returns the
+folder of a checkpoint. The entry point `gym` answers for every name that begins with `gym/`. Its method `names()`, if
+it has one, lists the names it knows."""
 
-
-_CONFIGURATIONS: Final = ("config.json", "adapter_config.json")
+_HERE: Final = Prices(input=0.0, output=0.0, source="runs on this machine")
 
 
 def local_entry() -> WorkerEntry:
@@ -31,12 +36,12 @@ def local_entry() -> WorkerEntry:
         extra_body={"repeat_penalty": 1.2},  # without it a model this small fills every text to its limit
         max_tokens=MAX_TOKENS,
         timeout_s=300,
-        prices=Prices(input=0.0, output=0.0, source="runs on this machine"),
+        prices=_HERE,
     )
 
 
 def model_entry(name: str, **settings: Any) -> WorkerEntry:
-    """The entry of a model: `local`, `PROVIDER:MODEL`, a checkpoint's folder, or a pool file with one worker.
+    """The entry of a model: `local`, `PROVIDER:MODEL`, a checkpoint's folder or a name for one, or a pool file.
 
     `settings` are fields of an entry, such as `base_url`; those that are None do not count.
 
@@ -44,25 +49,57 @@ def model_entry(name: str, **settings: Any) -> WorkerEntry:
         UsageError: the name or a setting cannot be used.
     """
     given = {field: value for field, value in settings.items() if value is not None}
-    provider, _, model = name.partition(":")
     if name == LOCAL:
         return _changed(local_entry(), given)
     if name.endswith(".toml") or Path(name).is_file():
         return _changed(_only(Pool.load(name), name), given)
-    if Path(name).is_dir():
-        provider, model = "transformers", name
+    provider, model = _provider_and_model(name)
+    prices = None
+    if provider in ("local", "transformers"):
+        _require_checkpoint(provider, Path(model))
+        prices = _HERE if provider == "local" else None
+    entry = WorkerEntry(name="conductor", provider=provider, model=model, max_tokens=MAX_TOKENS, prices=prices)
+    return _changed(entry, given)
+
+
+def _provider_and_model(name: str) -> tuple[str, str]:
+    folder = name if name and Path(name).is_dir() else _of_plugin(name)
+    if folder is not None:
+        return runtime_of(Path(folder)), folder
+    provider, _, model = name.partition(":")
     if not model or provider not in providers() or provider in ("conductor", "function"):
         known = ", ".join(f"{each}:MODEL" for each in ("openai", "anthropic", "google", "transformers"))
-        raise UsageError(f"no Conductor {name!r}: write {LOCAL}, {known}, a checkpoint's folder, or a pool file")
-    if provider == "transformers":
-        _require_checkpoint(Path(model))
-    return _changed(WorkerEntry(name="conductor", provider=provider, model=model, max_tokens=MAX_TOKENS), given)
+        shipped = "".join(f"{each}, " for each in conductor_names())
+        raise UsageError(
+            f"no Conductor {name!r}: write {LOCAL}, {known}, {shipped}a checkpoint's folder, or a pool file"
+        )
+    return provider, model
 
 
-def _require_checkpoint(folder: Path) -> None:
-    """Refuse a folder that holds no model; what is no folder may be a name that the hub knows."""
-    if folder.is_dir() and not any((folder / name).is_file() for name in _CONFIGURATIONS):
-        raise UsageError(f"{folder} is no checkpoint: it has no {_CONFIGURATIONS[0]}; name the folder that holds one")
+def conductor_names() -> tuple[str, ...]:
+    """The names of Conductors that come with plug-ins."""
+    plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
+    return tuple(name for plugin in plugins for name in plugin.load().names())
+
+
+def _of_plugin(name: str) -> str | None:
+    """The folder of a Conductor that comes with a plug-in; None if no plug-in answers for the name.
+
+    Raises:
+        UsageError: the plug-in knows no such Conductor.
+    """
+    head, slash, _ = name.partition("/")
+    for plugin in entry_points(group=PLUGIN_GROUP, name=head) if slash else ():
+        return str(plugin.load()(name))
+    return None
+
+
+def _require_checkpoint(provider: str, folder: Path) -> None:
+    """Refuse a folder that holds no model; what is no folder may be a file, or a name that the hub knows."""
+    if not folder.is_dir() or has_weights(folder) or (provider == "local" and gguf_in(folder) is not None):
+        return
+    lacking = f"no {CONFIGURATIONS[0]}{' and no GGUF file' if provider == 'local' else ''}"
+    raise UsageError(f"{folder} is no checkpoint: it has {lacking}; name the folder that holds one")
 
 
 def _only(pool: Pool, name: str) -> WorkerEntry:

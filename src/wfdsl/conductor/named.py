@@ -2,7 +2,8 @@
 
 local             the small model on this machine, which is told less than others and held to a grammar
 PROVIDER:MODEL    a model of a provider
-FOLDER            a checkpoint, asked as it was trained; `transformers:FOLDER` is the same
+FOLDER            a checkpoint, asked as it was trained; `local:FOLDER` and `transformers:FOLDER` choose what runs it
+gym/tiny          a checkpoint that comes with a package, by the name under which it is registered
 FILE.toml         a pool file with one worker
 FILE.wf           a fixed workflow
 """
@@ -52,7 +53,7 @@ class Conducting:
     """Under the grammar, characters before the lists."""
     max_subtask: int | None = None
     """Under the grammar, characters of a subtask."""
-    max_rounds: int = 1
+    max_rounds: int | None = None
     reasks: int = 2
     profile: Profile = "lenient"
     default: Workflow | None = None
@@ -83,11 +84,11 @@ def named_conductor(name: str, conducting: Conducting = _AS_USUAL) -> Conductor:
     Raises:
         UsageError: the name stands for no model, or a setting cannot be used.
     """
-    prompt, max_steps = asked_as(name, conducting)
+    prompt, max_steps, rounds = asked_as(name, conducting)
     return Conductor(
         model_entry(name, **conducting.entry),
         prompt=prompt,
-        max_rounds=conducting.max_rounds,
+        max_rounds=rounds if conducting.max_rounds is None else conducting.max_rounds,
         reasks=conducting.reasks,
         default=conducting.default,
         profile=conducting.profile,
@@ -99,7 +100,7 @@ def named_conductor(name: str, conducting: Conducting = _AS_USUAL) -> Conductor:
 
 
 def asked_as(name: str, conducting: Conducting = _AS_USUAL) -> Trained:
-    """The template set and the step limit with which the Conductor of a name is asked.
+    """How the Conductor of a name is asked: the template set and the step limit, and how often it was made to revise.
 
     Raises:
         UsageError: the name stands for no model, the prompt cannot be used, or a checkpoint was trained with another.

@@ -55,7 +55,8 @@ def build(entry: WorkerEntry, bench: Bench) -> Conductor:
 
 def _conductor(worker: Worker, model: WorkerEntry, settings: dict[str, Any]) -> Conductor:
     said = {name: settings.pop(name, None) for name in ("prompt", "examples", "max_steps")}
-    prompt, max_steps = asked(model, **said)
+    prompt, max_steps, rounds = asked(model, **said)
+    settings.setdefault("max_rounds", rounds)
     return Conductor(worker, entry=model, prompt=prompt, max_steps=max_steps, **settings)
 
 

@@ -31,7 +31,7 @@ class Offering:
     pick: int | None = None
     """How many of the rest are drawn at random; None: all of them."""
     shuffle: bool = False
-    """Whether the ordinals are dealt out anew for each question."""
+    """Whether workers are numbered anew for each question, from 0 upwards."""
     seed: int = 0
     """What the draws depend on, besides the question."""
 
@@ -51,12 +51,12 @@ class Offering:
         return pool.subset(sorted(left))
 
     def numbering(self, pool: Pool, question: str) -> Mapping[int, int] | None:
-        """The true ordinal behind each one that is shown; None if they are the same."""
+        """The true ordinal behind each one that is shown, from 0 upwards; None if they are the same."""
         if not self.shuffle:
             return None
-        dealt = list(pool.ordinals)
+        dealt = [ordinal for ordinal in pool.ordinals if ordinal >= 0]  # below 0 are seats of Conductors at work
         self._random(question, "shuffle").shuffle(dealt)
-        return dict(zip(pool.ordinals, dealt, strict=True))
+        return dict(enumerate(dealt))
 
     def _left_out(self, pool: Pool) -> set[int]:
         found: set[int] = set()

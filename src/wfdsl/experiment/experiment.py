@@ -68,6 +68,8 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
         _put(tables, setting)
     places = {setting.key: setting.place for setting in given}
     pool, name = _pool(tables.get("pool"), source, path, given)
+    if pool is not None and pool.settings.conductor is not None:
+        tables["conductor"] = {"model": pool.settings.conductor, **tables.get("conductor", {})}
     return Experiment(
         pool=pool,
         pool_name=name,
@@ -90,7 +92,7 @@ def _resolve(tables: dict[str, Any], source: str) -> None:
     for key in _PATHS:
         if isinstance(table.get(key), str):
             provider, colon, rest = table[key].partition(":")
-            inner = f"{provider}:{beside(source, rest)}" if colon and provider == "transformers" else None
+            inner = f"{provider}:{beside(source, rest)}" if colon and provider in ("local", "transformers") else None
             table[key] = inner or beside(source, table[key])
 
 
@@ -130,7 +132,7 @@ def _takes_a_text(table: str, key: str) -> bool:
     """Whether a key's values are texts, so that `conductor.model=7` and `pool.use=true` name something."""
     if table in MODELS:
         return MODELS[table].model_fields[key].annotation in (str, str | None)
-    return (table, key) in {("pool", "use"), ("pool", "name"), ("pool", "description")}
+    return (table, key) in {("pool", "use"), ("pool", "name"), ("pool", "description"), ("pool", "conductor")}
 
 
 def _built(name: str, table: dict[str, Any], source: str, places: Mapping[str, str]) -> Any:

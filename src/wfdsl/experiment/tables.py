@@ -34,15 +34,16 @@ class ConductorTable(_Table):
     """Who answers questions, and how: the table [conductor]."""
 
     model: str = Field(default="local", min_length=1)
-    """`local`, `PROVIDER:MODEL`, a checkpoint's folder, a pool file with one worker, or a `.wf` file."""
+    """`local`, `PROVIDER:MODEL`, a checkpoint's folder or a name for one, a pool file with one worker, or a `.wf` file.
+    A pool that has a Conductor of its own goes before the default."""
     prompt: str | None = Field(default=None, min_length=1)
     """The template set, by name or file; default: `paper`, and `tiny` for `local`."""
     examples: str | None = Field(default=None, min_length=1)
     """The few-shot examples: a shipped set, a file, or `none`; default: the template set's."""
     max_steps: _Count | None = None
     """The most steps of a workflow; default: 5, and 3 for `local`."""
-    rounds: _CountOrNone = 1
-    """The most revisions."""
+    rounds: _CountOrNone | None = None
+    """The most revisions; default: 1, and what it was trained for where a checkpoint says so."""
     reasks: _CountOrNone = 2
     """How often an invalid completion is asked for again, at most."""
     profile: Literal["strict", "lenient"] = "lenient"
@@ -62,7 +63,7 @@ class ConductorTable(_Table):
     pick: _Count | None = None
     """How many workers are offered, drawn for each question; default: all."""
     shuffle: bool = False
-    """Whether the ordinals are dealt out anew for each question."""
+    """Whether workers are numbered anew for each question, from 0 upwards."""
     seed: _Seed = 0
     """What both draws depend on, besides the question."""
     base_url: str | None = Field(default=None, min_length=1)

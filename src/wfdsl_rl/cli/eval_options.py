@@ -103,7 +103,12 @@ def _add_conductor_options(parser: argparse.ArgumentParser) -> None:
         parser, "--max-steps", "conductor.max_steps", type=count, metavar="N", help="the most steps of their workflows"
     )
     add_setting(
-        parser, "--rounds", "conductor.rounds", type=count_or_none, metavar="N", help="their revisions (default: 1)"
+        parser,
+        "--rounds",
+        "conductor.rounds",
+        type=count_or_none,
+        metavar="N",
+        help="their revisions (default: 1, or what a checkpoint was trained for)",
     )
     add_conductor_options(parser)
 

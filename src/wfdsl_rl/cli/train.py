@@ -32,7 +32,7 @@ _RESOLVED = "resolved.json"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return ended("wfdsl-train", lambda: _execute(arguments), on_interrupt="interrupted; go on with --resume")
+    return ended("wfdsl-train", lambda: _execute(arguments), on_interrupt="interrupted; go on with --resume DIR")
 
 
 def _execute(arguments: Sequence[str]) -> int:
@@ -103,7 +103,7 @@ def _run(
 ) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
-        from wfdsl_rl.training.course import run_course
+        from wfdsl_rl.training.course import require_fresh, run_course
         from wfdsl_rl.training.progress import Progress
         from wfdsl_rl.training.resources import rollout_options
         from wfdsl_rl.training.setting import Setting, keep_resolved
@@ -127,7 +127,9 @@ def _run(
             listeners=(progress.hear,),
             say=progress.say,
         )
-        keep_resolved(setting, resolved)
+        require_fresh(setting, stages, resume=args.resume is not None)
+        if args.resume is None:  # what was begun is not written anew: a full disk would leave half of it
+            keep_resolved(setting, resolved)
         final = run_course(setting, stages, resume=args.resume is not None)
         progress.say(f"done: {final}")
     return OK
@@ -148,16 +150,25 @@ def _export_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="wfdsl-train export", description="Make a folder for serving.")
     parser.add_argument("folder", metavar="DIR", help="the folder of a training, or of a stage's model")
     parser.add_argument("-o", "--out", required=True, metavar="OUT", help="the folder to make")
+    parser.add_argument("--gguf", action="store_true", help="also a GGUF file, with which it runs without torch")
+    parser.add_argument("--figures", metavar="FILE.md", help="what the card ends with: how well it does")
+    parser.add_argument("--replace", action="store_true", help="take the place of an earlier export")
     return parser
 
 
 def _export(arguments: Sequence[str]) -> int:
     args = _export_parser().parse_args(arguments)
     try:
-        from wfdsl_rl.training.serving import export
+        from wfdsl_rl.training.serving import Extras, export
     except ModuleNotFoundError as error:
         raise UsageError(f'exporting needs the package {error.name}: pip install "wfdsl[rl]"') from error
 
     say: Callable[[str], None] = print
-    export(Path(args.folder), Path(args.out), say=say)
+    figures = None if args.figures is None else Path(args.figures)
+    extras = Extras(gguf=args.gguf, figures=figures, replace=args.replace)
+    export(Path(args.folder), Path(args.out), extras, say=say)
     return OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

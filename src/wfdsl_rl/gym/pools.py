@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from wfdsl.pool import Pool, PoolSettings, Prices, WorkerEntry
+from wfdsl_rl.conductors import GYM_TINY
 from wfdsl_rl.gym.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.profiles import DOMAINS, Profile
 from wfdsl_rl.gym.workers import PROVIDER
@@ -22,7 +23,7 @@ class GymPools:
         preset = preset_of(name)
         entries = [_entry(preset, preset.profile(ordinal)) for ordinal in range(len(preset.members))]
         description = f"Simulated workers. {preset.summary} Version {preset.version}, {preset.content_hash}"
-        return Pool(entries, settings=PoolSettings(name=name, description=description))
+        return Pool(entries, settings=PoolSettings(name=name, description=description, conductor=GYM_TINY))
 
     def names(self) -> tuple[str, ...]:
         """The names that can be asked for."""

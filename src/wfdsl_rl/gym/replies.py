@@ -85,6 +85,15 @@ def read(text: str, item: Item) -> Reading:
     return Reading(_with_meaning(voice, answer, shown), given)
 
 
+def signs_of(text: str) -> tuple[str, ...]:
+    """What a reply says about its own answer, each once and sorted: that a check passes or fails, that it is not sure
+    (hedged), that something is left open (slipped), that it was cut. Nothing else in a text is looked at.
+    """
+    lines = text.split("\n")
+    found = {_MEANING[line] for line in lines if line in _MEANING}
+    return tuple(sorted(found | ({"cut"} if lines[-1] in _CUTS else set())))
+
+
 def _with_meaning(voice: int, answer: int, shown: Sequence[str]) -> Attempt:
     meanings = {_MEANING[line] for line in shown}
     check = FAILS if "fails" in meanings else PASSES if "passes" in meanings else UNCHECKED

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.topology import topology
 from wfdsl.tree import ALL
 from wfdsl.workflow import Step, Workflow
+from wfdsl_rl.strategies import asked_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,19 +34,43 @@ class Iteration:
     valid: float
     accuracy: float | None
     """Share of right answers among those that have an outcome."""
+    by_round: Mapping[int, float]
+    """The same of each round, 1 and 2; of the stage of recursion only has both."""
     steps: Mapping[str, float]
     """Mean number of steps of valid workflows, by kind of question."""
     workers: Mapping[int, int]
-    """Calls by the worker's ordinal in the pool."""
+    """Calls by the worker's ordinal in the pool: steps that cannot reach the answer are not run and not counted."""
     topologies: Mapping[str, int]
     """Valid workflows by topology class."""
     workflows: tuple[Workflow, ...] = field(repr=False)
     """The valid workflows, in the pool's own numbering."""
 
 
+class Curve:
+    """The iterations of a stage while it runs: each file of completions is read once."""
+
+    def __init__(self, samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> None:
+        self._samples = samples
+        self._kinds = kinds
+        self._name = name
+        self._found: dict[int, Iteration] = {}
+        self._known: dict[Workflow, Workflow] = {}
+
+    def until(self, step: int) -> list[Iteration]:
+        """The iterations before a step, in order.
+
+        What lies behind it was left by a training that was interrupted there, and will be written anew.
+        """
+        for path in self._samples.glob(f"{self._name}-*.jsonl.gz"):
+            number = int(path.name.removesuffix(".jsonl.gz").rpartition("-")[2])
+            if number < step and number not in self._found:
+                self._found[number] = _iteration(_read(path), self._kinds, self._known)
+        return [self._found[number] for number in sorted(self._found)]
+
+
 def curve_of(samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> list[Iteration]:
     """The iterations of a stage in order; `kinds` gives each task's kind, `name` is `step` or `eval`."""
-    return [_iteration(_read(path), kinds) for path in sorted(samples.glob(f"{name}-*.jsonl.gz"))]
+    return Curve(samples, kinds, name=name).until(sys.maxsize)
 
 
 def workflow_of_lists(lists: Mapping[str, Sequence[Any]]) -> Workflow:
@@ -62,23 +88,33 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def _iteration(batch: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> Iteration:
-    written = [(each, workflow_of_lists(each["workflow"])) for each in batch if each["workflow"] is not None]
+def _iteration(
+    batch: Sequence[Mapping[str, Any]], kinds: Mapping[str, str], known: dict[Workflow, Workflow]
+) -> Iteration:
+    """What a batch was like; `known` holds the workflows seen so far, so that equal ones are kept once."""
+    found = [(each, workflow_of_lists(each["workflow"])) for each in batch if each["workflow"] is not None]
+    written = [(each, known.setdefault(workflow, workflow)) for each, workflow in found]
     steps: dict[str, list[int]] = {}
     for each, workflow in written:
         steps.setdefault(kinds[each["task"]], []).append(len(workflow))
-    fates = Counter(each["fate"] for each in batch)
+    rounds = {number: _accuracy([each for each in batch if each["round"] == number]) for number in (1, 2)}
     return Iteration(
         batch[0]["step"],
         len(batch),
         _mean(each["reward"] for each in batch if each["reward"] is not None),
-        1 - fates["invalid"] / len(batch),
-        fates["right"] / judged if (judged := len(batch) - fates["missing"]) else None,
-        {kind: sum(found) / len(found) for kind, found in sorted(steps.items())},
-        Counter(int(step.worker) for _, workflow in written for step in workflow),
+        1 - sum(each["fate"] == "invalid" for each in batch) / len(batch),
+        _accuracy(batch),
+        {number: accuracy for number, accuracy in rounds.items() if accuracy is not None},
+        {kind: sum(lengths) / len(lengths) for kind, lengths in sorted(steps.items())},
+        Counter(int(workflow[step].worker) for _, workflow in written for step in asked_steps(workflow)),
         Counter(topology(workflow) for _, workflow in written),
         tuple(workflow for _, workflow in written),
     )
+
+
+def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:
+    """Share of right answers among those that have an outcome."""
+    return _mean(float(each["fate"] == "right") for each in batch if each["fate"] != "missing")
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.workers.protocol import Usage
+from wfdsl_rl.training.feasible import require_feasible
 from wfdsl_rl.training.rows import Draw, rows_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Forecast:
     def to_text(self) -> str:
         """For people."""
         cost = "not known: a worker has no price" if self.usd is None else f"about ${self.usd:,.2f} by the price list"
-        memory = "not known: set train.parameters" if self.memory_gib is None else f"{self.memory_gib:,.2f} GiB"
+        memory = "not known: set train.parameters" if self.memory_gib is None else _size(self.memory_gib)
         return "\n".join(
             [
                 json.dumps(self.resolved, indent=2),
@@ -83,12 +84,17 @@ class Forecast:
         )
 
 
+def _size(gib: float) -> str:
+    return f"{gib:,.2f} GiB" if gib >= 0.1 else f"{1024 * gib:,.1f} MiB"
+
+
 def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
     """What a training would need.
 
     Raises:
-        UsageError: its tasks cannot be read.
+        UsageError: it cannot be run, or its tasks cannot be read.
     """
+    require_feasible(planned.train, planned.pool, stages)
     completions = sum(_completions(getattr(planned.train, name)) for name in stages if name != "warmup")
     calls = round(completions * STEPS)
     usd = _usd_per_call(planned.pool)

@@ -1,17 +1,19 @@
 """What a warm-up shows: well-formed workflows of many shapes, with workers drawn at random.
 
-A model of random weights has to learn the form of a completion before rewards mean anything, but nothing about whom to
-ask: shapes and workers are drawn with habits that have nothing to do with who is good at what. Only the thought before
-the lists says something about the question, namely its kind, because a choice by kind needs somewhere to stand. It may
-also say which worker does what, step by step; models of a few layers are slow to learn to copy that into the lists.
+A model of random weights has to learn the form of a completion before rewards mean anything, and to read what a choice
+could depend on; but nothing about which choice is good. So shapes and workers are drawn with habits, which differ by
+the kind of the question and have nothing to do with what is right. The sketch before the lists says what can be read
+from the prompt, the question's kind and who is advertised most for it, and then the shape of the workflow: one token
+that decides how everything behind it looks, and that rewards can move by itself.
 
-Source: our choice. The paper starts from a model that can write the lists already.
+Source: our choice. The paper starts from a model that can read, and can write the lists already.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -23,57 +25,82 @@ from wfdsl.workflow import Step, Workflow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wfdsl.conductor.offer import Offer
     from wfdsl.tree import Access
 
 WORDINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "plan": ("Plan how to solve it.", "Write a short plan.", "Plan the steps, do not solve."),
-    "solve": ("Solve it.", "Solve the question step by step.", "Answer the question."),
-    "follow": ("Solve it with the plan.", "Follow the plan and solve it.", "Use the plan to answer."),
-    "verify": ("Verify the answer and correct it.", "Check the answer, fix mistakes.", "Verify it step by step."),
-    "combine": ("Combine the answers.", "Compare the answers and give the best.", "Aggregate the answers into one."),
+    "P": ("Plan it.", "Write a short plan.", "Plan the steps, do not solve."),
+    "S": ("Solve it.", "Solve the question step by step.", "Answer the question."),
+    "F": ("Use the plan.", "Follow the plan and solve it.", "Use the plan to answer."),
+    "V": ("Check it.", "Check the answer, fix mistakes.", "Verify it step by step."),
+    "C": ("Combine the answers.", "Compare the answers and give the best.", "Aggregate the answers into one."),
 }
+"""What is asked of each kind of step: plan, solve, follow a plan, verify, combine."""
 
 SHAPES: Final[Mapping[int, tuple[str, ...]]] = {
     1: ("S",),
     2: ("PF", "SV"),
     3: ("PFV", "SVV", "SSC"),
-    4: ("PFVV", "PFFC", "SSSC", "SVSC", "SVVV"),
-    5: ("PFFFC", "PFVVV", "SSSSC", "PFFCV", "SSSCV"),
+    4: ("PFVV", "PFFC", "SSSC", "SVVV"),
+    5: ("PFVVV", "PFFFC", "SSSSC", "PFFCV", "SSSCV"),
 }
-"""Shapes by their number of steps, a letter a step: plan, solve, follow a plan, verify, combine."""
+"""Shapes by their number of steps, a letter a step."""
 
-Thought: TypeAlias = Literal["steps", "kind", "none"]
+REVISIONS: Final = ("V", "VV", "S", "SV", "PFV")
+"""Shapes of a further round. Who verifies first there sees the answer of the round before."""
 
-_ROLES: Final = {"P": "plan", "S": "solve", "F": "follow", "V": "verify", "C": "combine"}
+KEEP: Final = "keep"
+"""Stands for a shape where three empty lists keep the answer of the round before."""
+
+Thought: TypeAlias = Literal["sketch", "kind", "none"]
+
+_ADVERTISED: Final = re.compile(r"(\w+) (\d+)")
+_EMPTY_LISTS: Final = "model_id = []\nsubtasks = []\naccess_list = []"
+_NAMED: Final = 4
+"""So many workers are named in a sketch, those that are advertised most. Our choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """How often workflows of each length are shown."""
+    """How often workflows of each kind are shown."""
 
-    lengths: Mapping[int, float] = field(default_factory=lambda: {1: 1.0, 2: 2.0, 3: 4.0, 4: 2.0})
+    lengths: Mapping[int, float] = field(default_factory=lambda: {1: 1.0, 2: 2.0, 3: 4.0, 4: 3.0})
     """Weights by the number of steps."""
     wordings: int = 1
-    """How many wordings of each role are drawn from. A choice that makes no difference to the answer is noise in the
-    gradient of those that do: with one wording a small model learns whom to ask in fewer iterations."""
+    """How many wordings of each kind of step are drawn from. A choice that makes no difference to the answer is noise
+    in the gradient of those that do: with one wording a small model learns whom to ask in fewer iterations."""
     habits: float = 0.7
-    """How much the choice of workers and shapes leans on the kind of the question: the spread of the logarithms of
-    their weights. Which way it leans is drawn from `seed` and has nothing to do with who is good at what; but a model
-    that has never had to look at the kind when it names a worker hardly learns to from rewards."""
+    """How much the choice of shapes and workers leans on the kind of the question, and that of workers on the kind of
+    step: the spread of the logarithms of their weights. Which way it leans is drawn from `seed` and has nothing to do
+    with who is good at what; but a model that has never had to look at the kind when it names a worker hardly learns to
+    from rewards."""
     seed: int = 0
     """What the habits are drawn from."""
-    thought: Thought = "kind"
-    """What stands before the lists: the question's kind and who does what, the kind alone, or nothing."""
+    thought: Thought = "sketch"
+    """What stands before the lists: the kind, who is advertised most for it and the shape; the kind alone; nothing."""
 
-    def workflow(self, rng: random.Random, ordinals: Sequence[int], kind: str) -> Workflow:
-        """A workflow drawn at random; the ordinals are those on offer."""
-        return self._filled(rng, self._shape(rng, kind), ordinals, kind)
-
-    def completion(self, rng: random.Random, ordinals: Sequence[int], kind: str) -> str:
+    def completion(self, rng: random.Random, offer: Offer, kind: str) -> str:
         """A completion with a workflow drawn at random, for a question of this kind."""
-        shape = self._shape(rng, kind)
-        workflow = self._filled(rng, shape, ordinals, kind)
-        return thought_of(self.thought, kind, shape, workflow) + short_lists(workflow)
+        return self._completion(rng, offer, kind, (), self._shape(rng, kind))
+
+    def revision(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str]) -> str:
+        """A completion for a further round, which keeps the answer of the one before in about half of the cases.
+
+        `signs` are what can be read from that answer. Keeping has habits too, which differ by the signs.
+        """
+        said = ",".join(signs)
+        choices = (KEEP, *REVISIONS)
+        weights = [self._habit(said, KEEP) * len(REVISIONS), *(self._habit(said, shape) for shape in REVISIONS)]
+        return self._completion(rng, offer, kind, signs, rng.choices(choices, weights)[0])
+
+    def _completion(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], shape: str) -> str:
+        ranked = by_advertisement(offer, kind)
+        thought = {
+            "sketch": f"{sketch_of(kind, ranked, signs)} {shape}\n",
+            "kind": f"A {kind} question.\n",
+            "none": "",
+        }[self.thought]
+        return thought + (_EMPTY_LISTS if shape == KEEP else short_lists(self._filled(rng, shape, ranked, kind)))
 
     def _shape(self, rng: random.Random, kind: str) -> str:
         lengths = sorted(self.lengths)
@@ -81,18 +108,17 @@ class Prior:
         shapes = SHAPES[length]
         return rng.choices(shapes, [self._habit(kind, shape) for shape in shapes])[0]
 
-    def _habit(self, kind: str, choice: object) -> float:
+    def _habit(self, kind: str, *choice: object) -> float:
         """The weight of a choice for a kind of question."""
-        return math.exp(self.habits * _leaning(self.seed, kind, str(choice)))
+        return math.exp(self.habits * _leaning(self.seed, kind, *choice))
 
-    def _filled(self, rng: random.Random, shape: str, ordinals: Sequence[int], kind: str) -> Workflow:
+    def _filled(self, rng: random.Random, shape: str, ranked: Sequence[int], kind: str) -> Workflow:
         """A workflow of a shape, with workers and wordings drawn at random."""
-        weights = [self._habit(kind, ordinal) for ordinal in ordinals]
         return Workflow(
             tuple(
                 Step(
-                    rng.choices(ordinals, weights)[0],
-                    rng.choice(WORDINGS[_ROLES[role]][: self.wordings]),
+                    rng.choices(ranked, [self._habit(kind, role, place) for place in range(len(ranked))])[0],
+                    rng.choice(WORDINGS[role][: self.wordings]),
                     _access(shape, at),
                 )
                 for at, role in enumerate(shape)
@@ -100,20 +126,25 @@ class Prior:
         )
 
 
+def by_advertisement(offer: Offer, kind: str) -> list[int]:
+    """The ordinals on offer, those whose description has the highest number behind the kind's name first.
+
+    Equal ones, and those that say nothing, stand in the offer's order.
+    """
+    told = [dict(_ADVERTISED.findall(description)) for description in offer.descriptions]
+    numbers = {ordinal: int(says.get(kind, 0)) for ordinal, says in zip(offer.ordinals, told, strict=True)}
+    return sorted(offer.ordinals, key=lambda ordinal: -numbers[ordinal])
+
+
+def sketch_of(kind: str, ranked: Sequence[int], signs: Sequence[str] = ()) -> str:
+    """What a sketch says before the shape: the kind, the first of the workers, and what the last answer shows."""
+    return " ".join([kind, *map(str, ranked[:_NAMED]), *signs])
+
+
 @lru_cache(maxsize=4096)
-def _leaning(seed: int, kind: str, choice: str) -> float:
+def _leaning(seed: int, *choice: object) -> float:
     """A standard normal number that the arguments fix."""
-    return random.Random(f"habit:{seed}:{kind}:{choice}").gauss(0.0, 1.0)
-
-
-def thought_of(thought: Thought, kind: str, shape: str, workflow: Workflow) -> str:
-    """What stands before the lists, with the line breaks behind it."""
-    if thought == "none":
-        return ""
-    if thought == "kind":
-        return f"A {kind} question.\n"
-    steps = ", ".join(f"{step.worker} {_ROLES[role]}" for step, role in zip(workflow, shape, strict=True))
-    return f"A {kind} question: {steps}.\n"
+    return random.Random(f"habit:{seed}:" + ":".join(map(str, choice))).gauss(0.0, 1.0)
 
 
 def short_lists(workflow: Workflow) -> str:
@@ -125,10 +156,13 @@ def short_lists(workflow: Workflow) -> str:
 
 
 def _access(shape: str, at: int) -> Access:
-    """What a step sees: a follower the plan, a verifier the attempt before it, a combiner everything."""
+    """What a step sees: a follower the plan, a verifier the attempt before it, a combiner everything.
+
+    A verifier in the first place sees the answer of the round before.
+    """
     role = shape[at]
     if role == "C":
         return ALL
     if role == "V":
-        return (at - 1,)
+        return (at - 1,) if at else ALL
     return (shape.index("P"),) if role == "F" else ()

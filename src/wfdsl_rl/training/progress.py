@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
@@ -11,24 +12,33 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wfdsl_rl.training.settings import StageName, TrainSettings
 
-_SHOWN = ("reward", "valid", "accuracy", "steps", "usd", "entropy", "kl", "loss")
+_SHOWN = ("reward", "valid", "accuracy", "steps", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
 
 
 class Progress:
-    """Hears log entries; one stage has one bar."""
+    """Hears log entries; one stage has one bar. The cost is that of the session, by the price list."""
 
-    def __init__(self, train: TrainSettings, stages: Sequence[StageName], *, form: Literal["text", "json"]) -> None:
+    def __init__(
+        self,
+        train: TrainSettings,
+        stages: Sequence[StageName],
+        *,
+        form: Literal["text", "json"],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._totals = {name: _length(train, name) for name in stages}
         self._json = form == "json"
         self._console = Console(stderr=not self._json)
         self._bar: Bar | None = None
         self._bars: dict[str, Any] = {}
-        self._started = time.monotonic()
+        self._clock = clock
+        self._begun: dict[str, tuple[int, float]] = {}
+        self._usd = 0.0
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal and not self._json:
@@ -57,6 +67,7 @@ class Progress:
 
     def hear(self, entry: dict[str, Any]) -> None:
         """Show a log entry."""
+        self._usd += entry.get("usd") or 0.0
         if self._json:
             print(json.dumps(entry), flush=True)
         elif "eval_accuracy" in entry:
@@ -64,14 +75,27 @@ class Progress:
         elif self._bar is not None:
             self._advance(entry)
         elif entry["step"] % _PLAIN_EVERY == 0 and ("reward" in entry or "loss" in entry):
-            self.say(f"{entry['stage']} {entry['step']}/{self._totals[entry['stage']]}: {numbers_of(entry)}")
+            place = f"{entry['stage']} {entry['step']}/{self._totals[entry['stage']]}"
+            self.say(f"{place}: {self._numbers(entry)}{self._left(entry)}")
+        self._begun.setdefault(entry["stage"], (entry["step"], self._clock()))
 
     def _advance(self, entry: dict[str, Any]) -> None:
         assert self._bar is not None  # the caller looked
         stage = entry["stage"]
         if stage not in self._bars:
             self._bars[stage] = self._bar.add_task(stage, total=self._totals[stage], numbers="")
-        self._bar.update(self._bars[stage], completed=entry["step"], numbers=numbers_of(entry))
+        self._bar.update(self._bars[stage], completed=entry["step"], numbers=self._numbers(entry))
+
+    def _numbers(self, entry: dict[str, Any]) -> str:
+        return "  ".join(filter(None, (numbers_of(entry), f"cost ${self._usd:,.2f}" if "usd" in entry else "")))
+
+    def _left(self, entry: dict[str, Any]) -> str:
+        """How long the stage will still take, by how long it took so far; nothing in its first lines."""
+        step, since = self._begun.get(entry["stage"], (entry["step"], 0.0))
+        if entry["step"] <= step:
+            return ""
+        seconds = (self._clock() - since) / (entry["step"] - step) * (self._totals[entry["stage"]] - entry["step"])
+        return f"  left {timedelta(seconds=round(seconds))}"
 
 
 def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:

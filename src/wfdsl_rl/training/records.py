@@ -1,4 +1,4 @@
-"""What a training leaves behind: every completion, every metric, and warnings while there is time to act.
+"""What a training leaves behind: every completion and every metric.
 
 Completions are kept a file per step, so that a step that is done again after a kill writes the same file again. Metrics
 are lines of one file; those behind the step from which a training goes on are dropped.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter
+import math
 from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
@@ -28,7 +28,11 @@ class Diverged(WfdslError):  # noqa: N818  (what it says)
 
 
 class SampleFiles:
-    """Writes the completions of each batch to `step-000012.jsonl.gz`, evaluations to `eval-000012.jsonl.gz`."""
+    """Writes the completions of each batch to `step-000012.jsonl.gz`.
+
+    Those of an evaluation go to `eval-000012.jsonl.gz`, and the first rounds that a second one builds on to
+    `first-000012.jsonl.gz`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,9 +51,7 @@ class SampleFiles:
                 file.write(packed)
         else:
             self._open = path
-            new = path.with_suffix(".new")
-            new.write_bytes(packed)
-            new.replace(path)
+            _write_whole(path, packed)
 
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
@@ -89,15 +91,18 @@ class MetricLines(TrainerCallback):  # type: ignore[misc,unused-ignore]
         """Keep an entry.
 
         Raises:
-            Diverged: a number that has to be one is none.
+            Diverged: the loss or the gradient is not a finite number.
         """
         entry = {"stage": self._stage, "step": state.global_step, **(logs or {})}
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
         for name in ("loss", "grad_norm"):
             value = entry.get(name)
-            if isinstance(value, float) and value != value:  # noqa: PLR0124  (not a number)
-                raise Diverged(f"step {state.global_step}: {name} is not a number; take a smaller learning rate")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise Diverged(
+                    f"step {state.global_step}: {name} is {value}, and no checkpoint of this step is kept; take a "
+                    f"smaller learning rate for the stage {self._stage}, and start anew"
+                )
         for listener in self._listeners:
             listener(entry)
 
@@ -105,29 +110,32 @@ class MetricLines(TrainerCallback):  # type: ignore[misc,unused-ignore]
 class PromptInCheckpoints(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Puts the prompt into each checkpoint, so that its folder can be loaded as a Conductor."""
 
-    def __init__(self, prompt: Prompt, max_steps: int) -> None:
+    def __init__(self, prompt: Prompt, max_steps: int, rounds: int) -> None:
         self._prompt = prompt
         self._max_steps = max_steps
+        self._rounds = rounds
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write it."""
         from wfdsl.conductor.checkpoint import save_prompt  # noqa: PLC0415
 
-        save_prompt(f"{args.output_dir}/checkpoint-{state.global_step}", self._prompt, max_steps=self._max_steps)
+        folder = f"{args.output_dir}/checkpoint-{state.global_step}"
+        save_prompt(folder, self._prompt, max_steps=self._max_steps, rounds=self._rounds)
 
 
-class KlFreeEnd(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Drops the KL term for the last iterations of a stage."""
+class FallingKl(TrainerCallback):  # type: ignore[misc,unused-ignore]
+    """Lets the weight of the KL term fall in a line, to 0 for the last iterations of a stage."""
 
-    def __init__(self, free: int) -> None:
+    def __init__(self, beta: float, free: int) -> None:
+        self._beta = beta
         self._free = free
         self.trainer: Any = None
         """Set by whoever builds the trainer."""
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Switch it off in time."""
-        if state.global_step >= args.max_steps - self._free:
-            self.trainer.beta = 0.0
+        """Set the weight that the iteration counts with."""
+        until = args.max_steps - self._free
+        self.trainer.beta = self._beta * max(0.0, 1.0 - state.global_step / until) if until else 0.0
 
 
 def drop_lines_after(path: Path, stage: str, step: int) -> None:
@@ -139,39 +147,19 @@ def drop_lines_after(path: Path, stage: str, step: int) -> None:
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
         if line.endswith("\n") and not _is_behind(json.loads(line), stage, step)
     ]
+    write_whole(path, "".join(kept))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is never seen, or left, half written."""
+    _write_whole(path, text.encode())
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     new = path.with_suffix(".new")
-    new.write_text("".join(kept), encoding="utf-8")
+    new.write_bytes(content)
     new.replace(path)
 
 
 def _is_behind(entry: Mapping[str, Any], stage: str, step: int) -> bool:
     return bool(entry["stage"] == stage and entry["step"] > step)
-
-
-def warnings_of(entry: Mapping[str, Any], samples: Sequence[Sample]) -> list[str]:
-    """Signs that a training goes wrong, a line each."""
-    return [*_of_metrics(entry), *_of_samples(samples)]
-
-
-def _of_metrics(entry: Mapping[str, Any]) -> list[str]:
-    found = []
-    if entry.get("frac_reward_zero_std", 0.0) > 0.8:
-        found.append("most groups have equal rewards: nothing is learned from them; take harder or easier questions")
-    if entry.get("valid", 1.0) < 0.5:
-        found.append("fewer than half of the completions are valid: warm up longer, or lower the learning rate")
-    if entry.get("entropy", 1.0) < 0.01:
-        found.append("the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate")
-    return found
-
-
-def _of_samples(samples: Sequence[Sample]) -> list[str]:
-    found = []
-    written = [sample.judged.workflow for sample in samples if sample.judged.workflow is not None]
-    if len(written) > 1 and len(set(written)) == 1:
-        found.append("every completion is the same workflow")
-    if any(not step.subtask.strip() for workflow in written for step in workflow):
-        found.append("some subtasks are empty")
-    answers = Counter(sample.judged.fate for sample in samples)
-    if answers["missing"] > len(samples) / 4:
-        found.append("more than a quarter of the completions have no outcome: look at the workers")
-    return found

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trl import GRPOTrainer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 
+if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl_rl.training.rewarding import Rewarder, Sample
 
@@ -50,19 +50,4 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
 
     def _revising(self, row: dict[str, Any], first: Sample | None) -> dict[str, Any]:
         """The row as one of a second round; as it is, if no first round came to an answer."""
-        if first is None:
-            return row
-        pair = first.judged.pair
-        assert pair is not None  # it was chosen because it has one
-        again = self.prompt.revise(pair[1], max_steps=self.max_steps_of_workflow, rounds_left=0)
-        said = {"role": "assistant", "content": first.completion}
-        return {**row, "prompt": [*row["prompt"], said, dict(again)], "previous": list(pair), "weight": 1.0}
-
-
-def first_with_answer(samples: Sequence[Sample]) -> Mapping[int, Sample]:
-    """The first sample of each row that came to an answer, by the row's number."""
-    chosen: dict[int, Sample] = {}
-    for sample in samples:
-        if sample.judged.pair is not None:
-            chosen.setdefault(sample.row["row"], sample)
-    return chosen
+        return row if first is None else as_revision(row, first, self.prompt, max_steps=self.max_steps_of_workflow)

@@ -1,7 +1,8 @@
 """The one function that TRL calls: a batch of completions in, a reward for each out.
 
 Completions of a batch are judged together, up to a number of calls at a time. What has no outcome gets None, which TRL
-leaves out of the group; a whole batch without outcomes means that the workers are down, and stops the training.
+leaves out of the group; a whole batch without outcomes means that the workers are down, and stops the training. In an
+evaluation it does not, because the last batch of one may be a single completion.
 """
 
 from __future__ import annotations
@@ -53,24 +54,48 @@ class Rewarder:
     concurrency: int = 64
     """The most workflows in flight. Our choice."""
     listeners: list[Callable[[Sequence[Sample]], None]] = field(default_factory=list)
+    stage: str = ""
+    """Part of the name of each run: without it, two stages have the same names, and the later one would be given the
+    journal's replies of the earlier."""
+    spent: list[float | None] = field(default_factory=list)
+    """What runs since the last iteration cost by the price list, in US dollars; None where a price is not known."""
 
     async def batch(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
         """Judge the completions of a batch; row i has the completion i.
 
         Raises:
-            NoOutcome: nothing in the batch has an outcome.
+            NoOutcome: nothing in a batch of training has an outcome.
             BudgetExhausted: a call does not fit into the budget any more.
         """
         samples = await self._samples(rows, texts, step)
-        if samples and all(sample.reward is None for sample in samples):
+        trained = [sample for sample in samples if sample.row["split"] == "train"]
+        if trained and all(sample.reward is None for sample in trained):
             raise NoOutcome(f"step {step}: no completion has an outcome: {samples[0].judged.problems[0]}")
+        return self._told(samples)
+
+    async def first_rounds(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
+        """Run the first rounds of rows that force a second one; their rewards teach nothing.
+
+        Listeners are told of those that the model wrote, and not of a warm-up's.
+        """
+        samples = await self._samples([{**row, "split": "first"} for row in rows], texts, step)
+        return self._told(samples) if any(row["split"] == "train" for row in rows) else samples
+
+    def usd(self) -> float | None:
+        """What runs have cost since this was asked before, by the price list; None if a price is not known."""
+        costs, self.spent = self.spent, []
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @property
+    def _names(self) -> list[object]:
+        return [self.seed, self.stage] if self.stage else [self.seed]
+
+    def _told(self, samples: list[Sample]) -> list[Sample]:
+        self.spent += [sample.judged.run.list_usd for sample in samples if sample.judged.run is not None]
         for listener in self.listeners:
             listener(samples)
         return samples
-
-    async def first_rounds(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
-        """Run the first rounds of rows that force a second one; their rewards teach nothing."""
-        return await self._samples([{**row, "split": "first"} for row in rows], texts, step)
 
     async def _samples(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
         seen: Counter[int] = Counter()
@@ -97,7 +122,7 @@ class Rewarder:
                 self.tasks[row["task"]],
                 offer_of(dict(row), self.pool),
                 self.pool,
-                sample=f"{self.seed}/{row['split']}/{step}/{row['row']}/{index}",
+                sample="/".join(map(str, [*self._names, row["split"], step, row["row"], index])),
                 previous=tuple(previous) if previous else None,
             )
         reward = self.rewards.of(judged)
@@ -116,6 +141,8 @@ def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | 
         if log_metric is not None:
             for name, value in _shares(samples).items():
                 log_metric(name, value)
+            if samples[0].row["split"] == "train" and (usd := rewarder.usd()) is not None:
+                log_metric("usd", usd)
         return [sample.reward for sample in samples]
 
     return workflow_reward

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.conductor.offer import Offer, Offering
+from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.pool import Pool
     from wfdsl_rl.tasks.task import Task
+
+
+_ATTEMPTS = 1000
+
+
+def is_held_out(ordinals: Sequence[int], share: float) -> bool:
+    """Whether a subset is one of those that are kept from training: for all seeds the same."""
+    named = ",".join(map(str, sorted(ordinals)))
+    return random.Random(f"held out:{named}").random() < share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +40,36 @@ class Draw:
     """How many workers are offered: one of these numbers; none: all of them."""
     shuffle: bool = False
     """Whether the ordinals are dealt out anew for each row."""
+    held_out: float = 0.0
+    """The part of the subsets that is kept from training; the whole pool never is."""
+    unseen: bool = False
+    """Whether only those that are held out are offered, rather than only the others."""
     seed: int = 0
 
     def offer(self, pool: Pool, row: int) -> Offer:
-        """The offer of a row."""
-        offering = Offering(pick=self._count(row), shuffle=self.shuffle, seed=self.seed)
-        chosen = offering.choose(pool, str(row))
-        return Offer.of(chosen, offering.numbering(chosen, str(row)))
+        """The offer of a row.
 
-    def _count(self, row: int) -> int | None:
-        return random.Random(f"count:{self.seed}:{row}").choice(self.pick) if self.pick else None
+        Raises:
+            UsageError: no subset of these sizes is on the wanted side of those that are held out.
+        """
+        for attempt in range(_ATTEMPTS):
+            key = str(row) if attempt == 0 else f"{row}:{attempt}"
+            offering = Offering(pick=self._count(key), shuffle=self.shuffle, seed=self.seed)
+            chosen = offering.choose(pool, key)
+            if self._wanted(chosen, len(pool)):
+                return Offer.of(chosen, offering.numbering(chosen, key))
+        side = "only" if self.unseen else "none"
+        raise UsageError(
+            f"of the subsets of {self.pick} workers, {side} of those held out may be offered: widen `pick`"
+        )
+
+    def _count(self, key: str) -> int | None:
+        return random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
+
+    def _wanted(self, chosen: Pool, size: int) -> bool:
+        if not self.pick or not self.held_out:
+            return True
+        return self.unseen == (len(chosen) < size and is_held_out(chosen.ordinals, self.held_out))
 
 
 def rows_of(

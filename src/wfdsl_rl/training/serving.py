@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 import json
-import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import transformers
 
-from wfdsl.conductor.checkpoint import FILE, load_prompt
+from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.course import DONE
 from wfdsl_rl.training.settings import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+CARD = "README.md"
+GGUF = "model.gguf"
 
 
-def export(folder: Path, out: Path, *, say: Callable[[str], None]) -> None:
-    """Write a stage's model into a new folder; adapters are merged into the weights.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What a folder for serving may have besides."""
+
+    gguf: bool = False
+    """Whether the model is also written as a GGUF file, which needs no torch."""
+    figures: Path | None = None
+    """A Markdown file that the card ends with."""
+    replace: bool = False
+    """Whether the folder may take the place of one that was made in the same way."""
+
+
+def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callable[[str], None]) -> None:
+    """Write a stage's model into a new folder; adapters are merged into the weights. It is there whole, or not at all.
 
     Raises:
-        UsageError: there is no model, or the new folder is not empty.
+        UsageError: there is no model, the new folder is in the way of something, or a GGUF file cannot hold the model.
     """
+    extras = extras or Extras()
+    transformers.utils.logging.disable_progress_bar()
     source = _model_folder(folder)
-    if out.exists() and any(out.iterdir()):
-        raise UsageError(f"{out} is not empty: take a new folder")
+    _require_room(out, replace=extras.replace)
     trained = load_prompt(source)
     if trained is None:
         raise UsageError(f"{source} has no {FILE}: it was not made by wfdsl-train")
-    network, tokenizer = _load(source)
-    network.save_pretrained(out, safe_serialization=True)
-    tokenizer.save_pretrained(out)
-    shutil.copyfile(source / FILE, out / FILE)
-    (out / "README.md").write_text(_card(source, out, network), encoding="utf-8")
+    figures = _figures(extras.figures)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as kept:
+        made = Path(kept) / out.name
+        network = _write_model(source, made, gguf=extras.gguf)
+        save_prompt(made, trained.prompt, max_steps=trained.max_steps, rounds=_rounds(source))
+        (made / CARD).write_text(_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
+        for weights in made.glob("*.safetensors"):  # nobody else may read what safetensors writes
+            weights.chmod((made / CARD).stat().st_mode)
+        if out.exists():
+            out.rename(Path(kept) / "before")
+        made.rename(out)
     say(f"{source} -> {out}: {network.num_parameters():,} weights, prompt {trained.prompt.name}")
     say(f"ask it:   wfdsl solve --conductor {out} -q QUESTION")
-    say(f"serve it: see {out / 'README.md'}")
+    say(f"serve it: see {out / CARD}")
 
 
 def _model_folder(folder: Path) -> Path:
@@ -49,6 +73,42 @@ def _model_folder(folder: Path) -> Path:
     raise UsageError(f"{folder} holds no model: give the folder of a training, or a stage's `final`")
 
 
+def _require_room(out: Path, *, replace: bool) -> None:
+    """Refuse to write over anything but an earlier export."""
+    if out.is_file():
+        raise UsageError(f"{out} is a file: take a new folder")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not replace:
+        raise UsageError(f"{out} is not empty: take a new folder, or add --replace if an earlier export is there")
+    if not (out / FILE).is_file() or any(each.is_dir() for each in out.iterdir()):
+        raise UsageError(f"{out} was not made by wfdsl-train export: --replace leaves it as it is")
+
+
+def _figures(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return f"\n## Figures\n\n{path.read_text(encoding='utf-8').strip()}\n"
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: the figures cannot be read: {error}") from error
+
+
+def _write_model(source: Path, made: Path, *, gguf: bool) -> Any:
+    """Write weights and tokenizer; the network."""
+    network, tokenizer = _load(source)
+    network.save_pretrained(made, safe_serialization=True)
+    tokenizer.save_pretrained(made)
+    _leave_out_strange_tokens(made, network.config.vocab_size)
+    if gguf:
+        try:
+            from wfdsl_rl.training.gguf_file import write_gguf  # noqa: PLC0415  (an optional package)
+        except ModuleNotFoundError as error:
+            raise UsageError(f'--gguf needs the package {error.name}: pip install "wfdsl[rl]"') from error
+        write_gguf(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made))
+    return network
+
+
 def _load(source: Path) -> tuple[Any, Any]:
     tokenizer = transformers.AutoTokenizer.from_pretrained(source)
     if (source / "adapter_config.json").is_file():
@@ -58,7 +118,24 @@ def _load(source: Path) -> tuple[Any, Any]:
     return transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto"), tokenizer
 
 
-def _card(source: Path, out: Path, network: Any) -> str:
+def _leave_out_strange_tokens(folder: Path, vocabulary: int) -> None:
+    """Take out tokens for which the model has no weights, so that no text can lead to one.
+
+    transformers gives a tokenizer of the Qwen2 architecture a token of its own for what is unknown, known or not.
+    """
+    tokens, settings = folder / "tokenizer.json", folder / "tokenizer_config.json"
+    plain = json.loads(tokens.read_text(encoding="utf-8"))
+    strange = {each["content"] for each in plain["added_tokens"] if each["id"] >= vocabulary}
+    if not strange:
+        return
+    plain["added_tokens"] = [each for each in plain["added_tokens"] if each["content"] not in strange]
+    tokens.write_text(json.dumps(plain, ensure_ascii=False, indent=2), encoding="utf-8")
+    told = json.loads(settings.read_text(encoding="utf-8"))
+    told |= {name: None for name, value in told.items() if isinstance(value, str) and value in strange}
+    settings.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def _card(source: Path, network: Any, *, gguf: bool) -> str:
     resolved = _resolved(source)
     train = resolved.get("train", {})
     return f"""# A Conductor trained with wfdsl
@@ -66,17 +143,21 @@ def _card(source: Path, out: Path, network: Any) -> str:
 | | |
 |---|---|
 | weights | {network.num_parameters():,} ({network.config.model_type}) |
+| started from | {_start(train)} |
 | experiment | {resolved.get("experiment", "not known")} |
-| trained on | {train.get("tasks", "not known")}, {train.get("task_count", "?")} tasks, seed {train.get("seed", "?")} |
+| trained on | {train.get("tasks", "not known")}, {train.get("task_count", "?")} tasks |
+| seed | {train.get("seed", "not known")}, for weights, tasks and rollouts |
 | pool | {resolved.get("pool", {}).get("name", "not known")} |
-| last stage | {_stage(source)} |
+| stages | {" -> ".join(_stages(source)) or "not known"} |
 
-It is asked with the prompt in `{FILE}`, whose hash is checked: `wfdsl solve --conductor {out} -q QUESTION`.
+It is asked with the prompt in `{FILE}`, whose hash is checked. With this folder as `FOLDER`:
 
+    wfdsl solve --conductor FOLDER -q QUESTION
+{_ABOUT_GGUF if gguf else ""}
 ## Serving
 
-    vllm serve {out} --served-model-name conductor
-    wfdsl solve --conductor openai:conductor --base-url http://localhost:8000/v1 --prompt {out / FILE} -q QUESTION
+    vllm serve FOLDER --served-model-name conductor
+    wfdsl solve --conductor openai:conductor --base-url http://localhost:8000/v1 --prompt FOLDER -q QUESTION
 
 This recipe was not run against a vLLM server by the authors of wfdsl.
 
@@ -88,6 +169,17 @@ This recipe was not run against a vLLM server by the authors of wfdsl.
 """
 
 
+_ABOUT_GGUF = f"""
+`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With `pip install "wfdsl[local]"` llama.cpp
+runs it, and torch is not needed. Greedy completions are the same.
+"""
+
+
+def _start(train: dict[str, Any]) -> str:
+    model = train.get("model", "not known")
+    return f"random weights: {json.dumps(train.get('new', {}))}" if model == "new" else str(model)
+
+
 def _resolved(source: Path) -> dict[str, Any]:
     for folder in source.parents:
         path = folder / "resolved.json"
@@ -97,6 +189,17 @@ def _resolved(source: Path) -> dict[str, Any]:
     return {}
 
 
-def _stage(source: Path) -> str:
-    path = source / DONE
-    return str(json.loads(path.read_text(encoding="utf-8"))["stage"]) if path.is_file() else "not known"
+def _rounds(source: Path) -> int | None:
+    """How many revisions a model was trained for: the recursion stage teaches one; None: its folder does not say."""
+    stages = _stages(source)
+    return int("recursion" in stages) if stages else None
+
+
+def _stages(source: Path) -> list[str]:
+    """The stages that led to a model, in their order, as far as its folder and those before it say."""
+    found: list[str] = []
+    while (path := source / DONE).is_file() and len(found) < len(STAGES):
+        done = json.loads(path.read_text(encoding="utf-8"))
+        found.insert(0, str(done["stage"]))
+        source = Path(done["from"])
+    return found

@@ -45,9 +45,9 @@ class Lora(_Strict):
 class RewardTable(_Strict):
     """What completions are worth. Source: arXiv 2512.04388, section 4."""
 
-    invalid: float = 0.0
-    wrong: float = 0.5
-    right: float = 1.0
+    invalid: float = Field(default=0.0, allow_inf_nan=False)
+    wrong: float = Field(default=0.5, allow_inf_nan=False)
+    right: float = Field(default=1.0, allow_inf_nan=False)
 
 
 class AblationTable(_Strict):
@@ -71,14 +71,16 @@ class Warmup(_Strict):
     learning_rate: float = Field(default=2e-3, gt=0)
     sharpen: float = Field(default=1.0, gt=0)
     """What the output layer is multiplied with afterwards: the form becomes surer, even choices stay even."""
-    lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 2.0})
+    lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 3.0})
     """How often workflows of each number of steps are shown: weights by number."""
     wordings: int = Field(default=1, ge=1, le=3)
     """How many wordings of each role are shown."""
     habits: float = Field(default=0.7, ge=0)
     """How much workers and shapes lean on the kind of the question, in directions drawn from the seed."""
-    thought: Literal["steps", "kind", "none"] = "kind"
-    """What stands before the lists: the question's kind and who does what, the kind alone, or nothing."""
+    second_rounds: float = Field(default=0.25, ge=0, le=1)
+    """The part of the completions that are second rounds, if the stage of recursion follows."""
+    thought: Literal["sketch", "kind", "none"] = "sketch"
+    """What stands before the lists: a sketch (kind, who is advertised most for it, shape), the kind, or nothing."""
 
 
 class Grpo(_Strict):
@@ -101,9 +103,10 @@ class Grpo(_Strict):
     epsilon: float = Field(default=0.2, gt=0)
     """Where the ratio of probabilities is clipped. Source: the same."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the KL term to the model that the stage starts from. Source: the same, which has none."""
+    """Weight of the KL term to the model that the stage starts from, at its beginning; it falls in a line. Source: the
+    same, which has none."""
     beta_free: int = Field(default=0, ge=0)
-    """Iterations at the end of the stage without the KL term. Our choice."""
+    """Iterations at the end of the stage for which the weight of the KL term has come to 0. Our choice."""
     loss: str = "grpo"
     """TRL's name of the loss. Source: the same."""
     scale_rewards: Literal["group", "batch", "none"] = "group"
@@ -143,6 +146,8 @@ class Pools(Grpo):
     iterations: int = Field(default=0, ge=0)
     pick: _Counts = ()
     """How many workers are offered: one of these numbers, drawn for each row; none: from 2 to all."""
+    held_out: float = Field(default=0.25, ge=0, lt=1)
+    """The part of all subsets that is never offered, so that the stage can be tested on some of them."""
     shuffle: bool = True
     """Whether ordinals are dealt out anew for each row."""
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-PAD: Final = "<|pad|>"
+PAD: Final = "<|endoftext|>"
+"""transformers gives tokenizers of the Qwen2 architecture a token of this name, whether they have one or not."""
 END: Final = "<|end|>"
 ROLES: Final = ("<|system|>", "<|user|>", "<|assistant|>")
 LABELS: Final = ("model_id = [", "]\nsubtasks = [", "]\naccess_list = [")

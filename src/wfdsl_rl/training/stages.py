@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,9 +13,8 @@ from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.offer import Offer
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
-from wfdsl_rl.training.prior import Prior
 from wfdsl_rl.training.records import (
-    KlFreeEnd,
+    FallingKl,
     MetricLines,
     PromptInCheckpoints,
     SampleFiles,
@@ -25,10 +22,11 @@ from wfdsl_rl.training.records import (
 )
 from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.rewarding import Rewarder
-from wfdsl_rl.training.rows import Draw, rows_of, with_second_rounds
+from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
 from wfdsl_rl.training.small import make_model, make_tokenizer, save_new
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer, warmup_trainer
+from wfdsl_rl.training.warming import draw_of, warmup_rows
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -36,10 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Grpo, Pools, StageName
+    from wfdsl_rl.training.settings import Grpo, StageName
 
 _TOKENIZER_TEXTS = 4000
-_WARMUP_SPLIT = "warmup"
 
 
 def new_model(setting: Setting) -> Path:
@@ -58,11 +55,9 @@ def warm_up(setting: Setting, model: str) -> Path:
     warmup, folder = setting.train.warmup, setting.folder("warmup")
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load(model)
-    rows = warmup_rows(setting, count=warmup.steps * warmup.batch)
+    rows = warmup_rows(setting, make_rewarder(setting, folder), count=warmup.steps * warmup.batch)
     metrics = MetricLines(setting.out / "metrics.jsonl", "warmup", setting.listeners)
-    trainer = warmup_trainer(
-        network, tokenizer, warmup, rows, folder, seed=setting.train.seed, cpu=setting.cpu, callbacks=[metrics]
-    )
+    trainer = warmup_trainer(network, tokenizer, setting.train, rows, folder, cpu=setting.cpu, callbacks=[metrics])
     trainer.train()
     sharpen(network, warmup.sharpen)
     return save_final(setting, "warmup", network, tokenizer)
@@ -76,7 +71,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     rewarder = make_rewarder(setting, folder)
     rewarder.listeners.append(warnings.hear_samples)
     tokenizer, network = load(model)
-    kl_free = KlFreeEnd(stage.beta_free)
+    falling = FallingKl(stage.beta, stage.beta_free)
     metrics_file = setting.out / "metrics.jsonl"
     trainer = grpo_trainer(
         network,
@@ -94,14 +89,14 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
         eval_rows=eval_rows(setting, name),
         lora=setting.train.lora,
         callbacks=[
-            PromptInCheckpoints(setting.prompt, setting.max_steps),
+            PromptInCheckpoints(setting.prompt, setting.max_steps, rounds_of(name)),
             MetricLines(metrics_file, name, (*setting.listeners, warnings.hear_entry)),
             Reports(setting, folder),
-            *([kl_free] if stage.beta_free and stage.beta else []),
+            *([falling] if stage.beta else []),
         ],
         kind=RecursionTrainer if isinstance(stage, Recursion) else None,
     )
-    kl_free.trainer = trainer
+    falling.trainer = trainer
     if isinstance(trainer, RecursionTrainer):
         trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
     if checkpoint is not None:
@@ -121,6 +116,7 @@ def make_rewarder(setting: Setting, folder: Path) -> Rewarder:
         train.seed,
         train.concurrency,
         [SampleFiles(folder / "samples")],
+        stage=folder.name,
     )
 
 
@@ -133,7 +129,7 @@ def stage_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
         setting.prompt,
         count=stage.iterations * stage.questions,
         max_steps=setting.max_steps,
-        draw=_draw(setting, name),
+        draw=draw_of(setting, name),
     )
     if isinstance(stage, Recursion):
         return with_second_rounds(rows, share=stage.forced, discount=stage.discount)
@@ -150,40 +146,9 @@ def eval_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
         setting.prompt,
         count=len(setting.eval_tasks),
         max_steps=setting.max_steps,
-        draw=_draw(setting, name, more=1),
+        draw=draw_of(setting, name, more=1, unseen=True),
         split="eval",
     )
-
-
-def warmup_rows(setting: Setting, *, count: int) -> list[dict[str, Any]]:
-    """Prompts with completions from the prior. They show some of the pool only, if the stage of pools will."""
-    warmup, train = setting.train.warmup, setting.train
-    prior = Prior(
-        lengths={int(key): weight for key, weight in warmup.lengths.items()},
-        thought=warmup.thought,
-        wordings=warmup.wordings,
-        habits=warmup.habits,
-        seed=train.seed,
-    )
-    draw = replace(_draw(setting, "pools"), seed=train.seed + 1) if train.pools.iterations else Draw(seed=train.seed)
-    rows = rows_of(
-        setting.tasks,
-        setting.pool,
-        setting.prompt,
-        count=count,
-        max_steps=setting.max_steps,
-        draw=draw,
-        split=_WARMUP_SPLIT,
-    )
-    kinds = {task.id: task.kind for task in setting.tasks}
-    rng = random.Random(f"warmup:{train.seed}")
-    return [
-        {
-            "prompt": row["prompt"],
-            "completion": [{"role": "assistant", "content": prior.completion(rng, row["shown"], kinds[row["task"]])}],
-        }
-        for row in rows
-    ]
 
 
 def load(model: str) -> tuple[Any, Any]:
@@ -199,25 +164,20 @@ def sharpen(network: Any, factor: float) -> None:
             network.model.norm.weight.mul_(factor)
 
 
+def rounds_of(name: StageName) -> int:
+    """How many revisions a stage trains for: a model that was never shown one makes answers worse by it."""
+    return int(name == "recursion")
+
+
 def save_final(setting: Setting, name: StageName, network: Any, tokenizer: Any) -> Path:
     """Keep the model that came out of a stage, with its prompt."""
     folder = setting.folder(name) / "final"
+    if hasattr(network, "merge_and_unload"):  # the next stage trains adapters of its own
+        network = network.merge_and_unload()
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    save_prompt(folder, setting.prompt, max_steps=setting.max_steps)
+    save_prompt(folder, setting.prompt, max_steps=setting.max_steps, rounds=rounds_of(name))
     return folder
-
-
-def _draw(setting: Setting, name: StageName, *, more: int = 0) -> Draw:
-    train = setting.train
-    seed = 1000 * train.seed + more
-    if name == "pools":
-        return Draw(pick=_picks(setting, train.pools), shuffle=train.pools.shuffle, seed=seed)
-    return Draw(seed=seed)
-
-
-def _picks(setting: Setting, pools: Pools) -> tuple[int, ...]:
-    return pools.pick or tuple(range(2, len(setting.pool) + 1))
 
 
 def between_numbers(listing: str) -> list[str]:
@@ -228,5 +188,5 @@ def between_numbers(listing: str) -> list[str]:
 
 def _texts(setting: Setting) -> Sequence[str]:
     """What the tokenizer is trained on."""
-    rows = warmup_rows(setting, count=_TOKENIZER_TEXTS)
-    return [row[side][0]["content"] for row in rows for side in ("prompt", "completion")]
+    rows = warmup_rows(setting, make_rewarder(setting, setting.out / "new"), count=_TOKENIZER_TEXTS)
+    return [message["content"] for row in rows for message in (*row["prompt"], *row["completion"])]

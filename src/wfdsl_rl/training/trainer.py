@@ -7,6 +7,7 @@ interrupted run go on with the same samples.
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
+from wfdsl.errors import UsageError
 from wfdsl_rl.training.rewarding import reward_function
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl_rl.training.rewarding import Rewarder
-    from wfdsl_rl.training.settings import Grpo, Lora, TrainSettings, Warmup
+    from wfdsl_rl.training.settings import Grpo, Lora, TrainSettings
 
 
 def quiet_libraries() -> None:
@@ -37,14 +39,15 @@ def grpo_config(
     stage: Grpo, train: TrainSettings, folder: Path, *, cpu: bool, evaluate: bool, resumed: bool
 ) -> GRPOConfig:
     """TRL's arguments for a stage."""
-    micro = stage.micro_batch or stage.batch
+    share = completions_of_a_process(stage.batch, stage.micro_batch or 1)
+    micro = min(stage.micro_batch or share, share)
     arguments: dict[str, Any] = {
         "output_dir": str(folder),
         "max_steps": stage.iterations,
         "num_generations": stage.rollouts,
         "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": stage.batch // micro,
-        "steps_per_generation": stage.batch // micro,
+        "gradient_accumulation_steps": share // micro,
+        "steps_per_generation": share // micro,
         "num_iterations": 1,
         "shuffle_dataset": False,
         "learning_rate": stage.learning_rate,
@@ -83,6 +86,21 @@ def grpo_config(
     return GRPOConfig(**{**arguments, **train.extra})
 
 
+def completions_of_a_process(batch: int, micro: int) -> int:
+    """How many of an iteration's completions each process of `accelerate launch` sees, `micro` at a time.
+
+    Raises:
+        UsageError: they cannot be shared evenly.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if batch % (processes * min(micro, batch // processes)):
+        raise UsageError(
+            f"{processes} processes cannot share {batch} completions evenly, {micro} at a time: change questions, "
+            "rollouts or micro_batch"
+        )
+    return batch // processes
+
+
 def grpo_trainer(
     model: Any,
     tokenizer: Any,
@@ -113,15 +131,15 @@ def grpo_trainer(
 def warmup_trainer(
     model: Any,
     tokenizer: Any,
-    warmup: Warmup,
+    train: TrainSettings,
     rows: Sequence[dict[str, Any]],
     folder: Path,
     *,
-    seed: int,
     cpu: bool,
     callbacks: Sequence[Any] = (),
 ) -> SFTTrainer:
     """The trainer of the warm-up; rows have `prompt` and `completion`, both as messages."""
+    warmup = train.warmup
     config = SFTConfig(
         output_dir=str(folder),
         max_steps=warmup.steps,
@@ -138,8 +156,8 @@ def warmup_trainer(
         save_strategy="no",
         logging_steps=10,
         disable_tqdm=True,
-        report_to="none",
-        seed=seed,
+        report_to=list(train.report_to) or "none",
+        seed=train.seed,
         dataloader_pin_memory=not cpu,
     )
     trainer = SFTTrainer(

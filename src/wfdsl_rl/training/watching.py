@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from transformers import TrainerCallback
@@ -14,10 +15,11 @@ from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.judge import Judge
 from wfdsl_rl.strategies import strategies_of
-from wfdsl_rl.training.curves import curve_of
+from wfdsl_rl.training.curves import Curve
 from wfdsl_rl.training.plots import draw_stage
 from wfdsl_rl.training.prior import short_lists
-from wfdsl_rl.training.records import warnings_of
+from wfdsl_rl.training.records import write_whole
+from wfdsl_rl.training.signs import signs_of, valid_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +32,19 @@ _PATTERNS: Final = 50
 """How many distinct workflows the report shows, in the order in which they came. Source: arXiv 2512.04388."""
 _ALONE: Final = "alone.json"
 _PATIENCE: Final = 10  # iterations in a row before a sign counts
+_REASONS: Final = 5  # different reasons for missing outcomes that are told
 
 
 class Warnings:
-    """Says once what has looked wrong for several iterations in a row."""
+    """Says once what has looked wrong for several iterations in a row, and why completions have no outcome."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._seen: dict[str, int] = {}
         self._entry: Mapping[str, Any] = {}
+        self._valid: deque[float] = deque(maxlen=_PATIENCE)
+        self._best_valid = 0.0
+        self._told: set[str] = set()
 
     def hear_entry(self, entry: Mapping[str, Any]) -> None:
         """Look at a log entry together with the batch behind it."""
@@ -47,13 +53,29 @@ class Warnings:
 
     def hear_samples(self, samples: Sequence[Sample]) -> None:
         """Look at a batch."""
+        self._tell_missing(samples)
         if samples[0].row["split"] != "train":
             return
-        found = warnings_of(self._entry, samples)
+        found = signs_of(self._entry, samples, best_valid=self._best_valid)
+        self._valid.append(valid_share(samples))
+        if len(self._valid) == _PATIENCE:
+            self._best_valid = max(self._best_valid, sum(self._valid) / _PATIENCE)
         self._seen = {sign: self._seen.get(sign, 0) + 1 for sign in found}
         for sign, count in self._seen.items():
             if count == _PATIENCE:
                 self._say(f"warning: for {count} iterations: {sign}")
+
+    def _tell_missing(self, samples: Sequence[Sample]) -> None:
+        """Give each reason for missing outcomes once, and not more of them than anybody reads."""
+        missing = [sample for sample in samples if sample.judged.fate == "missing"]
+        for sample in missing:
+            reason = sample.judged.problems[0]
+            if reason not in self._told and len(self._told) < _REASONS:
+                self._told.add(reason)
+                self._say(
+                    f"warning: step {sample.step}: {len(missing)} of {len(samples)} completions have no outcome and "
+                    f"are left out, such as: {reason}"
+                )
 
 
 class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
@@ -61,8 +83,10 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, setting: Setting, folder: Path) -> None:
         pool = setting.pool
+        kinds = {task.id: task.kind for task in (*setting.tasks, *setting.eval_tasks)}
         self._folder = folder
-        self._kinds = {task.id: task.kind for task in (*setting.tasks, *setting.eval_tasks)}
+        self._trained = Curve(folder / "samples", kinds)
+        self._held_out = Curve(folder / "samples", kinds, name="eval")
         self._names = {ordinal: pool.entry(ordinal).name for ordinal in pool.ordinals}
         self._simulated = is_simulated(pool)
         self._alone = read_alone(setting.out)
@@ -71,15 +95,14 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write both."""
-        samples = self._folder / "samples"
-        iterations = curve_of(samples, self._kinds)
+        iterations = self._trained.until(state.global_step)
         self._write_strategies([workflow for each in iterations for workflow in each.workflows])
         if not self._plots:
             return
         try:
             draw_stage(
                 iterations,
-                curve_of(samples, self._kinds, name="eval"),
+                self._held_out.until(state.global_step + 1),
                 self._folder / "plots",
                 alone=self._alone,
                 names=self._names,
@@ -93,7 +116,7 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
         report = strategies_of(workflows, names=self._names, patterns=len(workflows))
         plain = report.to_dict()
         plain["patterns"] = sorted(plain["patterns"], key=lambda pattern: pattern["first"])[:_PATTERNS]
-        (self._folder / "strategies.json").write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+        write_whole(self._folder / "strategies.json", json.dumps(plain, indent=2) + "\n")
 
 
 def measure_alone(setting: Setting) -> None:
@@ -101,8 +124,7 @@ def measure_alone(setting: Setting) -> None:
     path = setting.out / _ALONE
     if path.is_file() or not setting.eval_tasks or not is_simulated(setting.pool):
         return
-    found = asyncio.run(_alone(setting))
-    path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(asyncio.run(_alone(setting)), indent=2) + "\n")
 
 
 def read_alone(out: Path) -> Mapping[str, float]:

@@ -1,65 +1,48 @@
-"""A small world for training: three workers that each know one kind of question, and a model that is trained in it."""
+"""The small world as fixtures, and a training in it that several files of tests look at."""
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl.conductor.prompt import Prompt
-from wfdsl.pool import Pool
-from wfdsl_rl.tasks.task import Task
+from tests.rl.training.toy import EVAL_TASKS, TASKS, a_pool, a_prompt, a_setting
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any
-
-QUESTIONS = {"math": "What is {a} times {b}?", "choice": "Which is larger, A {a} or B {b}?", "text": "Spell {a} {b}."}
-ANSWERS = {"math": ("4", "5"), "choice": ("A", "B"), "text": ("yes", "no")}
-"""Right and wrong, by kind of question."""
-SKILL = {"math": (0.95, 0.1, 0.1), "choice": (0.1, 0.95, 0.1), "text": (0.1, 0.1, 0.95)}
-
-
-def chance(*about: object) -> float:
-    """A number from 0 to 1 that the arguments fix."""
-    return int(hashlib.blake2b(repr(about).encode(), digest_size=4).hexdigest(), 16) / 2**32
-
-
-def _task(number: int, split: str) -> Task:
-    words: tuple[Literal["math", "choice", "text"], ...] = ("math", "choice", "text")
-    word = words[number % 3]
-    question = QUESTIONS[word].format(a=10 + number * 7 % 89, b=3 + number * 5 % 83)
-    return Task(id=f"{split}-{number}", question=question, gold=ANSWERS[word][0], kind=word)
-
-
-def _worker(number: int) -> Callable[[list[dict[str, Any]]], Awaitable[str]]:
-    async def answer(messages: list[dict[str, Any]]) -> str:
-        first = messages[0]["content"]
-        word = next(word for word, form in QUESTIONS.items() if first.startswith(form.split("{")[0]))
-        return ANSWERS[word][0 if chance(number, messages) < SKILL[word][number] else 1]
-
-    answer.__name__ = f"worker{number}"
-    return answer
+    from wfdsl.conductor.prompt import Prompt
+    from wfdsl.pool import Pool
+    from wfdsl_rl.tasks.task import Task
+    from wfdsl_rl.training.setting import Setting
 
 
 @pytest.fixture(scope="session")
 def pool() -> Pool:
-    return Pool.from_functions([_worker(number) for number in range(3)], descriptions=["m 9", "c 9", "t 9"])
+    return a_pool()
 
 
 @pytest.fixture(scope="session")
 def tasks() -> tuple[Task, ...]:
-    return tuple(_task(number, "train") for number in range(120))
+    return TASKS
 
 
 @pytest.fixture(scope="session")
 def eval_tasks() -> tuple[Task, ...]:
-    return tuple(_task(number, "test") for number in range(200, 230))
+    return EVAL_TASKS
 
 
 @pytest.fixture(scope="session")
 def prompt() -> Prompt:
-    from importlib.resources import files
+    return a_prompt()
 
-    return Prompt.load(str(files("wfdsl_rl.training") / "prompts" / "gym.toml"))
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Setting:
+    """A warm-up and a base stage of six iterations, with what they leave behind."""
+    import torch
+
+    from wfdsl_rl.training.course import run_course
+
+    torch.set_num_threads(1)
+    setting = a_setting(tmp_path_factory.mktemp("trained"))
+    run_course(setting, ("warmup", "base"))
+    return setting

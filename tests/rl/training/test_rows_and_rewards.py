@@ -5,24 +5,25 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl.api import analyze
+from wfdsl.api import analyze, parse
 from wfdsl.conductor.offer import Offer
-from wfdsl.errors import BudgetExhausted
+from wfdsl.errors import BudgetExhausted, UsageError
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
 from wfdsl.pool import Pool
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
-from wfdsl_rl.training.prior import SHAPES, Prior, short_lists
+from wfdsl_rl.training.prior import SHAPES, Prior, by_advertisement, short_lists, sketch_of
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
-from wfdsl_rl.training.rows import Draw, offer_of, rows_of, with_second_rounds
+from wfdsl_rl.training.rows import Draw, is_held_out, offer_of, rows_of, with_second_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl_rl.tasks.task import Task
 
+GYM = Pool.load("gym/paper7")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 
@@ -78,23 +80,48 @@ def test_second_rounds_are_forced_in_their_share_of_every_stretch(
     assert all(row["weight"] == (1.0 if row["forced"] else 0.25) for row in changed)
 
 
-@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), st.sampled_from(["math", "choice", "text", "code"]))
+KINDS = st.sampled_from(["math", "choice", "text", "code"])
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
 def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
-    written = Prior(thought="steps").completion(random.Random(seed), sorted(ordinals), kind)
+    offer = Offer.of(GYM.subset(sorted(ordinals)))
+
+    written = Prior().completion(random.Random(seed), offer, kind)
 
     checked = analyze(written, pool_size=7, max_steps=5)
-
     assert checked.ok
     assert checked.diagnostics == ()
     assert checked.workflow is not None
     assert {step.worker for step in checked.workflow} <= ordinals
-    assert written.startswith(f"A {kind} question: {checked.workflow[0].worker} ")
-    assert written.endswith(f".\n{short_lists(checked.workflow)}")
+    sketch, lists = written.split("\n", 1)
+    assert lists == short_lists(checked.workflow)
+    assert sketch.split()[:-1] == sketch_of(kind, by_advertisement(offer, kind)).split()
+    assert len(sketch.split()[-1]) == len(checked.workflow)
+
+
+@given(st.integers(0, 10_000), KINDS)
+def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> None:
+    offer = Draw(pick=(2, 3, 4, 5, 6, 7), shuffle=True).offer(GYM, row)
+
+    ranked = by_advertisement(offer, kind)
+
+    assert sorted(ranked) == list(offer.ordinals)
+    advertised = dict(zip(offer.ordinals, offer.descriptions, strict=True))
+    numbers = [int(advertised[ordinal].split(f"{kind} ")[1].split()[0]) for ordinal in ranked]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+def test_workers_that_say_nothing_stand_in_the_order_of_the_offer() -> None:
+    assert by_advertisement(Offer((0, 1, 3), (), ("", "strong at code 9 times", "code 3"), {}), "code") == [1, 3, 0]
+    assert by_advertisement(Offer((2, 5), (), ("", ""), {}), "code") == [2, 5]
 
 
 def asked_by(prior: Prior, kind: str) -> Counter[int | str]:
     rng = random.Random(0)
-    return Counter(step.worker for _ in range(3000) for step in prior.workflow(rng, range(4), kind))
+    offer = Offer((0, 1, 2, 3), (), ("", "", "", ""), {})
+    written = (prior.completion(rng, offer, kind) for _ in range(3000))
+    return Counter(step.worker for text in written for step in parse(text, pool_size=4))
 
 
 def test_the_prior_without_habits_asks_every_worker_equally_often() -> None:
@@ -109,6 +136,24 @@ def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
     assert math.most_common() != code.most_common()
     assert math.most_common() != other.most_common()
     assert math == asked_by(Prior(seed=0), "math")
+
+
+@given(st.integers(0, 5000), st.booleans())
+def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) -> None:
+    draw = Draw(pick=(2, 3, 4, 5, 6), shuffle=True, held_out=0.25, unseen=unseen)
+
+    assert is_held_out(list(draw.offer(GYM, row).true.values()), 0.25) == unseen
+
+
+def test_some_subsets_of_every_size_are_held_out_and_most_are_not() -> None:
+    for size in range(2, 7):
+        held = [is_held_out(subset, 0.25) for subset in combinations(range(7), size)]
+        assert 0 < sum(held) < len(held) / 2
+
+
+def test_a_pool_that_is_never_held_out_cannot_be_asked_for() -> None:
+    with pytest.raises(UsageError, match="widen `pick`"):
+        Draw(pick=(7,), held_out=0.25, unseen=True).offer(GYM, 0)
 
 
 def test_shapes_are_as_long_as_they_say() -> None:

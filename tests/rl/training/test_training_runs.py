@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import inspect
 import json
+import re
 import shutil
 import statistics
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,105 +17,34 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 import torch  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
+from tests.rl.training.toy import TRAIN, copy_until, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
 from wfdsl_rl.training.course import run_course  # noqa: E402
 from wfdsl_rl.training.curves import curve_of  # noqa: E402
-from wfdsl_rl.training.recursion import RecursionTrainer, first_with_answer  # noqa: E402
-from wfdsl_rl.training.setting import Setting  # noqa: E402
-from wfdsl_rl.training.settings import Grpo, NewModel, Recursion, TrainSettings, Warmup  # noqa: E402
+from wfdsl_rl.training.feasible import LOSSES  # noqa: E402
+from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
+from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
 from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
 from wfdsl_rl.training.stages import reinforce, sharpen  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl.conductor.prompt import Prompt
-    from wfdsl.pool import Pool
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl_rl.training.setting import Setting
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
 ]
 
-TRAIN = TrainSettings(
-    tasks="toy",
-    new=NewModel(width=64, inner=128, layers=2, heads=2, vocabulary=420),
-    warmup=Warmup(steps=300, batch=32, learning_rate=4e-3, lengths={"1": 1.0}),
-    base=Grpo(
-        iterations=6,
-        questions=6,
-        rollouts=8,
-        learning_rate=1e-3,
-        max_completion_tokens=40,
-        micro_batch=24,
-        evaluate_every=2,
-        save_every=2,
-    ),
-    recursion=Recursion(
-        iterations=2, questions=4, rollouts=4, learning_rate=1e-3, max_completion_tokens=60, save_every=2
-    ),
-)
-
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def trained(
-    tmp_path_factory: pytest.TempPathFactory,
-    pool: Pool,
-    tasks: tuple[Task, ...],
-    eval_tasks: tuple[Task, ...],
-    prompt: Prompt,
-) -> Setting:
-    """A warm-up and a base stage of six iterations, with what they leave behind."""
-    torch.set_num_threads(1)
-    setting = Setting(
-        train=TRAIN,
-        prompt=prompt,
-        max_steps=5,
-        pool=pool,
-        tasks=tasks,
-        eval_tasks=eval_tasks,
-        out=tmp_path_factory.mktemp("trained"),
-        say=lambda _: None,
-    )
-    run_course(setting, ("warmup", "base"))
-    return setting
-
-
-def weights(folder: Path) -> dict[str, Any]:
-    return dict(load_file(folder / "model.safetensors"))
-
-
-def same(one: Path, other: Path) -> bool:
-    first, second = weights(one), weights(other)
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    return {
-        path.name: [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-        for path in sorted(folder.glob("*.jsonl.gz"))
-    }
-
-
-def copy_until(setting: Setting, step: int, out: Path) -> Setting:
-    """The folder of a training as a kill behind a checkpoint leaves it, while a later step was under way."""
-    shutil.copytree(setting.out, out)
-    for path in (out / "base").glob("checkpoint-*"):
-        if int(path.name.rpartition("-")[2]) > step:
-            shutil.rmtree(path)
-    shutil.rmtree(out / "base" / "final")
-    return replace(setting, out=out)
 
 
 def test_every_completion_is_kept_with_what_came_of_it(trained: Setting) -> None:
@@ -225,6 +155,9 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
 
     kept = samples(tmp_path / "recursion" / "samples")
     rounds = [each["round"] for name, batch in kept.items() if name.startswith("step") for each in batch]
+    assert sorted(name for name in kept if name.startswith("first")) == [
+        f"first-{step:06d}.jsonl.gz" for step in range(TRAIN.recursion.iterations)
+    ]
     assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch / 2
     worth = {each["reward"] for name, batch in kept.items() if name.startswith("step") for each in batch}
     assert worth <= {0.0, 0.125, 0.25, 0.5, 1.0}
@@ -241,7 +174,19 @@ def test_trl_still_has_what_the_subclass_relies_on() -> None:
 
 
 def test_a_group_revises_its_first_sample_with_an_answer() -> None:
-    assert first_with_answer([]) == {}
+    def of(row: int, pair: tuple[str, str] | None) -> Any:
+        return SimpleNamespace(row={"row": row}, judged=SimpleNamespace(pair=pair))
+
+    first = [of(1, None), of(1, ("Solve it.", "4")), of(2, None), of(1, ("Check it.", "5"))]
+
+    assert first_with_answer(first) == {1: first[1]}
+
+
+def test_losses_are_those_that_trl_knows() -> None:
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    compared = " ".join(line for line in source.splitlines() if "self.loss_type" in line and "if " in line)
+
+    assert set(LOSSES) == set(re.findall(r'"(\w+)"', compared))
 
 
 def test_transformers_loads_the_tokenizer_that_was_saved(tmp_path: Path, trained: Setting) -> None:

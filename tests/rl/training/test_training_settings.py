@@ -9,6 +9,7 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
+from wfdsl_rl.training.forecast import Forecast
 from wfdsl_rl.training.planning import plan_training, preset_names
 from wfdsl_rl.training.settings import TrainSettings
 
@@ -53,6 +54,10 @@ def test_presets_are_those_that_the_documentation_names() -> None:
         ("train.base.micro_batch=7", "micro_batch 7 does not divide the 256 completions"),
         ("train.base.loss=3", "train.base.loss: input should be a valid string"),
         ("trane.seed=1", 'there is no table "trane"'),
+        ("train.base.loss=nonsense", "train.base.loss: there is no loss 'nonsense'; TRL has grpo, "),
+        ("train.ablation.worker=9", "train.ablation.worker: the pool gym/paper7 has no worker 9; it has 0 to 6"),
+        ('train.warmup.lengths={"7"=1.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
+        ('train.warmup.lengths={"1"=0.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,9 +67,32 @@ def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, caps
     assert message in capsys.readouterr().err
 
 
+def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ("train.pools.iterations=3", "train.pools.beta_free=0", "train.pools.pick=[3, 9]")
+
+    code = main(["gym-tiny", "--dry-run", *(word for setting in settings for word in ("--set", setting))])
+
+    assert code == 2
+    assert "train.pools.pick: of 7 workers, 1 to 7 can be offered" in capsys.readouterr().err
+
+
+def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["smollm2-135m", "--dry-run", "--stage", "pools"])
+
+    assert code == 2
+    assert "train.pools.iterations is 0: the stage pools has nothing to do" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("gib", "shown"), [(0.5, "0.50 GiB"), (113.254, "113.25 GiB"), (0.00381, "3.9 MiB")])
+def test_memory_is_shown_in_a_unit_that_says_something(gib: float, shown: str) -> None:
+    forecast = Forecast({}, ("base",), "", 1, 3, 0.0, gib)
+
+    assert f"memory       {shown} for weights" in forecast.to_text()
+
+
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
     shorter = ["--set", "train.base.iterations=10", "--set", "train.base.beta_free=0"]
-    code = main(["gym-tiny", "--dry-run", "--format", "json", *shorter])
+    code = main(["gym-tiny", "--dry-run", "--stage", "base", "--format", "json", *shorter])
 
     shown = json.loads(capsys.readouterr().out)
     assert code == 0

@@ -1,0 +1,122 @@
+"""What a local worker runs: the shipped model, or a checkpoint's folder with a GGUF file and what stands beside it.
+
+transformers reads the files beside it itself. They are read here too, so that a model replies the same with either: the
+longest text it was made for, how its texts are normalized, and how it is sampled unless somebody says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wfdsl.pool import WorkerEntry
+
+CONFIGURATIONS: Final = ("config.json", "adapter_config.json")
+"""What a folder has one of, if transformers can load it."""
+SHIPPED_MODEL: Final = "SmolLM2-135M-Instruct"
+CONTEXT: Final = 4096
+"""Tokens of a slot of the local server, unless an entry or a folder says otherwise. Our choice."""
+
+
+def is_shipped(entry: WorkerEntry) -> bool:
+    """Whether a local worker runs the model that a package brings along."""
+    return entry.model in ("", SHIPPED_MODEL)
+
+
+def folder_of(entry: WorkerEntry) -> Path | None:
+    """The checkpoint's folder that the entry of a local worker names; None if it names a file."""
+    path = Path(entry.model).expanduser()
+    return None if is_shipped(entry) or not path.is_dir() else path
+
+
+def slot_tokens(entry: WorkerEntry) -> int:
+    """The tokens of a local worker's context, prompt and completion together."""
+    folder = folder_of(entry)
+    most = None if folder is None else context_of_folder(folder)
+    return int(entry.options.get("context", CONTEXT if most is None else min(most, CONTEXT)))
+
+
+def gguf_in(folder: Path) -> Path | None:
+    """The GGUF file of a folder; None if it has none.
+
+    Raises:
+        UsageError: it has several.
+    """
+    found = sorted(folder.glob("*.gguf")) if folder.is_dir() else []
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise UsageError(f"{folder} has several GGUF files ({names}): name one of them")
+    return found[0] if found else None
+
+
+def runtime_of(folder: Path) -> Literal["local", "transformers"]:
+    """The provider that runs a folder: llama.cpp where it has a GGUF file, because that takes neither torch nor long to
+    start, and gives the same greedy replies; transformers where it has none, or where only transformers is installed.
+
+    Raises:
+        UsageError: the folder has several GGUF files.
+    """
+    if gguf_in(folder) is None:
+        return "transformers"
+    only_transformers = _installed("torch", "transformers") and not _installed("xllamacpp")
+    return "transformers" if only_transformers and has_weights(folder) else "local"
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether this is a folder that transformers can load."""
+    return any((folder / name).is_file() for name in CONFIGURATIONS)
+
+
+def context_of_folder(folder: Path) -> int | None:
+    """The tokens for which a folder's model was made, prompt and completion together; None: not known."""
+    found = _plain(folder / CONFIGURATIONS[0]).get("max_position_embeddings")
+    return found if isinstance(found, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How transformers would ask a folder's model."""
+
+    composes: bool = False
+    """Whether characters are composed first (Unicode's NFC)."""
+    temperature: float = 0.0
+    top_p: float = 1.0
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """What else the server is told: without it, llama.cpp leaves out unlikely tokens."""
+
+
+def habits_of(folder: Path) -> Habits:
+    """What the tokenizer and the generation settings of a folder say; greedy where they do not say otherwise."""
+    settings = _plain(folder / "generation_config.json")
+    normalizer = _plain(folder / "tokenizer.json").get("normalizer")
+    body: dict[str, Any] = {"top_k": settings.get("top_k") or 0, "min_p": settings.get("min_p") or 0.0}
+    if settings.get("repetition_penalty"):
+        body |= {"repeat_penalty": settings["repetition_penalty"], "repeat_last_n": -1}
+    samples = bool(settings.get("do_sample"))
+    return Habits(
+        composes=isinstance(normalizer, dict) and normalizer.get("type") == "NFC",
+        temperature=float(settings.get("temperature") or 1.0) if samples else 0.0,
+        top_p=float(settings.get("top_p") or 1.0) if samples else 1.0,
+        body=body,
+    )
+
+
+def _plain(path: Path) -> dict[str, Any]:
+    """What a JSON file holds; nothing where there is none that can be read: the GGUF file is enough to run a model."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _installed(*packages: str) -> bool:
+    return all(find_spec(package) is not None for package in packages)

@@ -1,0 +1,54 @@
+"""Settings that are well formed and cannot be run: found before anything is started, not hours into a training.
+
+This needs no torch, so that a dry run finds them as well. What only TRL can say is asked in `course`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.training.prior import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wfdsl.pool import Pool
+    from wfdsl_rl.training.settings import StageName, TrainSettings
+
+LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
+"""Losses by their names in TRL 1.16, which looks at the name only when the first loss is computed."""
+
+
+def require_feasible(train: TrainSettings, pool: Pool, stages: Sequence[StageName]) -> None:
+    """Refuse what cannot be run.
+
+    Raises:
+        UsageError: a setting names what is not there, or a stage has no steps.
+    """
+    for problem in _problems(train, pool, stages):
+        raise UsageError(problem)
+
+
+def _problems(train: TrainSettings, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:
+    if not stages:
+        yield "no stage has any steps: set train.base.iterations, or another stage's"
+    for name in stages:
+        if name not in train.stages():
+            key = "steps" if name == "warmup" else "iterations"
+            yield f"train.{name}.{key} is 0: the stage {name} has nothing to do; set it to a number"
+        if name != "warmup" and getattr(train, name).loss not in LOSSES:
+            yield f"train.{name}.loss: there is no loss {getattr(train, name).loss!r}; TRL has {', '.join(LOSSES)}"
+    worker = train.ablation.worker
+    if worker is not None and worker not in pool.ordinals:
+        yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
+    if "pools" in stages and any(not 0 < count <= len(pool) for count in train.pools.pick):
+        yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
+    if "warmup" in stages:
+        yield from _problems_of_lengths(train.warmup.lengths)
+
+
+def _problems_of_lengths(lengths: dict[str, float]) -> Iterable[str]:
+    known = {str(length) for length in SHAPES}
+    if not lengths or not set(lengths) <= known or min(lengths.values()) < 0 or not sum(lengths.values()) > 0:
+        yield f"train.warmup.lengths: give weights by number of steps, {min(known)} to {max(known)}, and not all 0"

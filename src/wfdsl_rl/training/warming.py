@@ -1,0 +1,86 @@
+"""The rows of a stage's draws, and those of the warm-up: prompts with completions from the prior."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wfdsl_rl.gym.replies import signs_of
+from wfdsl_rl.training.prior import Prior
+from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
+from wfdsl_rl.training.rows import Draw, offer_of, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl_rl.training.rewarding import Rewarder
+    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.settings import Pools, StageName
+
+_SPLIT = "warmup"
+
+
+def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dict[str, Any]]:
+    """Prompts with completions from the prior, as messages.
+
+    They show some of the pool only, if the stage of pools will; and if the stage of recursion follows, some of them are
+    second rounds, whose first rounds are run by `rewarder`.
+    """
+    train = setting.train
+    prior = Prior(
+        lengths={int(key): weight for key, weight in train.warmup.lengths.items()},
+        thought=train.warmup.thought,
+        wordings=train.warmup.wordings,
+        habits=train.warmup.habits,
+        seed=train.seed,
+    )
+    draw = replace(draw_of(setting, "pools"), seed=train.seed + 1) if train.pools.iterations else Draw(seed=train.seed)
+    rows = rows_of(
+        setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
+    )
+    kinds = {task.id: task.kind for task in setting.tasks}
+    rng = random.Random(f"warmup:{train.seed}")
+    said = [prior.completion(rng, offer_of(row, setting.pool), kinds[row["task"]]) for row in rows]
+    if train.recursion.iterations:
+        for at, row in _second_rounds(setting, rewarder, rows, said).items():
+            signs = signs_of(row["previous"][1])
+            rows[at], said[at] = row, prior.revision(rng, offer_of(row, setting.pool), kinds[row["task"]], signs)
+    return [
+        {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}
+        for row, completion in zip(rows, said, strict=True)
+    ]
+
+
+def _second_rounds(
+    setting: Setting, rewarder: Rewarder, rows: Sequence[dict[str, Any]], said: Sequence[str]
+) -> dict[int, dict[str, Any]]:
+    """Some of the rows as second rounds, by their place: what was said, and what came of it, stand in their prompts."""
+    share = setting.train.warmup.second_rounds
+    chosen = [at for at in range(len(rows)) if int((at + 1) * share) > int(at * share)]
+    samples = asyncio.run(rewarder.first_rounds([rows[at] for at in chosen], [said[at] for at in chosen], 0))
+    answered = first_with_answer(samples)
+    return {
+        at: as_revision(rows[at], answered[number], setting.prompt, max_steps=setting.max_steps)
+        for at in chosen
+        if (number := rows[at]["row"]) in answered
+    }
+
+
+def draw_of(setting: Setting, name: StageName, *, more: int = 0, unseen: bool = False) -> Draw:
+    """What is drawn for the rows of a stage; `more` tells its draws from others of the same seed."""
+    train = setting.train
+    seed = 1000 * train.seed + more
+    if name != "pools":
+        return Draw(seed=seed)
+    pools = train.pools
+    pick = _picks(setting, pools)
+    if unseen and pools.held_out:  # the whole pool is never held out
+        pick = tuple(count for count in pick if count < len(setting.pool))
+        return Draw(pick=pick, shuffle=pools.shuffle, held_out=pools.held_out, unseen=True, seed=seed)
+    return Draw(pick=pick, shuffle=pools.shuffle, held_out=pools.held_out, seed=seed)
+
+
+def _picks(setting: Setting, pools: Pools) -> tuple[int, ...]:
+    return pools.pick or tuple(range(2, len(setting.pool) + 1))

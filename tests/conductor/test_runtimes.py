@@ -1,0 +1,216 @@
+"""What runs a checkpoint's folder: llama.cpp or transformers, and what is said where neither can."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl import Conductor, Pool, UsageError
+from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.conductor.grammar_fit import context_of
+from wfdsl.conductor.model import model_entry
+from wfdsl.conductor.named import Conducting, named_conductor
+from wfdsl.conductor.prompt import Prompt
+from wfdsl.errors import RunFailed
+from wfdsl.workers import gguf_folder, local
+from wfdsl.workers.gguf_folder import Habits, habits_of
+from wfdsl.workers.local import LocalWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkpoint as far as anybody looks before it is asked, with a GGUF file."""
+    made = tmp_path / "checkpoint"
+    made.mkdir()
+    (made / "config.json").write_text('{"max_position_embeddings": 900}')
+    (made / "model.gguf").write_bytes(b"GGUF")
+    return made
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Collection[str]], None]:
+    """Pretend that only these packages are installed."""
+
+    def only(packages: Collection[str]) -> None:
+        for module in (gguf_folder, local):
+            monkeypatch.setattr(module, "find_spec", lambda name: name if name in packages else None)
+
+    return only
+
+
+BOTH = ("xllamacpp", "torch", "transformers")
+
+
+@pytest.mark.parametrize(
+    ("packages", "files", "provider"),
+    [
+        (BOTH, {"config.json", "model.gguf"}, "local"),
+        (("xllamacpp",), {"config.json", "model.gguf"}, "local"),
+        (("torch", "transformers"), {"config.json", "model.gguf"}, "transformers"),
+        (("torch", "transformers"), {"model.gguf"}, "local"),
+        (("torch",), {"config.json", "model.gguf"}, "local"),
+        ((), {"config.json", "model.gguf"}, "local"),
+        (BOTH, {"config.json"}, "transformers"),
+        ((), {"config.json"}, "transformers"),
+        (BOTH, {"model.gguf"}, "local"),
+    ],
+)
+def test_llama_runs_a_folder_with_a_gguf_file_unless_only_transformers_is_installed(
+    folder: Path,
+    installed: Callable[[Collection[str]], None],
+    packages: Collection[str],
+    files: Collection[str],
+    provider: str,
+) -> None:
+    installed(packages)
+    for path in folder.iterdir():
+        if path.name not in files:
+            path.unlink()
+
+    entry = model_entry(str(folder))
+
+    assert (entry.provider, entry.model, entry.max_tokens) == (provider, str(folder), 1024)
+
+
+@pytest.mark.parametrize("provider", ["local", "transformers"])
+def test_the_runtime_can_be_named(folder: Path, provider: str) -> None:
+    assert model_entry(f"{provider}:{folder}").provider == provider
+
+
+@pytest.mark.parametrize("name", ["", "local:"])
+def test_a_folder_with_a_gguf_file_is_asked_as_it_was_trained(folder: Path, name: str) -> None:
+    trained = Prompt.load("tiny", examples="mixed")
+    save_prompt(folder, trained, max_steps=4, rounds=0)
+
+    settings = named_conductor(f"{name}{folder}").settings
+
+    assert (settings.prompt, settings.max_steps, settings.max_rounds) == (trained, 4, 0)
+    with pytest.raises(UsageError, match="asked as it was trained"):
+        named_conductor(f"{name}{folder}", Conducting(prompt="paper"))
+
+
+def test_the_gguf_file_itself_is_asked_as_it_was_trained(folder: Path) -> None:
+    trained = Prompt.load("tiny", examples="mixed")
+    save_prompt(folder, trained, max_steps=4)
+
+    assert Conductor(model_entry(f"local:{folder / 'model.gguf'}")).settings.prompt == trained
+
+
+@pytest.mark.parametrize(("trained", "said", "rounds"), [(None, None, 1), (0, None, 0), (2, None, 2), (0, 3, 3)])
+def test_a_checkpoint_revises_as_often_as_it_was_trained_to_unless_told(
+    folder: Path, trained: int | None, said: int | None, rounds: int
+) -> None:
+    save_prompt(folder, Prompt.load("tiny"), max_steps=4, rounds=trained)
+
+    assert named_conductor(str(folder), Conducting(max_rounds=said)).settings.max_rounds == rounds
+    assert Conductor(model_entry(str(folder)), max_rounds=said).settings.max_rounds == rounds
+
+
+def test_a_checkpoint_that_is_served_elsewhere_revises_as_it_was_trained_to(folder: Path) -> None:
+    save_prompt(folder, Prompt.load("tiny"), max_steps=4, rounds=0)
+
+    assert named_conductor("openai:served", Conducting(prompt=str(folder))).settings.max_rounds == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"config.json", "model.gguf"}, ['pip install "wfdsl[local]"', 'with torch: pip install "wfdsl[torch]"']),
+        ({"model.gguf"}, ['pip install "wfdsl[local]"']),
+    ],
+)
+def test_where_nothing_is_installed_it_is_said_what_is_missing(
+    folder: Path, installed: Callable[[Collection[str]], None], files: Collection[str], said: list[str]
+) -> None:
+    installed(())
+    for path in folder.iterdir():
+        if path.name not in files:
+            path.unlink()
+
+    with pytest.raises(UsageError) as refused:
+        Pool([model_entry(str(folder))]).worker(0)
+
+    message = str(refused.value)
+    assert "nothing is installed that runs" in message
+    assert all(each in message for each in said)
+    assert ("wfdsl[torch]" in message) is ("config.json" in files)
+
+
+def test_two_gguf_files_are_one_too_many(folder: Path) -> None:
+    (folder / "other.gguf").write_bytes(b"GGUF")
+
+    with pytest.raises(UsageError, match=r"several GGUF files \(model.gguf, other.gguf\): name one of them"):
+        model_entry(str(folder))
+
+
+@pytest.mark.local
+def test_a_folder_without_one_is_not_for_the_local_server(folder: Path) -> None:
+    (folder / "model.gguf").unlink()
+
+    with pytest.raises(UsageError, match="has no GGUF file; `wfdsl-train export"):
+        Pool([model_entry(f"local:{folder}")]).worker(0)
+
+
+def test_the_context_is_what_the_folder_says(folder: Path) -> None:
+    assert context_of(model_entry(str(folder))) == 900
+    (folder / "config.json").write_text('{"max_position_embeddings": 900000}')
+    assert context_of(model_entry(str(folder))) == 4096
+    (folder / "config.json").write_text("not JSON")
+    assert context_of(model_entry(str(folder))) == 4096
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokenizer", "habits"),
+    [
+        (None, None, Habits(body={"top_k": 0, "min_p": 0.0})),
+        ({"do_sample": False, "temperature": 0.3}, {"normalizer": None}, Habits(body={"top_k": 0, "min_p": 0.0})),
+        (
+            {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05},
+            {"normalizer": {"type": "NFC"}},
+            Habits(
+                composes=True,
+                temperature=0.7,
+                top_p=0.8,
+                body={"top_k": 20, "min_p": 0.0, "repeat_penalty": 1.05, "repeat_last_n": -1},
+            ),
+        ),
+        ({"do_sample": True}, {}, Habits(temperature=1.0, body={"top_k": 0, "min_p": 0.0})),
+    ],
+)
+def test_a_folder_is_asked_as_transformers_would(
+    folder: Path, settings: dict[str, Any] | None, tokenizer: dict[str, Any] | None, habits: Habits
+) -> None:
+    for name, plain in (("generation_config.json", settings), ("tokenizer.json", tokenizer)):
+        if plain is not None:
+            (folder / name).write_text(json.dumps(plain))
+
+    assert habits_of(folder) == habits
+
+
+@pytest.mark.local
+def test_what_an_entry_says_goes_before_what_a_folder_says(folder: Path) -> None:
+    entry = model_entry(str(folder), temperature=0.9, extra_body={"min_p": 0.2})
+
+    worker: Any = Pool([entry]).worker(0)
+
+    assert isinstance(worker.worker, LocalWorker)
+    told = worker.worker._entry
+    assert (told.temperature, told.top_p, dict(told.extra_body)) == (0.9, 1.0, {"top_k": 0, "min_p": 0.2})
+
+
+@pytest.mark.local
+def test_a_file_that_is_no_model_fails_with_what_the_server_says(folder: Path) -> None:
+    conductor = named_conductor(str(folder), Conducting(prompt="tiny"))
+
+    async def answer(messages: list[dict[str, Any]]) -> str:
+        return "?"
+
+    with pytest.raises(RunFailed, match=r"the local server did not start: .*model.gguf cannot be served; is it whole"):
+        asyncio.run(conductor.solve("?", Pool.from_functions([answer])))

@@ -1,0 +1,121 @@
+"""The ablations, with the settings that the documentation gives for them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+
+from tests.rl.training.toy import metrics, samples  # noqa: E402
+from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.planning import plan_training  # noqa: E402
+
+if TYPE_CHECKING:
+    from wfdsl_rl.training.planning import Planned
+    from wfdsl_rl.training.setting import Setting
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "train.md"
+SMALL = """
+[pool]
+use = "gym/paper7"
+
+[conductor]
+prompt = "gym.toml"
+
+[train]
+tasks = "toy"
+eval_count = 0
+
+[train.new]
+width = 32
+inner = 32
+layers = 1
+heads = 2
+vocabulary = 420
+
+[train.warmup]
+steps = 1
+
+[train.base]
+iterations = 2
+questions = 2
+rollouts = 4
+max_completion_tokens = 40
+"""
+"""A training of the toy, but for what an ablation changes. Its pool only stands in for the toy's."""
+
+
+def shown() -> list[str]:
+    """The settings of the table of ablations, each as it is typed."""
+    table = PAGE.read_text(encoding="utf-8").partition("## Ablations")[2]
+    return re.findall(r"`--set ([^`]+)`", table)
+
+
+def planned_with(setting: str, folder: Path) -> Planned:
+    path = folder / "small.toml"
+    path.write_text(SMALL.replace("gym.toml", str(files("wfdsl_rl.training") / "prompts" / "gym.toml")), "utf-8")
+    return plan_training(str(path), [setting.replace('"', "")])
+
+
+def test_the_table_names_every_ablation() -> None:
+    keys = {setting.partition("=")[0] for setting in shown()}
+
+    assert keys == {
+        "train.ablation.instruction",
+        "train.ablation.worker",
+        "train.ablation.binary_access",
+        "conductor.examples",
+        "train.warmup.steps",
+        "train.base.loss",
+        "train.base.scale_rewards",
+        "train.reward.wrong",
+    }
+
+
+@pytest.mark.parametrize("setting", shown())
+def test_an_ablation_is_trained_with(setting: str, trained: Setting, tmp_path: Path) -> None:
+    planned = planned_with(setting, tmp_path)
+    stages = planned.train.stages()
+    model = "new" if stages == ("base",) else str(trained.folder("warmup") / "final")
+    changed = replace(
+        trained,
+        train=planned.train.model_copy(update={"model": model}),
+        prompt=planned.prompt,
+        eval_tasks=(),
+        out=tmp_path / "out",
+    )
+
+    run_course(changed, ("base",))
+
+    assert [entry["step"] for entry in metrics(changed) if "reward" in entry] == [1, 2]
+    kept = [each for batch in samples(changed.folder("base") / "samples").values() for each in batch]
+    assert_ablated(setting, [each for each in kept if each["workflow"] is not None], changed)
+
+
+def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setting) -> None:
+    """The completions that were run show what was taken from the Conductor."""
+    key, _, value = setting.partition("=")
+    if key == "train.ablation.instruction":
+        assert ran
+        assert {text for each in ran for text in each["workflow"]["subtasks"]} == {value.strip('"')}
+    elif key == "train.ablation.worker":
+        assert ran
+        assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {int(value)}
+    elif key == "train.ablation.binary_access":
+        assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
+    elif key == "conductor.examples":
+        assert changed.prompt.examples.name == value
+    elif key == "train.reward.wrong":
+        assert {each["reward"] for each in ran if each["fate"] == "wrong"} <= {float(value)}

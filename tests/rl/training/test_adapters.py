@@ -1,0 +1,60 @@
+"""Adapters in place of full weights: trained, and exported as one model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl", "peft"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+
+import torch  # noqa: E402
+from peft import AutoPeftModelForCausalLM  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+
+from tests.rl.training.toy import from_warmup  # noqa: E402
+from wfdsl_rl.cli.train import main  # noqa: E402
+from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.settings import Lora  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl_rl.training.setting import Setting
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+
+@pytest.fixture(scope="module")
+def adapted(trained: Setting, tmp_path_factory: pytest.TempPathFactory) -> Setting:
+    """A stage with adapters."""
+    setting = from_warmup(trained, tmp_path_factory.mktemp("adapted"), iterations=2, learning_rate=1e-2)
+    train = setting.train.model_copy(update={"lora": Lora(rank=4, alpha=8)})
+    setting = replace(setting, train=train, eval_tasks=())
+    run_course(setting, ("base",))
+    return setting
+
+
+def loaded(folder: Path) -> Any:
+    kind = AutoPeftModelForCausalLM if (folder / "adapter_config.json").is_file() else AutoModelForCausalLM
+    return kind.from_pretrained(folder)
+
+
+def test_an_export_is_the_model_with_its_adapters(adapted: Setting, tmp_path: Path) -> None:
+    final, whole = adapted.out / "base" / "final", tmp_path / "whole"
+    ids = torch.tensor([[5, 6, 7, 8]])
+
+    code = main(["export", str(final), "-o", str(whole)])
+
+    exported = AutoModelForCausalLM.from_pretrained(whole)(ids).logits
+    assert code == 0
+    assert not (whole / "adapter_config.json").exists()
+    torch.testing.assert_close(exported, loaded(final)(ids).logits)
+    assert not torch.allclose(exported, AutoModelForCausalLM.from_pretrained(adapted.train.model)(ids).logits)
+    cut = [AutoTokenizer.from_pretrained(folder)("Solve it.")["input_ids"] for folder in (final, whole)]
+    assert cut[0] == cut[1]

@@ -1,0 +1,146 @@
+"""The curves and the plots of a stage, from the completions that it kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl_rl.training.curves import Curve, curve_of
+from wfdsl_rl.training.plots import draw_stage, smoothed, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+KINDS = {"m": "math", "c": "code"}
+NAMES = {0: "ada", 1: "bob", 2: "cy"}
+ALONE = {"ada": 0.62, "bob": 0.64, "cy": 0.2}
+
+
+def kept(task: str, workers: Sequence[int], access: Sequence[Any], fate: str = "right", **more: Any) -> dict[str, Any]:
+    lists = {"model_id": list(workers), "subtasks": ["Do it."] * len(workers), "access_list": list(access)}
+    worth = {"right": 1.0, "wrong": 0.5, "invalid": 0.0, "missing": None}[fate]
+    return {
+        "task": task,
+        "fate": fate,
+        "reward": worth,
+        "round": 1,
+        "workflow": None if fate == "invalid" else lists,
+        **more,
+    }
+
+
+def write(folder: Path, step: int, batch: Sequence[dict[str, Any]], *, name: str = "step") -> Path:
+    path = folder / f"{name}-{step:06d}.jsonl.gz"
+    path.write_bytes(gzip.compress("".join(json.dumps({"step": step, **each}) + "\n" for each in batch).encode()))
+    return path
+
+
+def a_batch() -> list[dict[str, Any]]:
+    return [
+        kept("m", [0], [[]]),
+        kept("m", [0, 1], [[], [0]], "wrong"),
+        kept("c", [0, 2, 2], [[], [], [1]]),  # nobody sees step 0, so that it is not run
+        kept("c", [1], [[]], "missing"),
+        kept("c", [], [], "invalid"),
+    ]
+
+
+def test_an_iteration_counts_what_the_figures_show(tmp_path: Path) -> None:
+    write(tmp_path, 0, a_batch())
+
+    (found,) = curve_of(tmp_path, KINDS)
+
+    assert (found.step, found.count, found.reward, found.valid) == (0, 5, 2.5 / 4, 0.8)
+    assert found.accuracy == 0.5
+    assert found.steps == {"math": 1.5, "code": 2.0}
+    assert found.workers == {0: 2, 1: 2, 2: 2}
+    assert found.topologies == {"single": 2, "chain": 2}
+
+
+def test_rounds_are_told_apart(tmp_path: Path) -> None:
+    write(tmp_path, 0, [kept("m", [0], [[]], "wrong"), *(kept("m", [1], [[]], round=2) for _ in range(3))])
+
+    (found,) = curve_of(tmp_path, KINDS)
+
+    assert found.by_round == {1: 0.0, 2: 1.0}
+
+
+def test_each_file_is_read_once_and_what_a_killed_training_left_behind_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    unpack = gzip.decompress
+
+    def watched(packed: bytes) -> bytes:
+        read.append(packed)
+        return unpack(packed)
+
+    monkeypatch.setattr(gzip, "decompress", watched)
+    curve = Curve(tmp_path, KINDS)
+    for step in range(5):
+        write(tmp_path, step, a_batch())
+
+    first = [each.step for each in curve.until(3)]
+    write(tmp_path, 3, [kept("m", [2], [[]])])  # as a resumed training writes it anew
+    then = curve.until(5)
+
+    assert (first, [each.step for each in then]) == ([0, 1, 2], [0, 1, 2, 3, 4])
+    assert len(read) == 5
+    assert then[3].workers == {2: 1}
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def test_plots_say_what_they_show(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for step in range(4):
+        write(tmp_path, step, a_batch())
+    write(tmp_path, 2, a_batch(), name="eval")
+    curve, held_out = curve_of(tmp_path, KINDS), curve_of(tmp_path, KINDS, name="eval")
+
+    drawn = draw_stage(curve, held_out, tmp_path / "plots", alone=ALONE, names=NAMES, simulated=True)
+
+    pictures = {path.stem: text_of(path) for path in drawn if path.suffix == ".svg"}
+    assert set(pictures) == {"learning", "steps-by-kind", "worker-share", "topology-mix"}
+    assert all("iteration" in text and "simulated workers" in text for text in pictures.values())
+    for words in ("ada 62 %", "bob 64 %", "cy 20 %", "each worker alone", "accuracy, held-out questions", "reward"):
+        assert words in pictures["learning"]
+    assert all(kind in pictures["steps-by-kind"] for kind in ("math", "code", "mean steps"))
+    assert all(f"{number}: {name}" in pictures["worker-share"] for number, name in NAMES.items())
+    assert all(name in pictures["topology-mix"] for name in ("single", "chain"))
+
+
+def test_second_rounds_have_a_line_of_their_own(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write(tmp_path, 0, [kept("m", [0], [[]], "wrong"), kept("m", [1], [[]], round=2)])
+
+    draw_stage(curve_of(tmp_path, KINDS), [], tmp_path / "plots", alone={}, names=NAMES, simulated=False)
+
+    learning = text_of(tmp_path / "plots" / "learning.svg")
+    assert "accuracy, first round" in learning
+    assert "accuracy, second round" in learning
+    assert "simulated" not in learning
+
+
+def test_iterations_without_any_valid_workflow_are_drawn_too(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write(tmp_path, 0, [kept("m", [], [], "invalid")] * 4)
+
+    drawn = draw_stage(curve_of(tmp_path, KINDS), [], tmp_path / "plots", alone={}, names=NAMES, simulated=True)
+
+    assert {path.stem for path in drawn} == {"learning"}
+
+
+def test_names_at_the_margin_keep_their_distance_and_stay_inside() -> None:
+    assert spread([0.1, 0.5, 0.51, 0.52], 0.05) == pytest.approx([0.1, 0.5, 0.55, 0.6])
+    assert spread([0.97, 0.98, 0.99], 0.05) == pytest.approx([0.9, 0.95, 1.0])
+
+
+def test_a_mean_leaves_out_what_is_not_there() -> None:
+    assert smoothed([None, 1.0, None, 3.0]) == [None, 1.0, 1.0, 2.0]

@@ -1,0 +1,121 @@
+"""What the function that TRL calls counts and tells, besides rewards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl.experiment.experiment import Experiment
+from wfdsl.pool import Pool
+from wfdsl_rl.judge import Judge
+from wfdsl_rl.reward import Rewards
+from wfdsl_rl.training.resources import rollout_options
+from wfdsl_rl.training.rewarding import Rewarder, reward_function
+from wfdsl_rl.training.rows import Draw, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from wfdsl.conductor.prompt import Prompt
+    from wfdsl_rl.tasks.task import Task
+    from wfdsl_rl.training.rewarding import Sample
+
+RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+GONE = "the line is dead"
+
+
+async def down(messages: list[dict[str, Any]]) -> str:
+    raise ConnectionError(GONE)
+
+
+async def up(messages: list[dict[str, Any]]) -> str:
+    return "yes"
+
+
+def rewarder(worker: Any, tasks: Sequence[Task], told: list[Sequence[Sample]]) -> Rewarder:
+    pool = Pool.from_functions([worker])
+    return Rewarder({task.id: task for task in tasks}, pool, Judge(), Rewards(), seed=0, listeners=[told.append])
+
+
+def rows(tasks: tuple[Task, ...], prompt: Prompt, split: str) -> list[dict[str, Any]]:
+    return rows_of(tasks, Pool.from_functions([up]), prompt, count=2, max_steps=5, draw=Draw(), split=split)
+
+
+async def test_an_evaluation_without_outcomes_does_not_stop_a_training(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    told: list[Sequence[Sample]] = []
+
+    samples = await rewarder(down, tasks, told).batch(rows(tasks, prompt, "eval"), [RIGHT, RIGHT], 0)
+
+    assert [sample.reward for sample in samples] == [None, None]
+    assert told == [samples]
+
+
+async def test_first_rounds_are_told_to_those_who_keep_completions(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    told: list[Sequence[Sample]] = []
+
+    await rewarder(up, tasks, told).first_rounds(rows(tasks, prompt, "train"), [RIGHT, "nothing"], 4)
+
+    (samples,) = told
+    assert [(sample.row["split"], sample.step) for sample in samples] == [("first", 4)] * 2
+
+
+async def test_first_rounds_of_a_warm_up_are_not_told(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    told: list[Sequence[Sample]] = []
+
+    await rewarder(up, tasks, told).first_rounds(rows(tasks, prompt, "warmup"), [RIGHT, RIGHT], 0)
+
+    assert told == []
+
+
+async def test_a_stage_is_not_given_the_replies_of_another(
+    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    async def counted(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[-1]["content"])
+        return "yes"
+
+    found = []
+    for stage in ("base", "base", "pools"):
+        judging = replace(rewarder(counted, tasks, []), stage=stage)
+        with rollout_options(Experiment(), judging.pool, tmp_path) as options:
+            await replace(judging, judge=Judge(options=options)).batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 0)
+        found.append(len(asked))
+
+    assert found == [2, 2, 4]
+
+
+@pytest.mark.parametrize(("costs", "usd"), [([0.25, 0.5], 0.75), ([0.25, None], None), ([], 0.0)])
+def test_costs_are_those_since_they_were_asked_for_before(
+    tasks: tuple[Task, ...], costs: list[float | None], usd: float | None
+) -> None:
+    judging = rewarder(up, tasks, [])
+    judging.spent += costs
+
+    assert judging.usd() == usd
+    assert judging.usd() == 0.0
+
+
+async def test_what_an_iteration_cost_is_logged_with_its_evaluation_and_first_rounds(
+    tasks: tuple[Task, ...], prompt: Prompt
+) -> None:
+    judging = rewarder(up, tasks, [])
+    logged: dict[str, float] = {}
+    given = rows(tasks, prompt, "train")
+    columns = {key: [row[key] for row in given] for key in given[0] if key != "prompt"}
+
+    await judging.first_rounds(given, [RIGHT, RIGHT], 0)
+    judging.spent += [2.0, 3.0]  # the calls of these workers are free
+    await reward_function(judging)(
+        [row["prompt"] for row in given],
+        [RIGHT, "nothing"],
+        trainer_state=type("State", (), {"global_step": 0}),
+        log_metric=lambda name, value: logged.update({name: value}),
+        **columns,
+    )
+
+    assert logged["usd"] == 5.0

@@ -1,0 +1,167 @@
+"""What `wfdsl-train export` makes of a training's model, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.conductor.named import named_conductor
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
+transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
+pytest.importorskip("gguf", reason="needs gguf: pip install 'wfdsl[rl]'")
+
+from wfdsl_rl.cli.train import main  # noqa: E402
+from wfdsl_rl.training.small import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl.conductor.prompt import Prompt
+
+MADE = [
+    "README.md",
+    "chat_template.jinja",
+    "config.json",
+    "generation_config.json",
+    "model.gguf",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "wfdsl-prompt.json",
+]
+
+
+@pytest.fixture
+def training(tmp_path: Path, prompt: Prompt) -> Path:
+    """The folder of a training whose stages warm-up and base are over."""
+    folder = tmp_path / "runs" / "one"
+    previous = "new"
+    for seed, stage in enumerate(("warmup", "base")):
+        final = folder / stage / "final"
+        _keep_model(final, prompt, seed=seed)
+        (final / "done.json").write_text(json.dumps({"stage": stage, "from": previous}), encoding="utf-8")
+        previous = str(final)
+    train = {"model": "new", "new": {"width": 8}, "tasks": "gym/paper7", "task_count": 77, "seed": 5}
+    resolved = {"experiment": "gym-tiny", "pool": {"name": "gym/paper7"}, "train": train}
+    (folder / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
+    return folder
+
+
+def _keep_model(folder: Path, prompt: Prompt, *, seed: int) -> None:
+    tokenizer = make_tokenizer(["What is 2 times 3?"], vocabulary=300)
+    save_new(folder, make_model(tokenizer, width=8, inner=8, layers=1, heads=2, seed=seed), tokenizer)
+    loaded = transformers.AutoTokenizer.from_pretrained(folder)  # as stages load and save it
+    loaded.save_pretrained(folder)
+    save_prompt(folder, prompt, max_steps=5)
+
+
+def test_the_latest_stage_becomes_a_folder_that_every_runtime_loads(training: Path, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.md"
+    figures.write_text("| accuracy | 0.7 |\n", encoding="utf-8")
+    out = tmp_path / "out"
+
+    code = main(["export", str(training), "-o", str(out), "--gguf", "--figures", str(figures)])
+
+    assert code == 0
+    assert sorted(path.name for path in out.iterdir()) == MADE
+    assert all(path.stat().st_mode & 0o004 for path in out.iterdir())
+    assert _weights(out) == _weights(training / "base" / "final")
+    assert list(out.parent.glob(".out*")) == []
+
+
+def _weights(folder: Path) -> dict[str, Any]:
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    return {name: each.tolist() for name, each in network.state_dict().items()}
+
+
+def test_the_card_says_where_the_model_comes_from(training: Path, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.md"
+    figures.write_text("| accuracy | 0.7 |\n", encoding="utf-8")
+
+    main(["export", str(training), "-o", str(tmp_path / "out"), "--gguf", "--figures", str(figures)])
+
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    for line in (
+        '| started from | random weights: {"width": 8} |',
+        "| trained on | gym/paper7, 77 tasks |",
+        "| seed | 5, for weights, tasks and rollouts |",
+        "| stages | warmup -> base |",
+        "vllm serve FOLDER",
+        '"task_count": 77',
+        "llama.cpp",
+    ):
+        assert line in card
+    assert card.endswith("## Figures\n\n| accuracy | 0.7 |\n")
+
+
+def test_no_text_leads_to_a_token_without_weights(training: Path, tmp_path: Path) -> None:
+    text = "a <|endoftext|> b"
+    source = training / "base" / "final"
+    assert max(transformers.AutoTokenizer.from_pretrained(source)(text)["input_ids"]) >= _vocabulary(source)
+
+    main(["export", str(training), "-o", str(tmp_path / "out")])
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert max(tokenizer(text)["input_ids"]) < _vocabulary(tmp_path / "out")
+    assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def _vocabulary(folder: Path) -> int:
+    found: int = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
+    return found
+
+
+def test_an_earlier_export_is_replaced_only_when_asked(
+    training: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["export", str(training), "-o", str(tmp_path / "out")]
+    assert main([*command, "--gguf"]) == 0
+
+    assert main(command) == 2
+    assert "add --replace if an earlier export is there" in capsys.readouterr().err
+    assert (tmp_path / "out" / "model.gguf").is_file()
+    assert main([*command, "--replace"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [name for name in MADE if name != "model.gguf"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--replace"], "was not made by wfdsl-train export"),
+        (["--figures", "nowhere.md"], "nowhere.md: the figures cannot be read"),
+    ],
+)
+def test_what_is_in_the_way_stays(
+    training: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], message: str
+) -> None:
+    out = tmp_path / "mine"
+    if "--replace" in more:
+        out.mkdir()
+        (out / "thesis.txt").write_text("years", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+
+    code = main(["export", str(training), "-o", str(out), *more])
+
+    assert code == 2
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("last", "rounds"), [("base", 0), ("recursion", 1), (None, 1)])
+def test_an_export_is_asked_as_it_was_trained_and_revises_only_if_it_learned_to(
+    training: Path, tmp_path: Path, prompt: Prompt, last: str | None, rounds: int
+) -> None:
+    done = training / "base" / "final" / "done.json"
+    if last is None:
+        done.unlink()
+    else:
+        done.write_text(json.dumps({"stage": last, "from": "new"}), encoding="utf-8")
+
+    main(["export", str(training), "-o", str(tmp_path / "out")])
+
+    settings = named_conductor(str(tmp_path / "out")).settings
+    assert (settings.prompt, settings.max_steps, settings.max_rounds) == (prompt, 5, rounds)

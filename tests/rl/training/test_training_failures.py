@@ -1,0 +1,171 @@
+"""What goes wrong while a model is trained, and what cannot be trained at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+
+from transformers import TrainerCallback  # noqa: E402
+from transformers.integrations import integration_utils  # noqa: E402
+from trl import GRPOTrainer  # noqa: E402
+
+from tests.rl.training.toy import QUESTIONS, TRAIN, WORKERS, a_pool, from_warmup, metrics, samples  # noqa: E402
+from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.grading import code  # noqa: E402
+from wfdsl_rl.grading.sandbox import SandboxMissing  # noqa: E402
+from wfdsl_rl.tasks.task import CodeTests, Task  # noqa: E402
+from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.records import Diverged, MetricLines  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.rl.training.toy import AsyncWorker
+    from wfdsl_rl.training.setting import Setting
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+
+def down_for_math(worker: AsyncWorker) -> AsyncWorker:
+    async def answer(messages: list[dict[str, Any]]) -> str:
+        if messages[0]["content"].startswith(QUESTIONS["math"].split("{")[0]):
+            raise ConnectionError("the line is dead")
+        return await worker(messages)
+
+    return answer
+
+
+def test_groups_without_outcomes_are_left_out_counted_and_told(
+    trained: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said: list[str] = []
+    advantages: list[tuple[str, float]] = []
+    plain = GRPOTrainer._generate_and_score_completions
+
+    def watched(self: Any, inputs: list[dict[str, Any]]) -> Any:
+        made = plain(self, inputs)
+        if self.model.training:
+            advantages.extend(zip((row["task"] for row in inputs), made["advantages"].tolist(), strict=True))
+        return made
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", watched)
+    setting = from_warmup(trained, tmp_path, iterations=1, evaluate_every=1, save_every=1)
+    setting = replace(setting, pool=a_pool(tuple(map(down_for_math, WORKERS))), say=said.append)
+
+    run_course(setting, ("base",))
+
+    kinds = {task.id: task.kind for task in setting.tasks}
+    (kept,) = (batch for name, batch in samples(tmp_path / "base" / "samples").items() if name.startswith("step"))
+    of_math = [each for each in kept if kinds[each["task"]] == "math" and each["fate"] != "invalid"]
+    (logged,) = (entry for entry in metrics(setting) if "reward" in entry)
+    assert of_math
+    assert {(each["fate"], each["reward"]) for each in of_math} == {("missing", None)}
+    assert all(worth == 0.0 for task, worth in advantages if kinds[task] == "math" and task in missing_groups(kept))
+    assert any(worth != 0.0 for _, worth in advantages)
+    assert logged["missing"] == len(of_math) / len(kept)
+    assert any("have no outcome and are left out" in line and "the line is dead" in line for line in said)
+    assert "reward functions returned None" not in caplog.text
+
+
+def missing_groups(kept: list[dict[str, Any]]) -> set[str]:
+    """The tasks none of whose completions has an outcome."""
+    return {each["task"] for each in kept} - {each["task"] for each in kept if each["fate"] != "missing"}
+
+
+def test_a_gradient_that_is_no_finite_number_stops_the_training(trained: Setting, tmp_path: Path) -> None:
+    setting = from_warmup(trained, tmp_path, iterations=2, scale_rewards="none")
+    reward = TRAIN.reward.model_copy(update={"right": 1e36})
+    setting = replace(setting, train=setting.train.model_copy(update={"reward": reward}), eval_tasks=())
+
+    with pytest.raises(Diverged, match="take a smaller learning rate for the stage base"):
+        run_course(setting, ("base",))
+
+    assert not list(setting.folder("base").glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["loss", "grad_norm"])
+def test_numbers_that_are_none_are_named(tmp_path: Path, name: str, value: float) -> None:
+    lines = MetricLines(tmp_path / "metrics.jsonl", "base")
+    state = type("State", (), {"global_step": 7})
+
+    with pytest.raises(Diverged, match=f"step 7: {name} is {value}"):
+        lines.on_log(None, state, None, {name: value})
+
+
+def test_metrics_are_reported_to_where_trl_reports_them(
+    trained: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[dict[str, Any]] = []
+
+    class Board(TrainerCallback):  # type: ignore[misc,unused-ignore]
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            heard.append(dict(logs))
+
+    monkeypatch.setitem(integration_utils.INTEGRATION_TO_CALLBACK, "tensorboard", Board)
+    setting = from_warmup(trained, tmp_path, iterations=1)
+    setting = replace(setting, train=setting.train.model_copy(update={"report_to": ("tensorboard",)}), eval_tasks=())
+
+    run_course(setting, ("base",))
+
+    assert any({"reward", "valid", "accuracy"} <= set(logs) for logs in heard)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"extra": {"nonsense": 3}}, "train.base, train.extra: TRL does not take these arguments: .*nonsense"),
+        ({"report_to": ("nonsense",)}, "train.report_to: nonsense is not supported"),
+        ({"model": "no/such/folder/here"}, "train.model: 'no/such/folder/here' is no folder and no name of the hub"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_before_anything_is_begun(
+    trained: Setting, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    setting = replace(trained, out=tmp_path / "out", train=TRAIN.model_copy(update=change))
+
+    with pytest.raises(UsageError, match=message):
+        run_course(setting, ("warmup", "base"))
+
+    assert not setting.out.exists()
+
+
+def test_programs_that_nobody_can_grade_are_not_trained_on(
+    trained: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Any:
+        raise SandboxMissing("`bwrap` is not installed: install bubblewrap")
+
+    monkeypatch.setattr(code, "shared_sandbox", missing)
+    tests = CodeTests(style="stdin", inputs=("",), expected=("1",))
+    task = Task(id="c", question="Print 1.", gold="", kind="code", tests=tests)
+
+    with pytest.raises(SandboxMissing, match="install bubblewrap"):
+        run_course(replace(trained, out=tmp_path / "out", tasks=(*trained.tasks, task)), ("base",))
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_the_packages_for_training_it_is_said_what_to_install(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['transformers'] = None; from wfdsl_rl.cli.train import main; sys.exit(main())"
+
+    ended = subprocess.run(
+        [sys.executable, "-c", without, "gym-tiny", "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 2
+    assert 'training needs the package transformers: pip install "wfdsl[rl]"' in ended.stderr
+    assert "Traceback" not in ended.stderr

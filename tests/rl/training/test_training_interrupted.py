@@ -1,0 +1,138 @@
+"""Trainings that something ends, and that go on as if nothing had."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+
+from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
+from wfdsl.experiment.experiment import Experiment  # noqa: E402
+from wfdsl_rl.training.course import DiskFull, run_course  # noqa: E402
+from wfdsl_rl.training.records import drop_lines_after  # noqa: E402
+from wfdsl_rl.training.resources import rollout_options  # noqa: E402
+
+if TYPE_CHECKING:
+    from tests.rl.training.toy import AsyncWorker
+    from wfdsl_rl.training.setting import Setting
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+ROOT = Path(__file__).parents[3]
+IN_A_PROCESS_OF_ITS_OWN = """
+import sys
+from pathlib import Path
+
+import torch
+
+from tests.rl.training.toy import a_setting
+from wfdsl_rl.training.course import run_course
+
+torch.set_num_threads(1)
+run_course(a_setting(Path(sys.argv[1])), ("warmup", "base"), resume=True)
+"""
+
+
+def warmed_up(trained: Setting, out: Path) -> Setting:
+    """A copy of the training as it stands behind the warm-up."""
+    for part in ("new", "warmup"):
+        shutil.copytree(trained.out / part, out / part)
+    return replace(trained, out=out)
+
+
+def test_a_training_that_was_killed_comes_to_the_same_weights(trained: Setting, tmp_path: Path) -> None:
+    begun = warmed_up(trained, tmp_path / "killed")
+    folder = begun.folder("base")
+
+    process = subprocess.Popen([sys.executable, "-c", IN_A_PROCESS_OF_ITS_OWN, str(begun.out)], cwd=ROOT)
+    while process.poll() is None and not list(folder.glob("samples/step-000003*")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+
+    assert process.wait() == -signal.SIGKILL
+    assert (folder / "checkpoint-2").is_dir()
+    assert not (folder / "final").exists()
+    run_course(begun, ("warmup", "base"), resume=True)
+    assert same(folder / "final", trained.folder("base") / "final")
+    assert samples(folder / "samples") == samples(trained.folder("base") / "samples")
+
+
+def counting(asked: list[str]) -> tuple[AsyncWorker, ...]:
+    """The workers, with every call counted."""
+
+    def counted(worker: AsyncWorker) -> AsyncWorker:
+        async def answer(messages: list[dict[str, Any]]) -> str:
+            asked.append(messages[-1]["content"])
+            return await worker(messages)
+
+        return answer
+
+    return tuple(counted(worker) for worker in WORKERS)
+
+
+def test_a_full_disk_is_said_and_behind_it_no_call_is_made_twice(trained: Setting, tmp_path: Path) -> None:
+    asked: list[str] = []
+    begun = replace(warmed_up(trained, tmp_path / "full"), pool=a_pool(counting(asked)))
+
+    def full(entry: dict[str, Any]) -> None:
+        if entry["stage"] == "base" and entry["step"] == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with rollout_options(Experiment(), begun.pool, begun.out) as options, pytest.raises(DiskFull, match="make room"):
+        run_course(replace(begun, options=options, listeners=(full,)), ("warmup", "base"), resume=True)
+    before = len(asked)
+    with rollout_options(Experiment(), begun.pool, begun.out) as options:
+        run_course(replace(begun, options=options), ("warmup", "base"), resume=True)
+
+    kept = samples(begun.folder("base") / "samples")
+    replies = [reply for batch in kept.values() for each in batch for reply in each["replies"] if reply is not None]
+    assert 0 < before < len(asked) == len(replies)
+    assert same(begun.folder("base") / "final", trained.folder("base") / "final")
+
+
+def test_a_model_that_was_not_kept_whole_is_made_again(trained: Setting, tmp_path: Path) -> None:
+    begun = copy_until(trained, 6, tmp_path / "final")  # killed while `final` was written
+    (begun.folder("base") / "final").mkdir()
+    (begun.folder("base") / "final" / "model.safetensors").write_bytes(b"half")
+
+    run_course(begun, ("warmup", "base"), resume=True)
+
+    assert same(begun.folder("base") / "final", trained.folder("base") / "final")
+
+
+def test_a_stage_that_starts_anew_forgets_its_metrics(trained: Setting, tmp_path: Path) -> None:
+    begun = warmed_up(trained, tmp_path / "anew")
+    with (begun.out / "metrics.jsonl").open("w", encoding="utf-8") as file:
+        file.write('{"stage": "warmup", "step": 10, "loss": 1.0}\n{"stage": "base", "step": 1, "reward": 0.1}\n{"sta')
+
+    run_course(begun, ("warmup", "base"), resume=True)
+
+    steps = [(line["stage"], line["step"]) for line in metrics(begun) if "reward" in line or "loss" in line]
+    assert steps[0] == ("warmup", 10)
+    assert steps.count(("base", 1)) == 1
+
+
+def test_metrics_behind_a_step_and_half_a_line_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    lines = [json.dumps({"stage": stage, "step": step}) for stage in ("warmup", "base") for step in (1, 2, 3)]
+    path.write_text("\n".join(lines) + '\n{"stage": "base", "st', encoding="utf-8")
+
+    drop_lines_after(path, "base", 2)
+
+    assert path.read_text("utf-8").splitlines() == lines[:5]

@@ -1,0 +1,107 @@
+"""What the warm-up shows: first rounds, and second ones if the stage of recursion follows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+
+from tests.rl.training.toy import TRAIN, a_setting
+from wfdsl.api import analyze
+from wfdsl.conductor.offer import Offer
+from wfdsl.pool import Pool
+from wfdsl_rl.gym import make
+from wfdsl_rl.gym.replies import signs_of
+from wfdsl_rl.training.prior import KEEP, Prior
+from wfdsl_rl.training.rows import Draw
+from wfdsl_rl.training.settings import Pools, Recursion
+from wfdsl_rl.training.stages import make_rewarder
+from wfdsl_rl.training.warming import draw_of, warmup_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl_rl.training.setting import Setting
+
+GYM = Pool.load("gym/paper7")
+SIGNS = ("passes", "fails", "hedged", "slipped", "cut")
+EMPTY = "model_id = []\nsubtasks = []\naccess_list = []"
+
+
+def a_gym_setting(out: Path, **train: Any) -> Setting:
+    warmup = TRAIN.warmup.model_copy(update={"second_rounds": 0.25, "lengths": {"2": 1.0, "3": 1.0}})
+    settings = TRAIN.model_copy(update={"warmup": warmup, **train})
+    return replace(a_setting(out), train=settings, pool=GYM, tasks=tuple(make("gym/paper7", 60, 5, split="train")))
+
+
+def rows_for(setting: Setting, count: int) -> list[dict[str, Any]]:
+    return warmup_rows(setting, make_rewarder(setting, setting.out), count=count)
+
+
+def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path)
+
+    rows = rows_for(setting, 200)
+
+    seconds = [row for row in rows if len(row["prompt"]) == 3]
+    assert len(seconds) == 50
+    for row in seconds:
+        asked, said, response = row["prompt"]
+        assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
+        assert analyze(said["content"], pool_size=7).ok
+        sketch = row["completion"][0]["content"].split("\n")[0].split()
+        assert [word for word in sketch if word in SIGNS] == list(signs_of(response["content"]))
+        assert any(asked["content"].startswith(task.question) for task in setting.tasks)
+
+
+def test_second_rounds_are_strictly_valid_and_about_half_of_them_keep(tmp_path: Path) -> None:
+    rows = rows_for(a_gym_setting(tmp_path), 800)
+
+    seconds = [row["completion"][0]["content"] for row in rows if len(row["prompt"]) == 3]
+    checked = [analyze(text, pool_size=7, max_steps=5, recursion=True, depth_left=0) for text in seconds]
+    assert all(each.ok and not each.diagnostics for each in checked)
+    kept = [each.workflow is None for each in checked]
+    assert [text.split("\n")[0].endswith(KEEP) for text in seconds] == kept
+    assert 0.25 < sum(kept) / len(kept) < 0.75
+
+
+def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path, recursion=Recursion(iterations=0))
+
+    rows = warmup_rows(setting, None, count=40)  # type: ignore[arg-type]  # nobody is asked for a reward
+
+    assert all(len(row["prompt"]) == 1 for row in rows)
+
+
+def test_the_rows_follow_from_the_seed(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path)
+
+    assert rows_for(setting, 40) == rows_for(setting, 40)
+
+
+def test_keeping_has_habits_that_differ_by_the_signs() -> None:
+    offer = Offer.of(GYM)
+
+    def keeps(*signs: str) -> float:
+        rng = random.Random(0)
+        prior = Prior(habits=2.0, seed=1)
+        return sum(prior.revision(rng, offer, "math", signs).endswith(EMPTY) for _ in range(500)) / 500
+
+    shares = [keeps(), keeps("fails"), keeps("passes"), keeps("hedged", "passes")]
+    assert max(shares) - min(shares) > 0.2
+
+
+def test_the_warm_up_shows_no_subset_that_is_held_out(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path, pools=Pools(iterations=5), recursion=Recursion(iterations=0))
+
+    drawn = draw_of(setting, "pools")
+
+    assert drawn == Draw(pick=(2, 3, 4, 5, 6, 7), shuffle=True, held_out=0.25, seed=0)
+    assert draw_of(setting, "pools", unseen=True).unseen
+    assert 7 not in draw_of(setting, "pools", unseen=True).pick
+    assert draw_of(setting, "base", unseen=True) == Draw(seed=0)

@@ -1,0 +1,139 @@
+"""A small world for training: three workers that each know one kind of question, and a training in it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from wfdsl.conductor.prompt import Prompt
+from wfdsl.pool import Pool
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.settings import Grpo, NewModel, Recursion, TrainSettings, Warmup
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl_rl.training.setting import Setting
+
+AsyncWorker: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
+
+QUESTIONS = {"math": "What is {a} times {b}?", "choice": "Which is larger, A {a} or B {b}?", "text": "Spell {a} {b}."}
+ANSWERS = {"math": ("4", "5"), "choice": ("A", "B"), "text": ("yes", "no")}
+"""Right and wrong, by kind of question."""
+SKILL = {"math": (0.95, 0.1, 0.1), "choice": (0.1, 0.95, 0.1), "text": (0.1, 0.1, 0.95)}
+
+
+def chance(*about: object) -> float:
+    """A number from 0 to 1 that the arguments fix."""
+    return int(hashlib.blake2b(repr(about).encode(), digest_size=4).hexdigest(), 16) / 2**32
+
+
+def a_task(number: int, split: str) -> Task:
+    words: tuple[Literal["math", "choice", "text"], ...] = ("math", "choice", "text")
+    word = words[number % 3]
+    question = QUESTIONS[word].format(a=10 + number * 7 % 89, b=3 + number * 5 % 83)
+    return Task(id=f"{split}-{number}", question=question, gold=ANSWERS[word][0], kind=word)
+
+
+def a_worker(number: int) -> AsyncWorker:
+    async def answer(messages: list[dict[str, Any]]) -> str:
+        first = messages[0]["content"]
+        word = next(word for word, form in QUESTIONS.items() if first.startswith(form.split("{")[0]))
+        return ANSWERS[word][0 if chance(number, messages) < SKILL[word][number] else 1]
+
+    answer.__name__ = f"worker{number}"
+    return answer
+
+
+WORKERS = tuple(a_worker(number) for number in range(3))
+TASKS = tuple(a_task(number, "train") for number in range(120))
+EVAL_TASKS = tuple(a_task(number, "test") for number in range(200, 230))
+
+TRAIN = TrainSettings(
+    tasks="toy",
+    new=NewModel(width=64, inner=128, layers=2, heads=2, vocabulary=420),
+    warmup=Warmup(steps=300, batch=32, learning_rate=4e-3, lengths={"1": 1.0}, second_rounds=0.0),
+    base=Grpo(
+        iterations=6,
+        questions=6,
+        rollouts=8,
+        learning_rate=1e-3,
+        max_completion_tokens=40,
+        micro_batch=24,
+        evaluate_every=2,
+        save_every=2,
+    ),
+    recursion=Recursion(
+        iterations=2, questions=4, rollouts=4, learning_rate=1e-3, max_completion_tokens=60, save_every=2
+    ),
+)
+
+
+def a_pool(workers: tuple[AsyncWorker, ...] = WORKERS) -> Pool:
+    """The pool, or one with other workers under the same descriptions."""
+    return Pool.from_functions(list(workers), descriptions=["m 9", "c 9", "t 9"])
+
+
+def a_prompt() -> Prompt:
+    return Prompt.load(str(files("wfdsl_rl.training") / "prompts" / "gym.toml"))
+
+
+def a_setting(out: Path) -> Setting:
+    """The training, with what it says kept to itself."""
+    from wfdsl_rl.training.setting import Setting
+
+    return Setting(
+        train=TRAIN,
+        prompt=a_prompt(),
+        max_steps=5,
+        pool=a_pool(),
+        tasks=TASKS,
+        eval_tasks=EVAL_TASKS,
+        out=out,
+        say=lambda _: None,
+    )
+
+
+def from_warmup(trained: Setting, out: Path, **base: Any) -> Setting:
+    """A training of the base stage alone from the model that was warmed up, with some settings of the stage changed."""
+    stage = TRAIN.base.model_copy(update=base)
+    model = str(trained.folder("warmup") / "final")
+    return replace(trained, out=out, train=TRAIN.model_copy(update={"base": stage, "model": model}))
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same weights, bit by bit."""
+    import torch
+    from safetensors.torch import load_file
+
+    first, second = (dict(load_file(folder / "model.safetensors")) for folder in (one, other))
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The completions that a stage kept, by file."""
+    return {
+        path.name: [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        for path in sorted(folder.glob("*.jsonl.gz"))
+    }
+
+
+def metrics(setting: Setting) -> list[dict[str, Any]]:
+    """What was logged."""
+    return [json.loads(line) for line in (setting.out / "metrics.jsonl").read_text("utf-8").splitlines()]
+
+
+def copy_until(setting: Setting, step: int, out: Path) -> Setting:
+    """The folder of a training as a kill behind a checkpoint leaves it, while a later step was under way."""
+    shutil.copytree(setting.out, out)
+    for path in (out / "base").glob("checkpoint-*"):
+        if int(path.name.rpartition("-")[2]) > step:
+            shutil.rmtree(path)
+    shutil.rmtree(out / "base" / "final")
+    return replace(setting, out=out)
