@@ -12,7 +12,7 @@ TORCH_INDEX ?=
 TORCH_PIN := torch==2.13.0
 
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
-GYM_QUESTION ?= A trip starts on 2022-04-20 and ends 199 days later. When?
+GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
 .PHONY: help demo test lint types unit bench fuzz fuzzer docs clean
 
