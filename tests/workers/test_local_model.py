@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def _servers(parent: int | None = None) -> list[int]:
     pid = parent or os.getpid()
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended since
+            found += [int(child) for child in (task / "children").read_text().split()]
     return [child for child in found if b"local_server" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
