@@ -30,7 +30,7 @@ from wfdsl_rl.gym.simulate import simulate
 from wfdsl_rl.training.rows import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from wfdsl_rl.tasks.task import Task
 
@@ -98,14 +98,14 @@ def main() -> None:
     )
     table = Table("", *DOMAINS, "mean", "valid", "calls", "of the way", "steps and optimum")
     for name, workflow in FIXED.items():
-        table.add_row(*_row(name, _marks(tasks, lambda _, workflow=workflow: workflow)))
+        table.add_row(*_row(name, _marks(tasks, [workflow] * len(tasks))))
     subsets: list[tuple[str, Marks, Marks]] = []
     for folder in map(Path, folders):
         writer = _Writer(folder)
         for temperature in (0.0, 1.0):
             name = f"{folder}, T = {temperature:g}"
             written = writer.workflows(tasks, [Offer.of(pool)] * len(tasks), temperature)
-            table.add_row(*_row(name, _marks(tasks, iter(written).__next__, plain=True)))
+            table.add_row(*_row(name, _marks(tasks, written)))
         subsets.append(_on_subsets(writer, tasks[:SUBSET_QUESTIONS], pool))
     console.print(table)
     console.print(
@@ -115,18 +115,22 @@ def main() -> None:
     _print_subsets(subsets)
 
 
+def _alone(worker: int) -> Workflow:
+    return Workflow((Step(worker, "Solve it.", ()),))
+
+
 FIXED = {
-    "best worker alone": Workflow((Step(0, "Solve it.", ()),)),
+    "best worker alone": _alone(0),
     "plan 1, solve 0, verify 2": Workflow(
         (Step(1, "Plan it.", ()), Step(0, "Use the plan.", (0,)), Step(2, "Check it.", (1,)))
     ),
 }
 
 
-def _marks(tasks: Sequence[Task], write: Callable[..., Workflow | None], *, plain: bool = False) -> Marks:
+def _marks(tasks: Sequence[Task], workflows: Sequence[Workflow | None]) -> Marks:
     marks = Marks()
-    for task in tasks:
-        marks.add(task, write() if plain else write(task))
+    for task, workflow in zip(tasks, workflows, strict=True):
+        marks.add(task, workflow)
     return marks
 
 
@@ -147,12 +151,8 @@ def _right(workflow: Workflow, task: Task, draw: int) -> bool:
 def _on_subsets(writer: _Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:
     """A Conductor and the best worker of each subset, on subsets that were held out."""
     offers = [UNSEEN.offer(pool, row) for row in range(len(tasks))]
-    marks, alone = Marks(), Marks()
-    for task, offer, workflow in zip(tasks, offers, writer.workflows(tasks, offers, 0.0), strict=True):
-        marks.add(task, workflow)
-        best = min(offer.true.values(), key=ORDER.index)
-        alone.add(task, Workflow((Step(best, "Solve it.", ()),)))
-    return str(writer.folder), marks, alone
+    best = [_alone(min(offer.true.values(), key=ORDER.index)) for offer in offers]
+    return str(writer.folder), _marks(tasks, writer.workflows(tasks, offers, 0.0)), _marks(tasks, best)
 
 
 ORDER = (0, 2, 1, 5, 3, 6, 4)

@@ -81,8 +81,7 @@ def read(text: str, item: Item) -> Reading:
     if given is None:
         return Reading(Attempt(voice, NO_ANSWER, cut=True)) if lines[-1] in _CUTS else _stranger(text, item)
     answer = _number(given, answers_of(item))
-    shown = [line for line in lines[1:-1] if line in _MEANING]
-    return Reading(_with_meaning(voice, answer, shown), given)
+    return Reading(_with_meaning(voice, answer, _meanings(lines[1:-1])), given)
 
 
 def signs_of(text: str) -> tuple[str, ...]:
@@ -90,12 +89,14 @@ def signs_of(text: str) -> tuple[str, ...]:
     (hedged), that something is left open (slipped), that it was cut. Nothing else in a text is looked at.
     """
     lines = text.split("\n")
-    found = {_MEANING[line] for line in lines if line in _MEANING}
-    return tuple(sorted(found | ({"cut"} if lines[-1] in _CUTS else set())))
+    return tuple(sorted(_meanings(lines) | ({"cut"} if lines[-1] in _CUTS else set())))
 
 
-def _with_meaning(voice: int, answer: int, shown: Sequence[str]) -> Attempt:
-    meanings = {_MEANING[line] for line in shown}
+def _meanings(lines: Sequence[str]) -> set[str]:
+    return {_MEANING[line] for line in lines if line in _MEANING}
+
+
+def _with_meaning(voice: int, answer: int, meanings: set[str]) -> Attempt:
     check = FAILS if "fails" in meanings else PASSES if "passes" in meanings else UNCHECKED
     return Attempt(voice, answer, check, "hedged" in meanings, "slipped" in meanings)
 

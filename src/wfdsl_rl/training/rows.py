@@ -89,9 +89,13 @@ def rows_of(
 def with_second_rounds(rows: Sequence[dict[str, Any]], *, share: float, discount: float) -> list[dict[str, Any]]:
     """The rows with a second round forced in a share of each stretch of them; the others count for `discount`."""
     return [
-        {**row, "forced": True} if int((at + 1) * share) > int(at * share) else {**row, "weight": discount}
-        for at, row in enumerate(rows)
+        {**row, "forced": True} if falls_into(share, at) else {**row, "weight": discount} for at, row in enumerate(rows)
     ]
+
+
+def falls_into(share: float, at: int) -> bool:
+    """Whether the row in a place is one of a share of them, evenly spread, so that every stretch has its part."""
+    return int((at + 1) * share) > int(at * share)
 
 
 def offer_of(row: dict[str, Any], pool: Pool) -> Offer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl_rl.gym.replies import signs_of
 from wfdsl_rl.training.prior import Prior
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
-from wfdsl_rl.training.rows import Draw, offer_of, rows_of
+from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def _second_rounds(
 ) -> dict[int, dict[str, Any]]:
     """Some of the rows as second rounds, by their place: what was said, and what came of it, stand in their prompts."""
     share = setting.train.warmup.second_rounds
-    chosen = [at for at in range(len(rows)) if int((at + 1) * share) > int(at * share)]
+    chosen = [at for at in range(len(rows)) if falls_into(share, at)]
     samples = asyncio.run(rewarder.first_rounds([rows[at] for at in chosen], [said[at] for at in chosen], 0))
     answered = first_with_answer(samples)
     return {
