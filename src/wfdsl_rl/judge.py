@@ -127,11 +127,23 @@ class Judge:
         if refused is not None:
             return Judged("invalid", problems=(refused,))
         workflow = self.ablation.applied(offer.to_pool(checked.workflow))
-        return await self._ran(workflow, task, pool, sample, previous)
+        return await self.execute(workflow, task, pool, sample=sample, previous=previous)
 
-    async def _ran(
-        self, workflow: Workflow, task: Task, pool: Pool, sample: str, previous: tuple[str, str] | None
+    async def execute(
+        self,
+        workflow: Workflow,
+        task: Task,
+        pool: Pool,
+        *,
+        sample: str,
+        previous: tuple[str, str] | None = None,
     ) -> Judged:
+        """Judge a workflow, in the pool's own numbering, by running it once.
+
+        Raises:
+            BudgetExhausted: a call does not fit into the budget any more.
+            UsageError: the pool cannot run workflows at all, or the task's grader is no grader.
+        """
         options = RunOptions(**(self.options or RunOptions()))
         options["sample"] = options["run_id"] = sample
         options["previous"] = previous

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wfdsl_rl.judge import Judged
 
 
@@ -26,3 +28,8 @@ class Rewards:
         if judged.fate == "missing":
             return None
         return {"invalid": self.invalid, "wrong": self.wrong, "right": self.right}[judged.fate]
+
+    def mean(self, executions: Iterable[Judged]) -> float | None:
+        """The mean reward of a completion's executions; None where the outcome of all of them is missing."""
+        known = [reward for judged in executions if (reward := self.of(judged)) is not None]
+        return sum(known) / len(known) if known else None

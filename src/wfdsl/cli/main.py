@@ -1,4 +1,4 @@
-"""The `wfdsl` command: its sub-commands, and the exit code that each kind of error has.
+"""The `wfdsl` command: its sub-commands.
 
 A sub-command is a module of this package with `configure(parser)` and `execute(args) -> int`. Only the one that is
 asked for is imported, so that start-up stays short.
@@ -7,16 +7,12 @@ asked for is imported, so that start-up stays short.
 from __future__ import annotations
 
 import argparse
-import errno
-import io
-import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from wfdsl._version import __version__
-from wfdsl.errors import BudgetExhausted, UsageError, WfdslError, WorkflowError
+from wfdsl.cli.ending import USAGE, ended, reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,54 +37,20 @@ exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run faile
 
 _UNKNOWN = "unrecognized arguments: "  # how argparse begins to say so
 
-OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    _prepare_streams()
-    try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`).
-        _drop_output()
-        return OK
-    except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
-            raise
-        _drop_output()
-        print("wfdsl: the output cannot be written: the disk is full", file=sys.stderr)
-        return USAGE
-    return code
-
-
-def _prepare_streams() -> None:
-    """Let every text be printed, whatever the terminal's encoding, and let a stream be closed by the caller."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (open until the end)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _drop_output() -> None:
-    """Let Python flush into nothing when it exits, so that it does not complain a second time."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ended("wfdsl", lambda: _run(list(sys.argv[1:] if argv is None else argv)))
 
 
 def _run(arguments: list[str]) -> int:
-    try:
-        parser, chosen = _parser(arguments)
-        args = parser.parse_args(arguments)
-        if chosen is None:
-            parser.print_help(sys.stderr)
-            return USAGE
-        _log(args.verbose + args.verbose_too)
-        return _execute(chosen, args)
-    except KeyboardInterrupt:
-        return _report("wfdsl: interrupted", INTERRUPTED)
+    parser, chosen = _parser(arguments)
+    args = parser.parse_args(arguments)
+    if chosen is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    _log(args.verbose + args.verbose_too)
+    return reported(f"wfdsl {chosen}", lambda: int(import_module(f"wfdsl.cli.{chosen}").execute(args)))
 
 
 def _log(verbosity: int) -> None:
@@ -104,28 +66,6 @@ def _log(verbosity: int) -> None:
     ours.handlers[:] = [handler]
     if verbosity:
         ours.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
-
-
-def _execute(command: str, args: argparse.Namespace) -> int:
-    try:
-        code: int = import_module(f"wfdsl.cli.{command}").execute(args)
-    except WorkflowError as error:
-        return _report(str(error), INVALID)
-    except UsageError as error:
-        return _report(f"wfdsl {command}: {error}", USAGE)
-    except BudgetExhausted as error:
-        return _report(f"wfdsl {command}: {error}", SPENT)
-    except WfdslError as error:
-        return _report(f"wfdsl {command}: {error}", FAILED)
-    except KeyboardInterrupt:
-        return _report(f"wfdsl {command}: interrupted", INTERRUPTED)
-    return code
-
-
-def _report(message: str, code: int) -> int:
-    sys.stdout.flush()
-    print(message, file=sys.stderr)
-    return code
 
 
 class _Parser(argparse.ArgumentParser):

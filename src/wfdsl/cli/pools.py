@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.cli.ending import FAILED
 from wfdsl.cli.inputs import some_text
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from wfdsl.pool import Pool, WorkerEntry
 
-_FAILED = 3
 _CHECK_TIMEOUT_S = 60.0
 _CHECK_TOKENS = 64
 """Enough for a model that must think a little before it says anything. Our choice."""
@@ -153,7 +153,7 @@ def _check(args: argparse.Namespace) -> int:
             _say(
                 f"{result['ordinal']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}"
             )
-    return 0 if all(result["ok"] for result in results) else _FAILED
+    return 0 if all(result["ok"] for result in results) else FAILED
 
 
 async def _check_all(pool: Pool) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.cli.ending import FAILED, SPENT
 from wfdsl.cli.progress import progress_on_stderr
 from wfdsl.cli.questions import GIVEN_UP, append_line, columns_of, open_answers, read_before, read_questions
 from wfdsl.cli.running import advised, listener_for, run_options, stopped_by_sigterm
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from wfdsl.cli.solving import Solver, Solving
     from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.running import RunOptions
-
-FAILED, SPENT = 3, 4
 
 
 def solve_lines(solving: Solving, args: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
+from wfdsl.cli.ending import OK, USAGE, ended
 from wfdsl.errors import UsageError
-from wfdsl_rl.cli.ending import OK, USAGE, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

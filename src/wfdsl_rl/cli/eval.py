@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
+from wfdsl.cli.ending import USAGE, ended
 from wfdsl.errors import UsageError
-from wfdsl_rl.cli.ending import USAGE, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.cli.ending import FAILED, SPENT
 from wfdsl.errors import UsageError
-from wfdsl_rl.cli.ending import FAILED, SPENT
 from wfdsl_rl.cli.eval_options import completed, configure, evaluation_of, read_options
 
 if TYPE_CHECKING:

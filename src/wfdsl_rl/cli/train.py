@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
+from wfdsl.cli.ending import OK, ended
 from wfdsl.errors import UsageError
-from wfdsl_rl.cli.ending import OK, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

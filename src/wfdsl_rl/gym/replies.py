@@ -84,7 +84,7 @@ def read(text: str, item: Item) -> Reading:
     return Reading(_with_meaning(voice, answer, _meanings(lines[1:-1])), given)
 
 
-def signs_of(text: str) -> tuple[str, ...]:
+def signs_in(text: str) -> tuple[str, ...]:
     """What a reply says about its own answer, each once and sorted: that a check passes or fails, that it is not sure
     (hedged), that something is left open (slipped), that it was cut. Nothing else in a text is looked at.
     """

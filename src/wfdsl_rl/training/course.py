@@ -20,9 +20,10 @@ from transformers.integrations import get_reporting_integration_callbacks
 
 from wfdsl.conductor.checkpoint import FILE
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.checkpoints import newest_whole
 from wfdsl_rl.training.feasible import require_feasible
-from wfdsl_rl.training.records import drop_lines_after, write_whole
+from wfdsl_rl.training.records import drop_lines_after
 from wfdsl_rl.training.settings import STAGES
 from wfdsl_rl.training.stages import new_model, reinforce, warm_up
 from wfdsl_rl.training.trainer import grpo_config, quiet_libraries

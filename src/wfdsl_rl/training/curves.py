@@ -114,7 +114,7 @@ def _iteration(
 
 def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:
     """Share of right answers among those that have an outcome."""
-    return _mean(float(each["fate"] == "right") for each in batch if each["fate"] != "missing")
+    return _mean(float(fate == "right") for each in batch for fate in each["fates"] if fate != "missing")
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -96,7 +96,7 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
     """
     require_feasible(planned.train, planned.pool, stages)
     completions = sum(_completions(getattr(planned.train, name)) for name in stages if name != "warmup")
-    calls = round(completions * STEPS)
+    calls = round(sum(_executions(getattr(planned.train, name)) for name in stages if name != "warmup") * STEPS)
     usd = _usd_per_call(planned.pool)
     return Forecast(
         planned.resolved(),
@@ -111,6 +111,10 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
 
 def _completions(stage: Grpo) -> int:
     return stage.iterations * stage.batch
+
+
+def _executions(stage: Grpo) -> int:
+    return _completions(stage) * stage.executions
 
 
 def _first_prompt(planned: Planned) -> str:

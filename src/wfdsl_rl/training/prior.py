@@ -4,7 +4,9 @@ A model of random weights has to learn the form of a completion before rewards m
 could depend on; but nothing about which choice is good. So shapes and workers are drawn with habits, which differ by
 the kind of the question and have nothing to do with what is right. The sketch before the lists says what can be read
 from the prompt, the question's kind and who is advertised most for it, and then the shape of the workflow: one token
-that decides how everything behind it looks, and that rewards can move by itself.
+that decides how everything behind it looks, and that rewards can move by itself. A sketch with places also says who
+gets which role: the place of the worker in the order of advertisement, one token as well. Then nothing is chosen in the
+lists, and what rewards teach is said of places and holds under any numbering.
 
 Source: our choice. The paper starts from a model that can read, and can write the lists already.
 """
@@ -16,6 +18,7 @@ import random
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from wfdsl.syntax.printer import quoted
@@ -23,7 +26,7 @@ from wfdsl.tree import ALL
 from wfdsl.workflow import Step, Workflow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wfdsl.conductor.offer import Offer
     from wfdsl.tree import Access
@@ -52,7 +55,7 @@ REVISIONS: Final = ("V", "VV", "S", "SV", "PFV")
 KEEP: Final = "keep"
 """Stands for a shape where three empty lists keep the answer of the round before."""
 
-Thought: TypeAlias = Literal["sketch", "kind", "none"]
+Thought: TypeAlias = Literal["sketch", "places", "kind", "none"]
 
 _ADVERTISED: Final = re.compile(r"(\w+) (\d+)")
 _EMPTY_LISTS: Final = "model_id = []\nsubtasks = []\naccess_list = []"
@@ -77,7 +80,8 @@ class Prior:
     seed: int = 0
     """What the habits are drawn from."""
     thought: Thought = "sketch"
-    """What stands before the lists: the kind, who is advertised most for it and the shape; the kind alone; nothing."""
+    """What stands before the lists: a sketch (the kind, who is advertised most for it and the shape); a sketch with
+    places, which says who gets which role as well, and asks only whom it names; the kind alone; nothing."""
 
     def completion(self, rng: random.Random, offer: Offer, kind: str) -> str:
         """A completion with a workflow drawn at random, for a question of this kind."""
@@ -95,12 +99,16 @@ class Prior:
 
     def _completion(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], shape: str) -> str:
         ranked = by_advertisement(offer, kind)
+        asked = ranked[:_NAMED] if self.thought == "places" else ranked
+        roles = "" if shape == KEEP else shape
+        places, workflow = self._filled(rng, roles, asked, kind)
         thought = {
             "sketch": f"{sketch_of(kind, ranked, signs)} {shape}\n",
+            "places": " ".join([kind, *placed(range(len(asked)), asked), *signs, shape, *placed(places, asked)]) + "\n",
             "kind": f"A {kind} question.\n",
             "none": "",
         }[self.thought]
-        return thought + (_EMPTY_LISTS if shape == KEEP else short_lists(self._filled(rng, shape, ranked, kind)))
+        return thought + (short_lists(workflow) if roles else _EMPTY_LISTS)
 
     def _shape(self, rng: random.Random, kind: str) -> str:
         lengths = sorted(self.lengths)
@@ -112,18 +120,13 @@ class Prior:
         """The weight of a choice for a kind of question."""
         return math.exp(self.habits * _leaning(self.seed, kind, *choice))
 
-    def _filled(self, rng: random.Random, shape: str, ranked: Sequence[int], kind: str) -> Workflow:
-        """A workflow of a shape, with workers and wordings drawn at random."""
-        return Workflow(
-            tuple(
-                Step(
-                    rng.choices(ranked, [self._habit(kind, role, place) for place in range(len(ranked))])[0],
-                    rng.choice(WORDINGS[role][: self.wordings]),
-                    _access(shape, at),
-                )
-                for at, role in enumerate(shape)
-            )
-        )
+    def _filled(self, rng: random.Random, roles: str, ranked: Sequence[int], kind: str) -> tuple[list[int], Workflow]:
+        """Who gets which role, by place, and the workflow: places and wordings are drawn at random."""
+        places, steps = [], []
+        for at, role in enumerate(roles):
+            places += rng.choices(range(len(ranked)), [self._habit(kind, role, each) for each in range(len(ranked))])
+            steps.append(Step(ranked[places[at]], rng.choice(WORDINGS[role][: self.wordings]), _access(roles, at)))
+        return places, Workflow(tuple(steps))
 
 
 def by_advertisement(offer: Offer, kind: str) -> list[int]:
@@ -139,6 +142,11 @@ def by_advertisement(offer: Offer, kind: str) -> list[int]:
 def sketch_of(kind: str, ranked: Sequence[int], signs: Sequence[str] = ()) -> str:
     """What a sketch says before the shape: the kind, the first of the workers, and what the last answer shows."""
     return " ".join([kind, *map(str, ranked[:_NAMED]), *signs])
+
+
+def placed(places: Iterable[int], ranked: Sequence[int]) -> list[str]:
+    """Workers by place and ordinal: `a2` is the one advertised most, who has the ordinal 2; `b0` the next."""
+    return [f"{ascii_lowercase[place]}{ranked[place]}" for place in places]
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from wfdsl.errors import WfdslError
+from wfdsl_rl.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,13 +52,15 @@ class SampleFiles:
                 file.write(packed)
         else:
             self._open = path
-            _write_whole(path, packed)
+            write_whole(path, packed)
 
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
     """A sample as plain values."""
     judged = sample.judged
-    run = judged.run
+    run, runs = judged.run, [each.run for each in sample.outcomes if each.run is not None]
+    costs = [each.list_usd for each in runs]
+    known = [cost for cost in costs if cost is not None]
     return {
         "step": sample.step,
         "row": sample.row["row"],
@@ -67,6 +70,7 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "round": 2 if sample.row.get("previous") else 1,
         "completion": sample.completion,
         "fate": judged.fate,
+        "fates": [each.fate for each in sample.outcomes],
         "reward": sample.reward,
         "problems": list(judged.problems),
         "kept": judged.kept,
@@ -74,8 +78,8 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "replies": [] if run is None else [step.response for step in run.steps],
         "answer": None if run is None else run.answer,
         "extracted": None if judged.verdict is None else judged.verdict.extracted,
-        "tokens": 0 if run is None else run.usage.total_tokens,
-        "usd": None if run is None else run.list_usd,
+        "tokens": sum(each.usage.total_tokens for each in runs),
+        "usd": sum(known) if runs and len(known) == len(runs) else None,
     }
 
 
@@ -148,17 +152,6 @@ def drop_lines_after(path: Path, stage: str, step: int) -> None:
         if line.endswith("\n") and not _is_behind(json.loads(line), stage, step)
     ]
     write_whole(path, "".join(kept))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is never seen, or left, half written."""
-    _write_whole(path, text.encode())
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    new = path.with_suffix(".new")
-    new.write_bytes(content)
-    new.replace(path)
 
 
 def _is_behind(entry: Mapping[str, Any], stage: str, step: int) -> bool:

@@ -35,7 +35,15 @@ class Sample:
     """Which of the completions of its row it is."""
     completion: str
     judged: Judged
+    """By the first execution."""
     reward: float | None
+    again: tuple[Judged, ...] = ()
+    """By the further executions, if workflows are run several times."""
+
+    @property
+    def outcomes(self) -> tuple[Judged, ...]:
+        """By every execution."""
+        return (self.judged, *self.again)
 
 
 class NoOutcome(WfdslError):  # noqa: N818  (what it says, not what it is)
@@ -57,6 +65,8 @@ class Rewarder:
     stage: str = ""
     """Part of the name of each run: without it, two stages have the same names, and the later one would be given the
     journal's replies of the earlier."""
+    executions: int = 1
+    """How often each workflow of a training is run; its reward is the mean."""
     spent: list[float | None] = field(default_factory=list)
     """What runs since the last iteration cost by the price list, in US dollars; None where a price is not known."""
 
@@ -92,7 +102,9 @@ class Rewarder:
         return [self.seed, self.stage] if self.stage else [self.seed]
 
     def _told(self, samples: list[Sample]) -> list[Sample]:
-        self.spent += [sample.judged.run.list_usd for sample in samples if sample.judged.run is not None]
+        self.spent += [
+            judged.run.list_usd for sample in samples for judged in sample.outcomes if judged.run is not None
+        ]
         for listener in self.listeners:
             listener(samples)
         return samples
@@ -115,18 +127,26 @@ class Rewarder:
     async def _sample(
         self, gate: asyncio.Semaphore, row: Mapping[str, Any], text: str, step: int, index: int
     ) -> Sample:
+        name = "/".join(map(str, [*self._names, row["split"], step, row["row"], index]))
+        task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
         async with gate:
-            previous = row.get("previous")
             judged = await self.judge.judge(
-                text,
-                self.tasks[row["task"]],
-                offer_of(dict(row), self.pool),
-                self.pool,
-                sample="/".join(map(str, [*self._names, row["split"], step, row["row"], index])),
-                previous=tuple(previous) if previous else None,
+                text, task, offer_of(dict(row), self.pool), self.pool, sample=name, previous=previous
             )
-        reward = self.rewards.of(judged)
-        return Sample(step, row, index, text, judged, None if reward is None else row["weight"] * reward)
+            more = self.executions - 1 if row["split"] == "train" else 0
+            again = await self._again(judged, task, [f"{name}/{number}" for number in range(1, more + 1)], previous)
+        reward = self.rewards.mean([judged, *again])
+        return Sample(step, row, index, text, judged, None if reward is None else row["weight"] * reward, tuple(again))
+
+    async def _again(
+        self, judged: Judged, task: Task, names: Sequence[str], previous: tuple[str, str] | None
+    ) -> list[Judged]:
+        """What comes of further executions of a completion's workflow; none if it has none."""
+        if judged.workflow is None:
+            return []
+        return [
+            await self.judge.execute(judged.workflow, task, self.pool, sample=name, previous=previous) for name in names
+        ]
 
 
 def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:
@@ -148,6 +168,12 @@ def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | 
     return workflow_reward
 
 
+def right_share(outcomes: Sequence[Judged]) -> float | None:
+    """The share of right answers among a completion's executions; None if none of them was judged."""
+    judged = [each.fate for each in outcomes if each.fate != "missing"]
+    return judged.count("right") / len(judged) if judged else None
+
+
 def _text(completion: Any) -> str:
     return completion if isinstance(completion, str) else str(completion[0]["content"])
 
@@ -156,10 +182,10 @@ def _shares(samples: Sequence[Sample]) -> dict[str, float]:
     count = len(samples)
     fates = Counter(sample.judged.fate for sample in samples)
     steps = [len(sample.judged.workflow) for sample in samples if sample.judged.workflow is not None]
-    judged = count - fates["missing"]
+    right = [share for sample in samples if (share := right_share(sample.outcomes)) is not None]
     return {
         "valid": (count - fates["invalid"]) / count,
-        "accuracy": fates["right"] / max(judged, 1),
+        "accuracy": sum(right) / max(len(right), 1),
         "missing": fates["missing"] / count,
         "steps": sum(steps) / max(len(steps), 1),
     }

@@ -39,7 +39,7 @@ class Draw:
     pick: tuple[int, ...] = ()
     """How many workers are offered: one of these numbers; none: all of them."""
     shuffle: bool = False
-    """Whether the ordinals are dealt out anew for each row."""
+    """Whether the ordinals of a subset are dealt out anew for each row; the whole pool keeps its own."""
     held_out: float = 0.0
     """The part of the subsets that is kept from training; the whole pool never is."""
     unseen: bool = False
@@ -54,7 +54,9 @@ class Draw:
         """
         for attempt in range(_ATTEMPTS):
             key = str(row) if attempt == 0 else f"{row}:{attempt}"
-            offering = Offering(pick=self._count(key), shuffle=self.shuffle, seed=self.seed)
+            count = self._count(key)
+            subset = count is not None and count < len(pool)
+            offering = Offering(pick=count, shuffle=self.shuffle and subset, seed=self.seed)
             chosen = offering.choose(pool, key)
             if self._wanted(chosen, len(pool)):
                 return Offer.of(chosen, offering.numbering(chosen, key))

@@ -79,8 +79,9 @@ class Warmup(_Strict):
     """How much workers and shapes lean on the kind of the question, in directions drawn from the seed."""
     second_rounds: float = Field(default=0.25, ge=0, le=1)
     """The part of the completions that are second rounds, if the stage of recursion follows."""
-    thought: Literal["sketch", "kind", "none"] = "sketch"
-    """What stands before the lists: a sketch (kind, who is advertised most for it, shape), the kind, or nothing."""
+    thought: Literal["sketch", "places", "kind", "none"] = "sketch"
+    """What stands before the lists: a sketch (kind, who is advertised most for it, shape), a sketch with places (also
+    who gets which role, by place in that order), the kind, or nothing."""
 
 
 class Grpo(_Strict):
@@ -100,6 +101,9 @@ class Grpo(_Strict):
     """The part of the iterations in which the learning rate rises. Source: the same."""
     adam_beta2: float = Field(default=0.999, gt=0, lt=1)
     """Source: the same."""
+    executions: int = Field(default=1, gt=0)
+    """How often each workflow is run; its reward is the mean. Source: the same. More of them are less noise in what is
+    learned from, where workers are cheaper than the model's own steps."""
     epsilon: float = Field(default=0.2, gt=0)
     """Where the ratio of probabilities is clipped. Source: the same."""
     beta: float = Field(default=0.0, ge=0)

@@ -69,6 +69,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     folder = setting.folder(name)
     warnings = Warnings(setting.say)
     rewarder = make_rewarder(setting, folder)
+    rewarder.executions = stage.executions
     rewarder.listeners.append(warnings.hear_samples)
     tokenizer, network = load(model)
     falling = FallingKl(stage.beta, stage.beta_free)

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wfdsl_rl.gym.replies import signs_of
+from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training.prior import Prior
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
@@ -45,7 +45,7 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     said = [prior.completion(rng, offer_of(row, setting.pool), kinds[row["task"]]) for row in rows]
     if train.recursion.iterations:
         for at, row in _second_rounds(setting, rewarder, rows, said).items():
-            signs = signs_of(row["previous"][1])
+            signs = signs_in(row["previous"][1])
             rows[at], said[at] = row, prior.revision(rng, offer_of(row, setting.pool), kinds[row["task"]], signs)
     return [
         {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}

@@ -13,12 +13,12 @@ from wfdsl.conductor.offer import Offer
 from wfdsl.errors import UsageError
 from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
+from wfdsl_rl.files import write_whole
 from wfdsl_rl.judge import Judge
 from wfdsl_rl.strategies import strategies_of
 from wfdsl_rl.training.curves import Curve
 from wfdsl_rl.training.plots import draw_stage
 from wfdsl_rl.training.prior import short_lists
-from wfdsl_rl.training.records import write_whole
 from wfdsl_rl.training.signs import signs_of, valid_share
 
 if TYPE_CHECKING:

@@ -78,6 +78,7 @@ def test_the_table_names_every_ablation() -> None:
         "train.ablation.binary_access",
         "conductor.examples",
         "train.warmup.steps",
+        "train.base.executions",
         "train.base.loss",
         "train.base.scale_rewards",
         "train.reward.wrong",
@@ -115,6 +116,9 @@ def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setting) ->
         assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {int(value)}
     elif key == "train.ablation.binary_access":
         assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
+    elif key == "train.base.executions":
+        assert {len(each["fates"]) for each in ran} == {int(value)}
+        assert any(len(set(each["fates"])) == 2 for each in ran)
     elif key == "conductor.examples":
         assert changed.prompt.examples.name == value
     elif key == "train.reward.wrong":

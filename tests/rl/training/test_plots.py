@@ -26,6 +26,7 @@ def kept(task: str, workers: Sequence[int], access: Sequence[Any], fate: str = "
     return {
         "task": task,
         "fate": fate,
+        "fates": [fate],
         "reward": worth,
         "round": 1,
         "workflow": None if fate == "invalid" else lists,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +20,7 @@ from wfdsl.experiment.tables import BudgetTable
 from wfdsl.pool import Pool
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
-from wfdsl_rl.training.prior import SHAPES, Prior, by_advertisement, short_lists, sketch_of
+from wfdsl_rl.training.prior import SHAPES, Prior, by_advertisement, placed, short_lists, sketch_of
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
 from wfdsl_rl.training.rows import Draw, is_held_out, offer_of, rows_of, with_second_rounds
@@ -96,8 +96,29 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
     assert {step.worker for step in checked.workflow} <= ordinals
     sketch, lists = written.split("\n", 1)
     assert lists == short_lists(checked.workflow)
-    assert sketch.split()[:-1] == sketch_of(kind, by_advertisement(offer, kind)).split()
+    said = sketch_of(kind, by_advertisement(offer, kind)).split()
+    assert sketch.split()[:-1] == said
     assert len(sketch.split()[-1]) == len(checked.workflow)
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
+def test_a_sketch_with_places_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
+    offer = Offer.of(GYM.subset(sorted(ordinals)))
+    ranked = by_advertisement(offer, kind)[:4]
+
+    written = Prior(thought="places").completion(random.Random(seed), offer, kind)
+
+    checked = analyze(written, pool_size=7, max_steps=5)
+    assert checked.ok
+    assert checked.workflow is not None
+    sketch, lists = written.split("\n", 1)
+    assert lists == short_lists(checked.workflow)
+    listing = placed(range(len(ranked)), ranked)
+    assert sketch.split()[: len(ranked) + 1] == [kind, *listing]
+    shape, *roles = sketch.split()[len(ranked) + 1 :]
+    assert [int(each[1:]) for each in roles] == [step.worker for step in checked.workflow]
+    assert len(shape) == len(roles)
+    assert set(roles) <= set(listing)
 
 
 @given(st.integers(0, 10_000), KINDS)
@@ -143,6 +164,16 @@ def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) 
     draw = Draw(pick=(2, 3, 4, 5, 6), shuffle=True, held_out=0.25, unseen=unseen)
 
     assert is_held_out(list(draw.offer(GYM, row).true.values()), 0.25) == unseen
+
+
+@given(st.integers(0, 5000))
+def test_a_subset_is_numbered_anew_and_the_whole_pool_as_it_is(row: int) -> None:
+    draw = Draw(pick=(6, 7), shuffle=True, seed=3)
+
+    true = draw.offer(GYM, row).true
+
+    assert list(true) == list(range(len(true)))
+    assert len(true) == 6 or list(true.values()) == list(range(7))
 
 
 def test_some_subsets_of_every_size_are_held_out_and_most_are_not() -> None:
@@ -255,6 +286,44 @@ async def test_the_function_for_trl_gives_a_reward_per_completion(
     assert {rewards[0], rewards[2]} <= {0.5, 1.0}
     assert logged["valid"] == pytest.approx(2 / 3)
     assert logged["steps"] == 1.0
+
+
+async def test_a_workflow_that_is_run_several_times_is_worth_the_mean(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    replies = iter(["no", "yes", "no", "no"])
+
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        return next(replies)
+
+    pool = Pool.from_functions([worker])
+    row = next(
+        row for row in rows_of(tasks, pool, prompt, count=99, max_steps=5, draw=Draw()) if row["task"] == tasks[2].id
+    )
+    patient = replace(rewarder(pool, tasks), executions=4)
+
+    found, unread = await patient.batch([row, row], [RIGHT, "no lists"], 0)
+
+    assert [judged.fate for judged in found.outcomes] == ["wrong", "right", "wrong", "wrong"]
+    assert found.reward == pytest.approx((3 * 0.5 + 1.0) / 4)
+    assert (unread.reward, len(unread.outcomes)) == (0.0, 1)
+
+
+async def test_an_execution_without_an_outcome_is_left_out_of_the_mean(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    asked = count()
+
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        if next(asked) == 1:
+            raise ConnectionError("gone")
+        return "yes"
+
+    pool = Pool.from_functions([worker])
+    row = next(
+        row for row in rows_of(tasks, pool, prompt, count=99, max_steps=5, draw=Draw()) if row["task"] == tasks[2].id
+    )
+
+    (found,) = await replace(rewarder(pool, tasks), executions=3).batch([row], [RIGHT], 0)
+
+    assert sorted(judged.fate for judged in found.outcomes) == ["missing", "right", "right"]
+    assert found.reward == 1.0
 
 
 async def test_a_batch_without_any_outcome_stops_the_training(tasks: tuple[Task, ...], prompt: Prompt) -> None:

@@ -16,7 +16,7 @@ from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
 from wfdsl.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.replies import signs_of
+from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training.prior import KEEP, Prior
 from wfdsl_rl.training.rows import Draw
 from wfdsl_rl.training.settings import Pools, Recursion
@@ -55,7 +55,7 @@ def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(t
         assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
         assert analyze(said["content"], pool_size=7).ok
         sketch = row["completion"][0]["content"].split("\n")[0].split()
-        assert [word for word in sketch if word in SIGNS] == list(signs_of(response["content"]))
+        assert [word for word in sketch if word in SIGNS] == list(signs_in(response["content"]))
         assert any(asked["content"].startswith(task.question) for task in setting.tasks)
 
 
