@@ -30,7 +30,7 @@ def main() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     with tempfile.TemporaryDirectory() as folder:
         plain, ours, shares = _measure(Path(folder))
-    table = Table(title=f"Seconds per step, {PRESET} from its warm start, median of {ITERATIONS - SKIPPED}")
+    table = Table(title=f"Seconds per step, {PRESET} on the Conductor that ships, median of {ITERATIONS - SKIPPED}")
     for column in ("", "s per step", "ratio"):
         table.add_column(column, justify="left" if not column else "right")
     table.add_row("plain TRL, constant reward", f"{plain:.2f}", "1.00")
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _measure(folder: Path) -> tuple[float, float, float]:
-    from wfdsl_rl.training.course import run_course
+    from wfdsl_rl.conductors import GYM_TINY, load
     from wfdsl_rl.training.planning import plan_training
     from wfdsl_rl.training.setting import Setting
     from wfdsl_rl.training.stages import reinforce, stage_rows
@@ -53,7 +53,6 @@ def _measure(folder: Path) -> tuple[float, float, float]:
         "train.base.beta_free=0",
         "train.base.learning_rate=1e-30",
         "train.base.save_every=1000",
-        "train.warmup.steps=60",
         "train.eval_count=0",
     ]
     planned = plan_training(PRESET, settings)
@@ -69,7 +68,7 @@ def _measure(folder: Path) -> tuple[float, float, float]:
         listeners=(entries.append,),
         say=lambda _: None,
     )
-    model = str(run_course(setting, ("warmup",)))
+    model = str(load(GYM_TINY))
     plain = _plain(setting, model, stage_rows(setting, "base"))
     entries.clear()
     stamps = _Stamps()
