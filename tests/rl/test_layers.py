@@ -36,6 +36,7 @@ LAYERS = [
     ["tasks"],
     ["grading.verdict"],
     ["tasks.task"],
+    ["files"],
 ]
 """From the top down. A package stands for its modules, and what has a row of its own does not count to its package."""
 
