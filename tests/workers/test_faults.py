@@ -135,11 +135,10 @@ async def test_an_error_page_becomes_one_short_line(kind: str, streams: bool) ->
 @ALL_KINDS
 @BOTH_WAYS
 async def test_a_refused_connection_was_surely_not_sent(kind: str, streams: bool) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-
-    failure = await failure_of(entry_for(kind, url), _call(streams=streams))
+    with socket.socket() as deaf:  # bound, so that nobody else gets the port, and never listening
+        deaf.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        failure = await failure_of(entry_for(kind, url), _call(streams=streams))
 
     assert (failure.retryable, failure.sent, failure.status) == (True, False, None)
     assert "cannot be reached" in str(failure)
