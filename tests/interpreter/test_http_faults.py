@@ -124,11 +124,11 @@ async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pyt
 
 
 async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    with pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
-        await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
+    with socket.socket() as deaf:  # bound, so that nobody else gets the port, and never listening
+        deaf.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
+            await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
 
 
 async def test_a_reply_of_20_mb_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
