@@ -102,13 +102,16 @@ class Prior:
         asked = ranked[:_NAMED] if self.thought == "places" else ranked
         roles = "" if shape == KEEP else shape
         places, workflow = self._filled(rng, roles, asked, kind)
-        thought = {
-            "sketch": f"{sketch_of(kind, ranked, signs)} {shape}\n",
-            "places": " ".join([kind, *placed(range(len(asked)), asked), *signs, shape, *placed(places, asked)]) + "\n",
-            "kind": f"A {kind} question.\n",
-            "none": "",
-        }[self.thought]
-        return thought + (short_lists(workflow) if roles else _EMPTY_LISTS)
+        lists = short_lists(workflow) if roles else _EMPTY_LISTS
+        if self.thought == "none":
+            return lists
+        if self.thought == "kind":
+            thought = f"A {kind} question."
+        elif self.thought == "sketch":
+            thought = f"{sketch_of(kind, ranked, signs)} {shape}"
+        else:
+            thought = " ".join([kind, *placed(range(len(asked)), asked), *signs, shape, *placed(places, asked)])
+        return f"{thought}\n{lists}"
 
     def _shape(self, rng: random.Random, kind: str) -> str:
         lengths = sorted(self.lengths)

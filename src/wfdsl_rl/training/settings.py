@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from wfdsl_rl.training.prior import Thought  # noqa: TC001  (pydantic reads it)
+
 StageName: TypeAlias = Literal["warmup", "base", "pools", "recursion"]
 STAGES: tuple[StageName, ...] = ("warmup", "base", "pools", "recursion")
 
@@ -79,7 +81,7 @@ class Warmup(_Strict):
     """How much workers and shapes lean on the kind of the question, in directions drawn from the seed."""
     second_rounds: float = Field(default=0.25, ge=0, le=1)
     """The part of the completions that are second rounds, if the stage of recursion follows."""
-    thought: Literal["sketch", "places", "kind", "none"] = "sketch"
+    thought: Thought = "sketch"
     """What stands before the lists: a sketch (kind, who is advertised most for it, shape), a sketch with places (also
     who gets which role, by place in that order), the kind, or nothing."""
 
