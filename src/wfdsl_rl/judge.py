@@ -20,6 +20,8 @@ from wfdsl.workflow import Workflow
 from wfdsl_rl.grading.grade import grade
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.record import Run
     from wfdsl.pool import Pool
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 
 Fate: TypeAlias = Literal["invalid", "wrong", "right", "missing"]
 """What became of a completion."""
+
+
+def right_share(fates: Iterable[Fate]) -> float | None:
+    """The share of right answers among what was judged; None if nothing was."""
+    judged = [fate for fate in fates if fate != "missing"]
+    return judged.count("right") / len(judged) if judged else None
 
 
 @dataclass(frozen=True, slots=True)

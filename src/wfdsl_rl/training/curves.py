@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.topology import topology
 from wfdsl.tree import ALL
 from wfdsl.workflow import Step, Workflow
+from wfdsl_rl.judge import right_share
 from wfdsl_rl.strategies import asked_steps
 
 if TYPE_CHECKING:
@@ -113,8 +114,9 @@ def _iteration(
 
 
 def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:
-    """Share of right answers among those that have an outcome."""
-    return _mean(float(fate == "right") for each in batch for fate in each["fates"] if fate != "missing")
+    """Share of right answers among those that have an outcome; a completion counts once, however often it was run."""
+    shares = [right_share(each["fates"]) for each in batch]
+    return _mean(share for share in shares if share is not None)
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -95,8 +95,9 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
         UsageError: it cannot be run, or its tasks cannot be read.
     """
     require_feasible(planned.train, planned.pool, stages)
-    completions = sum(_completions(getattr(planned.train, name)) for name in stages if name != "warmup")
-    calls = round(sum(_executions(getattr(planned.train, name)) for name in stages if name != "warmup") * STEPS)
+    reinforced: list[Grpo] = [getattr(planned.train, name) for name in stages if name != "warmup"]
+    completions = sum(stage.iterations * stage.batch for stage in reinforced)
+    calls = round(STEPS * sum(stage.iterations * stage.batch * stage.executions for stage in reinforced))
     usd = _usd_per_call(planned.pool)
     return Forecast(
         planned.resolved(),
@@ -107,14 +108,6 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
         None if usd is None else calls * usd,
         _memory_gib(planned),
     )
-
-
-def _completions(stage: Grpo) -> int:
-    return stage.iterations * stage.batch
-
-
-def _executions(stage: Grpo) -> int:
-    return _completions(stage) * stage.executions
 
 
 def _first_prompt(planned: Planned) -> str:

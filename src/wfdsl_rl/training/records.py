@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from wfdsl.errors import WfdslError
+from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.files import write_whole
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
     """A sample as plain values."""
     judged = sample.judged
     run, runs = judged.run, [each.run for each in sample.outcomes if each.run is not None]
-    costs = [each.list_usd for each in runs]
-    known = [cost for cost in costs if cost is not None]
     return {
         "step": sample.step,
         "row": sample.row["row"],
@@ -79,7 +78,7 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "answer": None if run is None else run.answer,
         "extracted": None if judged.verdict is None else judged.verdict.extracted,
         "tokens": sum(each.usage.total_tokens for each in runs),
-        "usd": sum(known) if runs and len(known) == len(runs) else None,
+        "usd": total_usd(each.list_usd for each in runs) if runs else None,
     }
 
 

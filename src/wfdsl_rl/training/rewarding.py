@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, WfdslError
+from wfdsl.interpreter.record import total_usd
+from wfdsl_rl.judge import right_share
 from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
@@ -94,8 +96,7 @@ class Rewarder:
     def usd(self) -> float | None:
         """What runs have cost since this was asked before, by the price list; None if a price is not known."""
         costs, self.spent = self.spent, []
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
+        return total_usd(costs)
 
     @property
     def _names(self) -> list[object]:
@@ -133,20 +134,16 @@ class Rewarder:
             judged = await self.judge.judge(
                 text, task, offer_of(dict(row), self.pool), self.pool, sample=name, previous=previous
             )
-            more = self.executions - 1 if row["split"] == "train" else 0
-            again = await self._again(judged, task, [f"{name}/{number}" for number in range(1, more + 1)], previous)
+            again: list[Judged] = []
+            if judged.workflow is not None and row["split"] == "train":
+                again = [
+                    await self.judge.execute(
+                        judged.workflow, task, self.pool, sample=f"{name}/{number}", previous=previous
+                    )
+                    for number in range(1, self.executions)
+                ]
         reward = self.rewards.mean([judged, *again])
         return Sample(step, row, index, text, judged, None if reward is None else row["weight"] * reward, tuple(again))
-
-    async def _again(
-        self, judged: Judged, task: Task, names: Sequence[str], previous: tuple[str, str] | None
-    ) -> list[Judged]:
-        """What comes of further executions of a completion's workflow; none if it has none."""
-        if judged.workflow is None:
-            return []
-        return [
-            await self.judge.execute(judged.workflow, task, self.pool, sample=name, previous=previous) for name in names
-        ]
 
 
 def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:
@@ -168,12 +165,6 @@ def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | 
     return workflow_reward
 
 
-def right_share(outcomes: Sequence[Judged]) -> float | None:
-    """The share of right answers among a completion's executions; None if none of them was judged."""
-    judged = [each.fate for each in outcomes if each.fate != "missing"]
-    return judged.count("right") / len(judged) if judged else None
-
-
 def _text(completion: Any) -> str:
     return completion if isinstance(completion, str) else str(completion[0]["content"])
 
@@ -182,7 +173,8 @@ def _shares(samples: Sequence[Sample]) -> dict[str, float]:
     count = len(samples)
     fates = Counter(sample.judged.fate for sample in samples)
     steps = [len(sample.judged.workflow) for sample in samples if sample.judged.workflow is not None]
-    right = [share for sample in samples if (share := right_share(sample.outcomes)) is not None]
+    shares = [right_share(each.fate for each in sample.outcomes) for sample in samples]
+    right = [share for share in shares if share is not None]
     return {
         "valid": (count - fates["invalid"]) / count,
         "accuracy": sum(right) / max(len(right), 1),

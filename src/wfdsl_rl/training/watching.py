@@ -14,7 +14,7 @@ from wfdsl.errors import UsageError
 from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.files import write_whole
-from wfdsl_rl.judge import Judge
+from wfdsl_rl.judge import Judge, right_share
 from wfdsl_rl.strategies import strategies_of
 from wfdsl_rl.training.curves import Curve
 from wfdsl_rl.training.plots import draw_stage
@@ -143,6 +143,5 @@ async def _alone(setting: Setting) -> dict[str, float]:
                 await judge.judge(text, task, offer, setting.pool, sample=f"alone/{ordinal}/{task.id}")
                 for task in setting.eval_tasks
             ]
-            outcomes = [each.fate == "right" for each in judged if each.fate != "missing"]
-            found[setting.pool.entry(ordinal).name] = sum(outcomes) / max(len(outcomes), 1)
+            found[setting.pool.entry(ordinal).name] = right_share(each.fate for each in judged) or 0.0
     return found

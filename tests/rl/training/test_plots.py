@@ -62,6 +62,15 @@ def test_an_iteration_counts_what_the_figures_show(tmp_path: Path) -> None:
     assert found.topologies == {"single": 2, "chain": 2}
 
 
+def test_a_completion_counts_once_however_often_it_was_run(tmp_path: Path) -> None:
+    often = kept("m", [0], [[]], fates=["right", "wrong", "right", "missing", "right"])
+    write(tmp_path, 0, [often, kept("c", [], [], "invalid")])
+
+    (found,) = curve_of(tmp_path, KINDS)
+
+    assert found.accuracy == 0.375
+
+
 def test_rounds_are_told_apart(tmp_path: Path) -> None:
     write(tmp_path, 0, [kept("m", [0], [[]], "wrong"), *(kept("m", [1], [[]], round=2) for _ in range(3))])
 
