@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from typing import Any
 
 import pytest
-from tests.workers.wire import good_body, reply, serving
+from tests.workers.wire import good_body, refusing, reply, serving
 
 from wfdsl import Pool, RunFailed, Step, WorkerEntry, Workflow
 from wfdsl.interpreter.running import run
@@ -124,11 +123,8 @@ async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pyt
 
 
 async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as deaf:  # bound, so that nobody else gets the port, and never listening
-        deaf.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        with pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
-            await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
+    with refusing() as url, pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
+        await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
 
 
 async def test_a_reply_of_20_mb_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

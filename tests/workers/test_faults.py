@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.workers.wire import KINDS, call, entry_for, failure_of, good_body, good_events, reply, serving, stream
+from tests.workers.wire import (
+    KINDS,
+    call,
+    entry_for,
+    failure_of,
+    good_body,
+    good_events,
+    refusing,
+    reply,
+    serving,
+    stream,
+)
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
@@ -135,9 +145,7 @@ async def test_an_error_page_becomes_one_short_line(kind: str, streams: bool) ->
 @ALL_KINDS
 @BOTH_WAYS
 async def test_a_refused_connection_was_surely_not_sent(kind: str, streams: bool) -> None:
-    with socket.socket() as deaf:  # bound, so that nobody else gets the port, and never listening
-        deaf.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+    with refusing() as url:
         failure = await failure_of(entry_for(kind, url), _call(streams=streams))
 
     assert (failure.retryable, failure.sent, failure.status) == (True, False, None)

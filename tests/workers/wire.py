@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager, suppress
+import socket
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +13,7 @@ from wfdsl.pool import Pool, WorkerEntry
 from wfdsl.workers.protocol import Call, Reply, WorkerFailure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 Send = "Callable[[asyncio.StreamWriter], Awaitable[None]]"
 
@@ -36,6 +37,14 @@ class Wire:
 
     url: str
     requests: list[Request] = field(default_factory=list)
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """The address of a port that nobody listens on, and that nobody else gets meanwhile."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{deaf.getsockname()[1]}"
 
 
 @asynccontextmanager
