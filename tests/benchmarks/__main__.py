@@ -15,6 +15,7 @@ NAMES = (
     "gym",
     "training",
     "conductor",
+    "recursion",
 )
 
 

@@ -8,19 +8,16 @@ and nothing falls back: an invalid completion is wrong.
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Step, Workflow
-from wfdsl.api import analyze
-from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl.conductor.offer import Offer
 from wfdsl.topology import live_steps
 from wfdsl_rl import gym
@@ -90,7 +87,6 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def main() -> None:
-    folders = os.environ.get("WFDSL_CONDUCTORS", "src/wfdsl_rl/conductors/gym-tiny").split(":")
     tasks = gym.make(PRESET, QUESTIONS, seed=SEED)
     pool = Pool.load(PRESET)
     console.print(
@@ -100,8 +96,8 @@ def main() -> None:
     for name, workflow in FIXED.items():
         table.add_row(*_row(name, _marks(tasks, [workflow] * len(tasks))))
     subsets: list[tuple[str, Marks, Marks]] = []
-    for folder in map(Path, folders):
-        writer = _Writer(folder)
+    for folder in conductors():
+        writer = Writer(folder, SEED)
         for temperature in (0.0, 1.0):
             name = f"{folder}, T = {temperature:g}"
             written = writer.workflows(tasks, [Offer.of(pool)] * len(tasks), temperature)
@@ -148,7 +144,7 @@ def _right(workflow: Workflow, task: Task, draw: int) -> bool:
     return simulate(workflow, task.question, preset_of(PRESET), sample=f"conductor {draw}").right
 
 
-def _on_subsets(writer: _Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:
+def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:
     """A Conductor and the best worker of each subset, on subsets that were held out."""
     offers = [UNSEEN.offer(pool, row) for row in range(len(tasks))]
     best = [_alone(min(offer.true.values(), key=ORDER.index)) for offer in offers]
@@ -170,51 +166,6 @@ def _print_subsets(found: Sequence[tuple[str, Marks, Marks]]) -> None:
         figures = [f"{each.accuracy()[0]:.1f} ± {each.accuracy()[1]:.1f}" for each in (marks, alone)]
         table.add_row(name, *figures, gain, f"{statistics.mean(marks.valid):.2%}")
     console.print(table)
-
-
-class _Writer:
-    """A checkpoint that writes workflows, many at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        from wfdsl_rl.training.stages import load
-
-        self.folder = folder
-        self._tokenizer, self._network = load(str(folder))
-        trained = load_prompt(folder)
-        assert trained is not None, f"{folder} says nothing of a prompt"
-        self._trained = trained
-
-    def workflows(self, tasks: Sequence[Task], offers: Sequence[Offer], temperature: float) -> list[Workflow | None]:
-        """A workflow for each task, in the pool's numbering; None where the completion is not strictly valid."""
-        asked = [
-            [
-                dict(message)
-                for message in self._trained.prompt.ask(task.question, offer, max_steps=self._trained.max_steps)
-            ]
-            for task, offer in zip(tasks, offers, strict=True)
-        ]
-        texts = [text for at in range(0, len(asked), 250) for text in self._texts(asked[at : at + 250], temperature)]
-        return [self._read(text, offer) for text, offer in zip(texts, offers, strict=True)]
-
-    def _texts(self, asked: list[Any], temperature: float) -> list[str]:
-        import torch
-
-        torch.manual_seed(SEED)
-        inputs = self._tokenizer.apply_chat_template(
-            asked, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
-        )
-        sampling: dict[str, Any] = {"do_sample": False}
-        if temperature:
-            sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
-        out = self._network.generate(**inputs, max_new_tokens=100, **sampling)
-        texts: list[str] = self._tokenizer.batch_decode(
-            out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True
-        )
-        return texts
-
-    def _read(self, text: str, offer: Offer) -> Workflow | None:
-        checked = analyze(text, pool_size=offer, max_steps=self._trained.max_steps, recursion=False, depth_left=0)
-        return offer.to_pool(checked.workflow) if checked.ok and checked.workflow is not None else None
 
 
 if __name__ == "__main__":

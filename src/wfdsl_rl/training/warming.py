@@ -56,9 +56,12 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
 def _second_rounds(
     setting: Setting, rewarder: Rewarder, rows: Sequence[dict[str, Any]], said: Sequence[str]
 ) -> dict[int, dict[str, Any]]:
-    """Some of the rows as second rounds, by their place: what was said, and what came of it, stand in their prompts."""
-    share = setting.train.warmup.second_rounds
-    chosen = [at for at in range(len(rows)) if falls_into(share, at)]
+    """Some of the rows as second rounds, by their place: what was said, and what came of it, stand in their prompts.
+
+    They fill whole batches: their prompts are more than twice as long, and all of a batch are padded to the longest.
+    """
+    warmup = setting.train.warmup
+    chosen = [at for at in range(len(rows)) if falls_into(warmup.second_rounds, at // warmup.batch)]
     samples = asyncio.run(rewarder.first_rounds([rows[at] for at in chosen], [said[at] for at in chosen], 0))
     answered = first_with_answer(samples)
     return {

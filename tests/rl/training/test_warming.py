@@ -17,10 +17,11 @@ from wfdsl.conductor.offer import Offer
 from wfdsl.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.training import trainer
 from wfdsl_rl.training.prior import KEEP, Prior
 from wfdsl_rl.training.rows import Draw
 from wfdsl_rl.training.settings import Pools, Recursion
-from wfdsl_rl.training.stages import make_rewarder
+from wfdsl_rl.training.stages import load, make_rewarder, new_model
 from wfdsl_rl.training.warming import draw_of, warmup_rows
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def rows_for(setting: Setting, count: int) -> list[dict[str, Any]]:
 def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(tmp_path: Path) -> None:
     setting = a_gym_setting(tmp_path)
 
-    rows = rows_for(setting, 200)
+    rows = rows_for(setting, 8 * setting.train.warmup.batch)
 
     seconds = [row for row in rows if len(row["prompt"]) == 3]
-    assert len(seconds) == 50
+    assert len(seconds) == 2 * setting.train.warmup.batch
     for row in seconds:
         asked, said, response = row["prompt"]
         assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
@@ -57,6 +58,15 @@ def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(t
         sketch = row["completion"][0]["content"].split("\n")[0].split()
         assert [word for word in sketch if word in SIGNS] == list(signs_in(response["content"]))
         assert any(asked["content"].startswith(task.question) for task in setting.tasks)
+
+
+def test_second_rounds_fill_batches_of_their_own(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path)
+    batch = setting.train.warmup.batch
+
+    lengths = [len(row["prompt"]) for row in rows_for(setting, 8 * batch)]
+
+    assert [set(lengths[at : at + batch]) for at in range(0, len(lengths), batch)] == 2 * [{1}, {1}, {1}, {3}]
 
 
 def test_second_rounds_are_strictly_valid_and_about_half_of_them_keep(tmp_path: Path) -> None:
@@ -105,3 +115,26 @@ def test_the_warm_up_shows_no_subset_that_is_held_out(tmp_path: Path) -> None:
     assert draw_of(setting, "pools", unseen=True).unseen
     assert 7 not in draw_of(setting, "pools", unseen=True).pick
     assert draw_of(setting, "base", unseen=True) == Draw(seed=0)
+
+
+def test_a_small_vocabulary_gets_the_loss_that_trl_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = a_gym_setting(tmp_path)
+    rows = rows_for(setting, 3 * setting.train.warmup.batch)
+    warmup = setting.train.warmup.model_copy(update={"steps": 3})
+    train = setting.train.model_copy(update={"warmup": warmup})
+    folder = str(new_model(setting))
+
+    def losses() -> tuple[str, list[float]]:
+        tokenizer, network = load(folder)
+        made = trainer.warmup_trainer(network, tokenizer, train, rows, tmp_path / "steps", cpu=True)
+        made.args.logging_steps = 1
+        made.train()
+        return type(made).__name__, [entry["loss"] for entry in made.state.log_history if "loss" in entry]
+
+    mine, small = losses()
+    monkeypatch.setattr(trainer, "_SMALL_VOCABULARY", 0)
+    theirs, fused = losses()
+
+    assert (mine, theirs) == ("SmallVocabularyTrainer", "SFTTrainer")
+    assert len(small) == 3
+    assert small == pytest.approx(fused, abs=1e-4)

@@ -1,0 +1,147 @@
+"""A Conductor's second rounds on held-out gym questions: what they gain, what they cost, how often they keep.
+
+Run with `python -m tests.benchmarks recursion`; WFDSL_CONDUCTORS names other folders than the one that ships, parted by
+colons. All of it is simulated. Each question has its first round, greedy, and then a second one that sees it and its
+final reply; gains are paired. Nothing is asked again and nothing falls back: an invalid completion is wrong. The most
+that there is to gain is what `wfdsl_rl.gym.search.second_round` finds for the workflow that the Conductor writes most
+often for each kind of question: it knows the gym, and chooses for each kind of reply between keeping and all revisions
+of up to two steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks.writing import Writer, conductors
+from wfdsl import Pool, Workflow
+from wfdsl.conductor.offer import Offer
+from wfdsl.topology import live_steps
+from wfdsl_rl import gym
+from wfdsl_rl.gym.accuracy import Exam
+from wfdsl_rl.gym.presets import preset_of
+from wfdsl_rl.gym.profiles import DOMAINS
+from wfdsl_rl.gym.search import second_round
+from wfdsl_rl.judge import Judge, Judged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl_rl.tasks.task import Task
+
+TRAINED_ON, PRESETS = "gym/paper7", ("gym/paper7", "gym/shifted")
+QUESTIONS, SEED, SEARCHED = 4000, 77, 1200
+
+console = Console(width=140)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question, and what came of its two rounds."""
+
+    kind: str
+    first: Judged
+    second: Judged | None
+    """None if there was none, because the first round was not valid."""
+
+    @property
+    def before(self) -> float:
+        return float(self.first.fate == "right")
+
+    @property
+    def after(self) -> float:
+        return self.before if self.second is None else float(self.second.fate == "right")
+
+    @property
+    def kept(self) -> bool:
+        return self.second is not None and self.second.kept
+
+    @property
+    def calls(self) -> tuple[int, int]:
+        """Of the first round, and of both."""
+        first, second = (0 if each is None or each.workflow is None else len(live_steps(each.workflow))
+                         for each in (self.first, self.second))  # fmt: skip
+        return first, first + second
+
+
+def main() -> None:
+    tasks = gym.make(TRAINED_ON, QUESTIONS, seed=SEED)
+    table = Table("", "", "first round", "second round", "gain", "most to gain", "part of it", "kept", "calls", "valid")
+    for folder in conductors():
+        writer = Writer(folder, SEED)
+        for preset in PRESETS:
+            turns = asyncio.run(play(writer, tasks, Pool.load(preset)))
+            table.add_row(str(folder), preset, *_figures(turns, preset))
+    console.print(f"[bold]{len(tasks)} questions of held-out wordings, series {SEED}, greedy. Everything is simulated.")
+    console.print(table)
+    console.print("calls: both rounds, as a multiple of the first one's; the target is less than 2")
+
+
+async def play(writer: Writer, tasks: Sequence[Task], pool: Pool) -> list[Turn]:
+    """Both rounds of each question."""
+    offer, judge = Offer.of(pool), Judge(max_steps=writer.max_steps)
+    asked = writer.asked(tasks, [offer] * len(tasks))
+    said = writer.texts(asked, 0.0)
+    async with pool.open():
+        firsts = await asyncio.gather(
+            *(judge.judge(text, task, offer, pool, sample=f"first {at}")
+              for at, (text, task) in enumerate(zip(said, tasks, strict=True)))
+        )  # fmt: skip
+        pairs = {at: first.pair for at, first in enumerate(firsts) if first.pair is not None}
+        again = writer.texts([_conversation(writer, asked[at], said[at], pair[1]) for at, pair in pairs.items()], 0.0)
+        seconds = await asyncio.gather(
+            *(judge.judge(text, tasks[at], offer, pool, sample=f"second {at}", previous=pair)
+              for text, (at, pair) in zip(again, pairs.items(), strict=True))
+        )  # fmt: skip
+    second = dict(zip(pairs, seconds, strict=True))
+    return [Turn(task.kind, first, second.get(at)) for at, (task, first) in enumerate(zip(tasks, firsts, strict=True))]
+
+
+def _conversation(writer: Writer, asked: list[Any], said: str, response: str) -> list[Any]:
+    again = writer.prompt.revise(response, max_steps=writer.max_steps, rounds_left=0)
+    return [*asked, {"role": "assistant", "content": said}, dict(again)]
+
+
+def _figures(turns: Sequence[Turn], preset: str) -> list[str]:
+    gain, error = _mean([turn.after - turn.before for turn in turns], turns)
+    most = _most(turns, preset)
+    seconds = [turn.second for turn in turns if turn.second is not None]
+    first, both = (sum(calls) for calls in zip(*(turn.calls for turn in turns), strict=True))
+    return [
+        f"{_mean([turn.before for turn in turns], turns)[0]:.1f}",
+        f"{_mean([turn.after for turn in turns], turns)[0]:.1f}",
+        f"{gain:+.1f} ± {error:.1f}",
+        f"{most:+.1f}",
+        f"{gain / most:.0%}",
+        f"{statistics.mean(turn.kept for turn in turns):.0%}",
+        f"{both / first:.2f}",
+        f"{statistics.mean(second.fate != 'invalid' for second in seconds):.2%}",
+    ]
+
+
+def _mean(values: Sequence[float], turns: Sequence[Turn]) -> tuple[float, float]:
+    """The mean over the domains in percent, and its standard error."""
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for value, turn in zip(values, turns, strict=True):
+        by_kind[turn.kind].append(value)
+    means = [statistics.mean(by_kind[domain]) for domain in DOMAINS]
+    errors = [statistics.variance(by_kind[domain]) / len(by_kind[domain]) for domain in DOMAINS]
+    return 100 * statistics.mean(means), 100 * sum(errors) ** 0.5 / len(DOMAINS)
+
+
+def _most(turns: Sequence[Turn], preset: str) -> float:
+    """What the best second round gains after the Conductor's most frequent workflow of each domain, in percent."""
+    exam = Exam(preset_of(preset), SEARCHED)
+    usual: dict[str, Counter[Workflow]] = defaultdict(Counter)
+    for turn in turns:
+        if turn.first.workflow is not None:
+            usual[turn.kind][turn.first.workflow] += 1
+    found = [second_round(usual[domain].most_common(1)[0][0], exam.questions[domain], draws=4) for domain in DOMAINS]
+    return 100 * float(np.mean([each.best - each.first for each in found]))

@@ -1,0 +1,77 @@
+"""Conductors that benchmarks look at, and what they write: many completions at a time, without asking again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wfdsl.api import analyze
+from wfdsl.conductor.checkpoint import load_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wfdsl import Workflow
+    from wfdsl.conductor.offer import Offer
+    from wfdsl_rl.tasks.task import Task
+
+SHIPPED = "src/wfdsl_rl/conductors/gym-tiny"
+_AT_A_TIME, _MOST_TOKENS = 250, 100
+
+
+def conductors() -> list[Path]:
+    """The folders in WFDSL_CONDUCTORS, parted by colons; else the one that ships."""
+    return [Path(folder) for folder in os.environ.get("WFDSL_CONDUCTORS", SHIPPED).split(":")]
+
+
+class Writer:
+    """A checkpoint that writes workflows."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        from wfdsl_rl.training.stages import load
+
+        self.folder = folder
+        self._seed = seed
+        self._tokenizer, self._network = load(str(folder))
+        trained = load_prompt(folder)
+        assert trained is not None, f"{folder} says nothing of a prompt"
+        self.prompt, self.max_steps, self.rounds = trained.prompt, trained.max_steps, trained.rounds
+
+    def asked(self, tasks: Sequence[Task], offers: Sequence[Offer]) -> list[list[Any]]:
+        """The messages of first rounds."""
+        return [
+            [dict(message) for message in self.prompt.ask(task.question, offer, max_steps=self.max_steps)]
+            for task, offer in zip(tasks, offers, strict=True)
+        ]
+
+    def workflows(self, tasks: Sequence[Task], offers: Sequence[Offer], temperature: float) -> list[Workflow | None]:
+        """A workflow for each task, in the pool's numbering; None where the completion is not strictly valid."""
+        texts = self.texts(self.asked(tasks, offers), temperature)
+        return [self.read(text, offer) for text, offer in zip(texts, offers, strict=True)]
+
+    def read(self, text: str, offer: Offer) -> Workflow | None:
+        """The workflow of a first round; None if it is not strictly valid."""
+        checked = analyze(text, pool_size=offer, max_steps=self.max_steps, recursion=False, depth_left=0)
+        return offer.to_pool(checked.workflow) if checked.ok and checked.workflow is not None else None
+
+    def texts(self, asked: Sequence[Any], temperature: float) -> list[str]:
+        """A completion for each conversation."""
+        import torch
+
+        texts: list[str] = []
+        for at in range(0, len(asked), _AT_A_TIME):
+            torch.manual_seed(self._seed)
+            inputs = self._tokenizer.apply_chat_template(
+                list(asked[at : at + _AT_A_TIME]),
+                add_generation_prompt=True,
+                padding=True,
+                return_tensors="pt",
+                return_dict=True,
+            )
+            sampling: dict[str, Any] = {"do_sample": False}
+            if temperature:
+                sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
+            out = self._network.generate(**inputs, max_new_tokens=_MOST_TOKENS, **sampling)
+            texts += self._tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+        return texts
