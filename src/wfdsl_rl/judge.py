@@ -106,6 +106,8 @@ class Judge:
     """Where programs are graded; None: the shared one."""
     ablation: Ablation = Ablation()
     """What is taken from the Conductor, to see what it is worth."""
+    grades: bool = True
+    """Whether answers are graded; if not, the outcome of whatever came to an answer is missing."""
 
     async def judge(
         self,
@@ -163,6 +165,8 @@ class Judge:
         return await self._graded(Judged("missing", workflow, record), task, record.answer)
 
     async def _graded(self, judged: Judged, task: Task, answer: str) -> Judged:
+        if not self.grades:
+            return judged
         verdict = await grade(task, answer, sandbox=self.sandbox)
         fate: Fate = "missing" if verdict.outcome == "unjudged" else verdict.outcome
         problems = (verdict.reason,) if fate == "missing" else ()

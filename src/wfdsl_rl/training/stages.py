@@ -55,7 +55,7 @@ def warm_up(setting: Setting, model: str) -> Path:
     warmup, folder = setting.train.warmup, setting.folder("warmup")
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load(model)
-    rows = warmup_rows(setting, make_rewarder(setting, folder), count=warmup.steps * warmup.batch)
+    rows = warmup_rows(setting, make_rewarder(setting, folder, grades=False), count=warmup.steps * warmup.batch)
     metrics = MetricLines(setting.out / "metrics.jsonl", "warmup", setting.listeners)
     trainer = warmup_trainer(network, tokenizer, setting.train, rows, folder, cpu=setting.cpu, callbacks=[metrics])
     trainer.train()
@@ -106,13 +106,14 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     return save_final(setting, name, trainer.model, tokenizer)
 
 
-def make_rewarder(setting: Setting, folder: Path) -> Rewarder:
-    """What judges the completions of a stage."""
+def make_rewarder(setting: Setting, folder: Path, *, grades: bool = True) -> Rewarder:
+    """What judges the completions of a stage, or only runs them."""
     train = setting.train
+    ablation = Ablation(**train.ablation.model_dump())
     return Rewarder(
         {task.id: task for task in (*setting.tasks, *setting.eval_tasks)},
         setting.pool,
-        Judge(max_steps=setting.max_steps, options=setting.options, ablation=Ablation(**train.ablation.model_dump())),
+        Judge(max_steps=setting.max_steps, options=setting.options, ablation=ablation, grades=grades),
         Rewards(**train.reward.model_dump()),
         train.seed,
         train.concurrency,
@@ -189,5 +190,5 @@ def between_numbers(listing: str) -> list[str]:
 
 def _texts(setting: Setting) -> Sequence[str]:
     """What the tokenizer is trained on."""
-    rows = warmup_rows(setting, make_rewarder(setting, setting.out / "new"), count=_TOKENIZER_TEXTS)
+    rows = warmup_rows(setting, make_rewarder(setting, setting.out / "new", grades=False), count=_TOKENIZER_TEXTS)
     return [message["content"] for row in rows for message in (*row["prompt"], *row["completion"])]

@@ -232,6 +232,18 @@ async def test_the_papers_three_rewards(
     assert Rewards().of(found) == reward
 
 
+async def test_a_judge_that_does_not_grade_runs_all_the_same(tasks: tuple[Task, ...]) -> None:
+    judge = Judge(grades=False)
+    offered = answering("yes")
+
+    found = await judge.judge(RIGHT, tasks[2], Offer.of(offered), offered, sample="s")
+    refused = await judge.judge("no lists at all", tasks[2], Offer.of(offered), offered, sample="s")
+
+    assert (found.fate, found.verdict) == ("missing", None)
+    assert found.pair == ("Solve it.", "yes")
+    assert refused.fate == "invalid"
+
+
 async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tuple[Task, ...]) -> None:
     kept = await judged(KEEP, tasks[2], answering("no"), previous=("Solve it.", "yes"))
     lost = await judged(KEEP, tasks[2], answering("yes"), previous=("Solve it.", "no"))

@@ -41,7 +41,7 @@ def a_gym_setting(out: Path, **train: Any) -> Setting:
 
 
 def rows_for(setting: Setting, count: int) -> list[dict[str, Any]]:
-    return warmup_rows(setting, make_rewarder(setting, setting.out), count=count)
+    return warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), count=count)
 
 
 def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(tmp_path: Path) -> None:
