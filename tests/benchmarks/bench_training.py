@@ -29,18 +29,21 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     with tempfile.TemporaryDirectory() as folder:
-        plain, ours, shares = _measure(Path(folder))
+        plain, ours, valid = _measure(Path(folder))
     table = Table(title=f"Seconds per step, {PRESET} on the Conductor that ships, median of {ITERATIONS - SKIPPED}")
     for column in ("", "s per step", "ratio"):
         table.add_column(column, justify="left" if not column else "right")
     table.add_row("plain TRL, constant reward", f"{plain:.2f}", "1.00")
-    table.add_row("wfdsl-train", f"{ours:.2f}", f"{ours / plain:.2f}")
+    for executions, seconds in ours.items():
+        name = "wfdsl-train" if executions == 1 else f"wfdsl-train, {executions} executions"
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / plain:.2f}")
     console = Console()
     console.print(table)
-    console.print(f"target: at most 1.10; completions valid: {shares:.0%}")
+    console.print(f"target: at most 1.10 for one execution; completions valid: {valid:.0%}")
 
 
-def _measure(folder: Path) -> tuple[float, float, float]:
+def _measure(folder: Path) -> tuple[float, dict[int, float], float]:
+    """Seconds per step of plain TRL, and ours by executions of a workflow; the share of valid completions."""
     from wfdsl_rl.conductors import GYM_TINY, load
     from wfdsl_rl.training.planning import plan_training
     from wfdsl_rl.training.setting import Setting
@@ -65,16 +68,18 @@ def _measure(folder: Path) -> tuple[float, float, float]:
         tasks=planned.tasks(),
         eval_tasks=(),
         out=folder,
-        listeners=(entries.append,),
         say=lambda _: None,
     )
     model = str(load(GYM_TINY))
     plain = _plain(setting, model, stage_rows(setting, "base"))
-    entries.clear()
-    stamps = _Stamps()
-    reinforce(replace(setting, listeners=(entries.append, stamps.hear)), "base", model)
-    valid = [entry["valid"] for entry in entries if "valid" in entry]
-    return plain, _median_gap(stamps.at), statistics.mean(valid)
+    ours = {}
+    for executions in sorted({1, planned.train.base.executions}):
+        stamps, base = _Stamps(), planned.train.base.model_copy(update={"executions": executions})
+        train = planned.train.model_copy(update={"base": base})
+        listeners = (entries.append, stamps.hear)
+        reinforce(replace(setting, train=train, out=folder / str(executions), listeners=listeners), "base", model)
+        ours[executions] = _median_gap(stamps.at)
+    return plain, ours, statistics.mean(entry["valid"] for entry in entries if "valid" in entry)
 
 
 def _plain(setting: Any, model: str, rows: list[dict[str, Any]]) -> float:

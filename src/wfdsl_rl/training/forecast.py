@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from wfdsl.workers.protocol import Usage
 from wfdsl_rl.training.feasible import require_feasible
 from wfdsl_rl.training.rows import Draw, rows_of
+from wfdsl_rl.training.settings import Recursion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl.pool import Pool
     from wfdsl_rl.training.planning import Planned
-    from wfdsl_rl.training.settings import Grpo, StageName
+    from wfdsl_rl.training.settings import Grpo, StageName, TrainSettings
 
 STEPS: Final = 3.0
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""
@@ -44,6 +45,9 @@ class Forecast:
     prompt: str
     """The first prompt that the model would be shown."""
     completions: int
+    """That are trained on, besides the warm-up's."""
+    runs: int
+    """Of workflows: executions of those, evaluations, and first rounds that are shown to second ones."""
     calls: int
     """Worker calls, at three steps a workflow."""
     usd: float | None
@@ -58,6 +62,7 @@ class Forecast:
             "stages": list(self.stages),
             "prompt": self.prompt,
             "completions": self.completions,
+            "runs": self.runs,
             "calls": self.calls,
             "usd": self.usd,
             "memory_gib": self.memory_gib,
@@ -76,6 +81,7 @@ class Forecast:
                 "",
                 f"stages       {', '.join(self.stages)}",
                 f"completions  {self.completions:,}",
+                f"runs         about {self.runs:,}, evaluations included",
                 f"calls        about {self.calls:,} ({STEPS:g} steps a workflow)",
                 f"cost         {cost} ({INPUT_TOKENS} + {OUTPUT_TOKENS} tokens a call)",
                 f"memory       {memory} for weights and optimizer; activations come on top",
@@ -96,17 +102,36 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
     """
     require_feasible(planned.train, planned.pool, stages)
     reinforced: list[Grpo] = [getattr(planned.train, name) for name in stages if name != "warmup"]
-    completions = sum(stage.iterations * stage.batch for stage in reinforced)
-    calls = round(STEPS * sum(stage.iterations * stage.batch * stage.executions for stage in reinforced))
+    runs = _runs(planned, reinforced) + (_runs_of_warmup(planned.train) if "warmup" in stages else 0)
+    calls = round(STEPS * runs)
     usd = _usd_per_call(planned.pool)
     return Forecast(
         planned.resolved(),
         tuple(stages),
         _first_prompt(planned),
-        completions,
+        sum(stage.iterations * stage.batch for stage in reinforced),
+        runs,
         calls,
         None if usd is None else calls * usd,
         _memory_gib(planned),
+    )
+
+
+def _runs(planned: Planned, stages: Sequence[Grpo]) -> int:
+    evaluated = len(planned.eval_tasks())
+    runs = 0
+    for stage in stages:
+        runs += stage.iterations * stage.batch * stage.executions
+        runs += evaluated * (1 + stage.iterations // stage.evaluate_every)
+        if isinstance(stage, Recursion):
+            runs += round(stage.forced * stage.iterations * stage.batch)
+    return runs
+
+
+def _runs_of_warmup(train: TrainSettings) -> int:
+    """First rounds, if it shows second ones."""
+    return (
+        round(train.warmup.second_rounds * train.warmup.steps * train.warmup.batch) if train.recursion.iterations else 0
     )
 
 

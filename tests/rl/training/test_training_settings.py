@@ -85,7 +85,7 @@ def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(("gib", "shown"), [(0.5, "0.50 GiB"), (113.254, "113.25 GiB"), (0.00381, "3.9 MiB")])
 def test_memory_is_shown_in_a_unit_that_says_something(gib: float, shown: str) -> None:
-    forecast = Forecast({}, ("base",), "", 1, 3, 0.0, gib)
+    forecast = Forecast({}, ("base",), "", 1, 1, 3, 0.0, gib)
 
     assert f"memory       {shown} for weights" in forecast.to_text()
 
@@ -96,11 +96,27 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
 
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert shown["completions"] == 10 * 16 * 16
-    assert shown["calls"] == 3 * shown["completions"]
+    assert shown["completions"] == 10 * 32 * 8
+    assert shown["runs"] == 8 * shown["completions"] + 256  # the preset's executions, and one evaluation
+    assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
     assert 0 < shown["memory_gib"] < 0.1
     assert "0: math" in shown["prompt"]
+
+
+def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def runs(*words: str) -> int:
+        assert main(["gym-tiny", "--dry-run", "--format", "json", "--set", "train.eval_count=0", *words]) == 0
+        return int(json.loads(capsys.readouterr().out)["runs"])
+
+    recursion = ("--stage", "recursion", "--set", "train.recursion.executions=1")
+
+    assert runs("--stage", "warmup") == 1500 * 32 // 4
+    assert (
+        runs("--stage", "warmup", "--set", "train.recursion.iterations=0", "--set", "train.recursion.beta_free=0") == 0
+    )
+    assert runs(*recursion) == 40 * 256 + 40 * 128
+    assert runs(*recursion, "--set", "train.recursion.forced=0") == 40 * 256
 
 
 def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
