@@ -21,7 +21,7 @@ LAYERS = [
     ["cli"],
     ["testing"],
     ["survey"],
-    ["experiment.conducting"],
+    ["experiment.conducting", "experiment.running"],
     ["conductor"],
     ["api"],
     ["workers"],

@@ -104,32 +104,29 @@ def run_options(experiment: Experiment, *, run_id: str | None = None, origin: di
     Raises:
         UsageError: the budget cannot be used.
     """
+    from wfdsl.experiment.running import run_options_of
     from wfdsl.interpreter.journal_file import default_path
 
     run = experiment.run
     return {
-        "budget": budget_of(experiment),
+        **run_options_of(run),
+        "budget": limits_of(experiment),
         "journal": default_path() if run.journal else None,
         "concurrency": run.concurrency,
         "seed": run.seed,
-        "timeout_s": run.timeout_s,
-        "step_timeout_s": run.step_timeout_s,
-        "question_for": run.question_for,
-        "run_dead_steps": run.run_dead_steps,
-        "max_depth": run.max_depth,
         "run_id": run_id,
         "reuse": run.reuse,
         "origin": origin,
     }
 
 
-def budget_of(experiment: Experiment) -> Budget | None:
+def limits_of(experiment: Experiment) -> Budget | None:
     """The budget; None if nothing is limited."""
-    from wfdsl.interpreter.budget import Budget
+    from wfdsl.experiment.running import budget_of
+    from wfdsl.interpreter.budget import UNLIMITED
 
-    table = experiment.budget
-    found = Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
-    return None if found == Budget() else found
+    found = budget_of(experiment.budget)
+    return None if found == UNLIMITED else found
 
 
 def print_run(run: Run, *, as_json: bool) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.interpreter.running import RunOptions
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.tasks.task import Task
 
@@ -140,6 +139,7 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
         WorkflowError: a file holds no valid workflow.
     """
     from wfdsl.experiment.conducting import conducting_of
+    from wfdsl.experiment.running import run_options_of
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.policies import policies_of
 
@@ -155,7 +155,7 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
         pool=pool,
         repeats=args.repeats,
         seed=None if args.no_seed else seed,
-        options=_run_options(experiment),
+        options={**run_options_of(experiment.run), "reuse": experiment.run.reuse},
     )
 
 
@@ -180,18 +180,6 @@ def _tasks(args: argparse.Namespace) -> list[Task]:
     if not found:
         raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
     return found
-
-
-def _run_options(experiment: Experiment) -> RunOptions:
-    run = experiment.run
-    return {
-        "timeout_s": run.timeout_s,
-        "step_timeout_s": run.step_timeout_s,
-        "question_for": run.question_for,
-        "run_dead_steps": run.run_dead_steps,
-        "max_depth": run.max_depth,
-        "reuse": run.reuse,
-    }
 
 
 def _columns(mapping: str | None) -> dict[str, str] | None:

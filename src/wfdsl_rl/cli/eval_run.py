@@ -145,12 +145,12 @@ def _account(
     evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[CellKey, Cell]
 ) -> Account | None:
     """The account of the budget, with what earlier sessions have spent; None without a budget."""
-    from wfdsl.interpreter.budget import UNLIMITED, Account, Budget
+    from wfdsl.experiment.running import budget_of
+    from wfdsl.interpreter.budget import UNLIMITED, Account
     from wfdsl.interpreter.record import Charge
     from wfdsl_rl.evaluation.naming import spent_on
 
-    table = experiment.budget
-    budget = Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
+    budget = budget_of(experiment.budget)
     if budget == UNLIMITED:
         return None
     if journal is not None:

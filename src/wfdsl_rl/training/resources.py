@@ -9,12 +9,12 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wfdsl.interpreter.budget import UNLIMITED, Account, Budget
+from wfdsl.experiment.running import budget_of, run_options_of
+from wfdsl.interpreter.budget import UNLIMITED, Account
 from wfdsl.interpreter.gate import Gate
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import NO_CHARGE
-from wfdsl.interpreter.running import RunOptions
 from wfdsl_rl.evaluation.manifest import is_simulated
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from wfdsl.experiment.experiment import Experiment
     from wfdsl.interpreter.record import Charge
+    from wfdsl.interpreter.running import RunOptions
     from wfdsl.pool import Pool
 
 JOURNAL = "journal.db"
@@ -36,13 +37,7 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
         JournalFailure: the journal cannot be opened.
     """
     run = experiment.run
-    options = RunOptions(
-        timeout_s=run.timeout_s,
-        step_timeout_s=run.step_timeout_s,
-        question_for=run.question_for,
-        run_dead_steps=run.run_dead_steps,
-        max_depth=run.max_depth,
-    )
+    options = run_options_of(run)
     if run.concurrency is not None:
         options["gate"] = Gate(run.concurrency)
     with ExitStack() as stack:
@@ -50,15 +45,10 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
         if kept:
             out.mkdir(parents=True, exist_ok=True)
             options["journal"] = stack.enter_context(Journal(out / JOURNAL))
-        budget = _budget(experiment)
+        budget = budget_of(experiment.budget)
         if budget != UNLIMITED:
             options["budget"] = Account(budget, _spent(out) if kept else NO_CHARGE)
         yield options
-
-
-def _budget(experiment: Experiment) -> Budget:
-    table = experiment.budget
-    return Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
 
 
 def _spent(out: Path) -> Charge:
