@@ -125,6 +125,7 @@ def _runs(planned: Planned, stages: Sequence[Grpo]) -> int:
         runs += evaluated * (1 + stage.iterations // stage.evaluate_every)
         if isinstance(stage, Recursion):
             runs += round(stage.forced * stage.iterations * stage.batch)
+            runs += round(stage.warmup.second_rounds * stage.warmup.steps * stage.warmup.batch)
     return runs
 
 

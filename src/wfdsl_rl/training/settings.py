@@ -63,14 +63,19 @@ class AblationTable(_Strict):
     """Whether a step may see nothing or everything only."""
 
 
-class Warmup(_Strict):
-    """Supervised steps on well-formed workflows with random workers, for models that cannot write the lists yet."""
+class Supervised(_Strict):
+    """Supervised steps."""
 
     steps: int = Field(default=0, ge=0)
-    """Optimisation steps; 0 leaves the stage out. The paper needs none."""
+    """Optimisation steps; 0 leaves them out. The paper needs none."""
     batch: int = Field(default=64, gt=0)
     """Completions per step."""
     learning_rate: float = Field(default=2e-3, gt=0)
+
+
+class Warmup(Supervised):
+    """Supervised steps on well-formed workflows with random workers, for models that cannot write the lists yet."""
+
     sharpen: float = Field(default=1.0, gt=0)
     """What the output layer is multiplied with afterwards: the form becomes surer, even choices stay even."""
     lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 3.0})
@@ -141,7 +146,7 @@ class Grpo(_Strict):
     def _divides(self) -> Grpo:
         if self.micro_batch is not None and self.batch % self.micro_batch:
             raise ValueError(f"micro_batch {self.micro_batch} does not divide the {self.batch} completions")
-        if self.beta_free > self.iterations:
+        if self.iterations and self.beta_free > self.iterations:  # a stage that is left out has none
             raise ValueError(f"beta_free {self.beta_free} is more than the {self.iterations} iterations")
         return self
 
@@ -158,6 +163,17 @@ class Pools(Grpo):
     """Whether ordinals are dealt out anew for each row."""
 
 
+class RecursionWarmup(Supervised):
+    """Supervised steps before the stage of recursion, for models to which a second round means nothing (any more).
+
+    They show second rounds with random workers, after first rounds that the model writes itself, and in between the
+    model's own first rounds, so that it stays what it is. Our choice.
+    """
+
+    second_rounds: float = Field(default=0.5, gt=0, le=1)
+    """The part of the completions that are second rounds."""
+
+
 class Recursion(Grpo):
     """The stage of recursion. Source: arXiv 2512.04388, section 4."""
 
@@ -168,6 +184,7 @@ class Recursion(Grpo):
     """What rewards of the first round are multiplied with. Source: the same."""
     scale_rewards: Literal["group", "batch", "none"] = "batch"
     """Across rounds: so that the discount counts. Our reading of "normalised across rounds"."""
+    warmup: RecursionWarmup = RecursionWarmup()
 
 
 class TrainSettings(_Strict):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
 
-from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.offer import Offer
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
@@ -26,7 +27,7 @@ from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
 from wfdsl_rl.training.small import make_model, make_tokenizer, save_new
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer, warmup_trainer
-from wfdsl_rl.training.warming import draw_of, warmup_rows
+from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, warmup_rows
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -57,10 +58,58 @@ def warm_up(setting: Setting, model: str) -> Path:
     tokenizer, network = load(model)
     rows = warmup_rows(setting, make_rewarder(setting, folder, grades=False), count=warmup.steps * warmup.batch)
     metrics = MetricLines(setting.out / "metrics.jsonl", "warmup", setting.listeners)
-    trainer = warmup_trainer(network, tokenizer, setting.train, rows, folder, cpu=setting.cpu, callbacks=[metrics])
-    trainer.train()
+    warmup_trainer(
+        network, tokenizer, rows, folder, warmup=warmup, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
+    ).train()
     sharpen(network, warmup.sharpen)
     return save_final(setting, "warmup", network, tokenizer)
+
+
+def warm_up_for_recursion(setting: Setting, model: str) -> str:
+    """The supervised steps before the stage of recursion, if it has any; the folder of the model that it starts from.
+
+    A training that goes on finds the folder, so that the stage has the model that it was begun with.
+    """
+    warmup, folder = setting.train.recursion.warmup, setting.folder("recursion") / "warmup"
+    if not warmup.steps:
+        return model
+    if not (folder / FILE).is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        setting.say(f"recursion: {warmup.steps} supervised steps from {model}")
+        tokenizer, network = load(model)
+        write = partial(written, network, tokenizer, stage=setting.train.recursion, seed=setting.train.seed)
+        rewarder = make_rewarder(setting, folder, grades=False)
+        rewarder.stage = "recursion warmup"
+        rows = recursion_warmup_rows(setting, rewarder, write)
+        metrics = MetricLines(folder / "metrics.jsonl", rewarder.stage)
+        warmup_trainer(
+            network, tokenizer, rows, folder, warmup=warmup, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
+        ).train()
+        _save(setting, folder, network, tokenizer, rounds=1)
+    return str(folder)
+
+
+def written(network: Any, tokenizer: Any, conversations: Sequence[Any], *, stage: Grpo, seed: int) -> list[str]:
+    """A completion for each conversation, drawn as in a stage."""
+    texts: list[str] = []
+    torch.manual_seed(seed)
+    for at in range(0, len(conversations), stage.batch):
+        inputs = tokenizer.apply_chat_template(
+            list(conversations[at : at + stage.batch]),
+            add_generation_prompt=True,
+            padding=True,
+            return_tensors="pt",
+            return_dict=True,
+        ).to(network.device)
+        out = network.generate(
+            **inputs,
+            max_new_tokens=stage.max_completion_tokens,
+            do_sample=True,
+            temperature=stage.temperature,
+            top_k=0,
+        )
+        texts += tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return texts
 
 
 def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
@@ -71,6 +120,8 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     rewarder = make_rewarder(setting, folder)
     rewarder.executions = stage.executions
     rewarder.listeners.append(warnings.hear_samples)
+    if name == "recursion":
+        model = warm_up_for_recursion(setting, model)
     tokenizer, network = load(model)
     falling = FallingKl(stage.beta, stage.beta_free)
     metrics_file = setting.out / "metrics.jsonl"
@@ -176,10 +227,14 @@ def save_final(setting: Setting, name: StageName, network: Any, tokenizer: Any) 
     folder = setting.folder(name) / "final"
     if hasattr(network, "merge_and_unload"):  # the next stage trains adapters of its own
         network = network.merge_and_unload()
+    _save(setting, folder, network, tokenizer, rounds=rounds_of(name))
+    return folder
+
+
+def _save(setting: Setting, folder: Path, network: Any, tokenizer: Any, *, rounds: int) -> None:
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    save_prompt(folder, setting.prompt, max_steps=setting.max_steps, rounds=rounds_of(name))
-    return folder
+    save_prompt(folder, setting.prompt, max_steps=setting.max_steps, rounds=rounds)
 
 
 def between_numbers(listing: str) -> list[str]:

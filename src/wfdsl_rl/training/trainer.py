@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl_rl.training.rewarding import Rewarder
-    from wfdsl_rl.training.settings import Grpo, Lora, TrainSettings
+    from wfdsl_rl.training.settings import Grpo, Lora, Supervised, TrainSettings
 
 
 _SMALL_VOCABULARY: Final = 4096
@@ -146,15 +146,15 @@ def grpo_trainer(
 def warmup_trainer(
     model: Any,
     tokenizer: Any,
-    train: TrainSettings,
     rows: Sequence[dict[str, Any]],
     folder: Path,
     *,
+    warmup: Supervised,
+    train: TrainSettings,
     cpu: bool,
     callbacks: Sequence[Any] = (),
 ) -> SFTTrainer:
-    """The trainer of the warm-up; rows have `prompt` and `completion`, both as messages, and are read in order."""
-    warmup = train.warmup
+    """The trainer of a warm-up; rows have `prompt` and `completion`, both as messages, and are read in order."""
     config = SFTConfig(
         output_dir=str(folder),
         max_steps=warmup.steps,

@@ -7,17 +7,18 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.api import analyze
 from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training.prior import Prior
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wfdsl_rl.training.rewarding import Rewarder
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Pools, StageName
+    from wfdsl_rl.training.settings import Pools, StageName, TrainSettings
 
 _SPLIT = "warmup"
 
@@ -29,13 +30,7 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     second rounds, whose first rounds are run by `rewarder`.
     """
     train = setting.train
-    prior = Prior(
-        lengths={int(key): weight for key, weight in train.warmup.lengths.items()},
-        thought=train.warmup.thought,
-        wordings=train.warmup.wordings,
-        habits=train.warmup.habits,
-        seed=train.seed,
-    )
+    prior = prior_of(train)
     draw = replace(draw_of(setting, "pools"), seed=train.seed + 1) if train.pools.iterations else Draw(seed=train.seed)
     rows = rows_of(
         setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
@@ -44,24 +39,72 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     rng = random.Random(f"warmup:{train.seed}")
     said = [prior.completion(rng, offer_of(row, setting.pool), kinds[row["task"]]) for row in rows]
     if train.recursion.iterations:
-        for at, row in _second_rounds(setting, rewarder, rows, said).items():
-            signs = signs_in(row["previous"][1])
-            rows[at], said[at] = row, prior.revision(rng, offer_of(row, setting.pool), kinds[row["task"]], signs)
-    return [
-        {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}
-        for row, completion in zip(rows, said, strict=True)
-    ]
+        share = train.warmup.second_rounds
+        for at, row in _second_rounds(setting, rewarder, rows, said, share=share, batch=train.warmup.batch).items():
+            rows[at], said[at] = row, _revised(prior, rng, row, setting, kinds)
+    return [_shown(row, completion) for row, completion in zip(rows, said, strict=True)]
+
+
+def recursion_warmup_rows(
+    setting: Setting, rewarder: Rewarder, write: Callable[[Sequence[Any]], Sequence[str]]
+) -> list[dict[str, Any]]:
+    """What is shown before the stage of recursion: the model's own first rounds, and second rounds from the prior.
+
+    `write` gives the model's completions for conversations. Those that are not strictly valid are not shown.
+    """
+    train, warmup = setting.train, setting.train.recursion.warmup
+    draw = replace(draw_of(setting, "pools"), seed=1000 * train.seed + 2)
+    count = warmup.steps * warmup.batch
+    rows = rows_of(
+        setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
+    )
+    said = write([row["prompt"] for row in rows])
+    seconds = _second_rounds(setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch)
+    kinds = {task.id: task.kind for task in setting.tasks}
+    prior, rng = prior_of(train), random.Random(f"recursion warmup:{train.seed}")
+    shown = []
+    for at, (row, completion) in enumerate(zip(rows, said, strict=True)):
+        if at in seconds:
+            shown.append(_shown(seconds[at], _revised(prior, rng, seconds[at], setting, kinds)))
+        elif analyze(completion, pool_size=offer_of(row, setting.pool), max_steps=setting.max_steps).ok:
+            shown.append(_shown(row, completion))
+    return shown
+
+
+def prior_of(train: TrainSettings) -> Prior:
+    """What a warm-up draws from."""
+    return Prior(
+        lengths={int(key): weight for key, weight in train.warmup.lengths.items()},
+        thought=train.warmup.thought,
+        wordings=train.warmup.wordings,
+        habits=train.warmup.habits,
+        seed=train.seed,
+    )
+
+
+def _shown(row: dict[str, Any], completion: str) -> dict[str, Any]:
+    return {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}
+
+
+def _revised(prior: Prior, rng: random.Random, row: dict[str, Any], setting: Setting, kinds: Mapping[str, str]) -> str:
+    """What the prior writes in a second round, whose row this is."""
+    return prior.revision(rng, offer_of(row, setting.pool), kinds[row["task"]], signs_in(row["previous"][1]))
 
 
 def _second_rounds(
-    setting: Setting, rewarder: Rewarder, rows: Sequence[dict[str, Any]], said: Sequence[str]
+    setting: Setting,
+    rewarder: Rewarder,
+    rows: Sequence[dict[str, Any]],
+    said: Sequence[str],
+    *,
+    share: float,
+    batch: int,
 ) -> dict[int, dict[str, Any]]:
     """Some of the rows as second rounds, by their place: what was said, and what came of it, stand in their prompts.
 
     They fill whole batches: their prompts are more than twice as long, and all of a batch are padded to the longest.
     """
-    warmup = setting.train.warmup
-    chosen = [at for at in range(len(rows)) if falls_into(warmup.second_rounds, at // warmup.batch)]
+    chosen = [at for at in range(len(rows)) if falls_into(share, at // batch)]
     samples = asyncio.run(rewarder.first_rounds([rows[at] for at in chosen], [said[at] for at in chosen], 0))
     answered = first_with_answer(samples)
     return {

@@ -28,6 +28,7 @@ from wfdsl_rl.training.curves import curve_of  # noqa: E402
 from wfdsl_rl.training.feasible import LOSSES  # noqa: E402
 from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
+from wfdsl_rl.training.settings import RecursionWarmup  # noqa: E402
 from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
 from wfdsl_rl.training.stages import reinforce, sharpen  # noqa: E402
 
@@ -161,6 +162,30 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
     assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch / 2
     worth = {each["reward"] for name, batch in kept.items() if name.startswith("step") for each in batch}
     assert worth <= {0.0, 0.125, 0.25, 0.5, 1.0}
+
+
+def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setting, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(update={"iterations": 1, "warmup": RecursionWarmup(steps=3, batch=8)})
+    said: list[str] = []
+    setting = replace(
+        trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}), say=said.append, eval_tasks=()
+    )
+    before = str(trained.folder("base") / "final")
+
+    reinforce(setting, "recursion", before)
+
+    shown = tmp_path / "recursion" / "warmup"
+    losses = [json.loads(line) for line in (shown / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert losses[-1]["step"] == 3
+    assert not same(shown, trained.folder("base") / "final")
+    assert said == [f"recursion: 3 supervised steps from {before}"]
+    weights = (shown / "model.safetensors").read_bytes()
+
+    shutil.rmtree(tmp_path / "recursion" / "final")
+    reinforce(setting, "recursion", before)
+
+    assert len(said) == 1
+    assert (shown / "model.safetensors").read_bytes() == weights
 
 
 def test_trl_still_has_what_the_subclass_relies_on() -> None:

@@ -110,13 +110,13 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
         return int(json.loads(capsys.readouterr().out)["runs"])
 
     recursion = ("--stage", "recursion", "--set", "train.recursion.executions=1")
+    unwarmed = (*recursion, "--set", "train.recursion.warmup.steps=0")
 
     assert runs("--stage", "warmup") == 1500 * 32 // 4
-    assert (
-        runs("--stage", "warmup", "--set", "train.recursion.iterations=0", "--set", "train.recursion.beta_free=0") == 0
-    )
-    assert runs(*recursion) == 40 * 256 + 40 * 128
-    assert runs(*recursion, "--set", "train.recursion.forced=0") == 40 * 256
+    assert runs("--stage", "warmup", "--set", "train.recursion.iterations=0") == 0
+    assert runs(*unwarmed) == 60 * 256 + 60 * 128
+    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 60 * 256
+    assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
 
 
 def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

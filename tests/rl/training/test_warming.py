@@ -20,11 +20,12 @@ from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training import trainer
 from wfdsl_rl.training.prior import KEEP, Prior
 from wfdsl_rl.training.rows import Draw
-from wfdsl_rl.training.settings import Pools, Recursion
+from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup
 from wfdsl_rl.training.stages import load, make_rewarder, new_model
-from wfdsl_rl.training.warming import draw_of, warmup_rows
+from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, warmup_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wfdsl_rl.training.setting import Setting
@@ -80,6 +81,25 @@ def test_second_rounds_are_strictly_valid_and_about_half_of_them_keep(tmp_path: 
     assert 0.25 < sum(kept) / len(kept) < 0.75
 
 
+def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rounds_after_them(tmp_path: Path) -> None:
+    own = 'I plan.\nmodel_id = [0, 1]\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
+    warmup = RecursionWarmup(steps=4, batch=8)
+    setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"warmup": warmup}))
+
+    def write(conversations: Sequence[Any]) -> list[str]:
+        return [own if at % 4 else "no lists" for at in range(len(conversations))]
+
+    rows = recursion_warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), write)
+
+    firsts = [row for row in rows if len(row["prompt"]) == 1]
+    seconds = [row for row in rows if len(row["prompt"]) == 3]
+    assert [row["completion"][0]["content"] for row in firsts] == [own] * 12  # of 16, a quarter is no workflow
+    assert [row["prompt"][1]["content"] for row in seconds] == [own] * 12
+    said = [row["completion"][0]["content"] for row in seconds]
+    assert all(analyze(text, pool_size=7, recursion=True, depth_left=0).ok for text in said)
+    assert own not in said
+
+
 def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
     setting = a_gym_setting(tmp_path, recursion=Recursion(iterations=0))
 
@@ -121,12 +141,13 @@ def test_a_small_vocabulary_gets_the_loss_that_trl_gives(tmp_path: Path, monkeyp
     setting = a_gym_setting(tmp_path)
     rows = rows_for(setting, 3 * setting.train.warmup.batch)
     warmup = setting.train.warmup.model_copy(update={"steps": 3})
-    train = setting.train.model_copy(update={"warmup": warmup})
     folder = str(new_model(setting))
 
     def losses() -> tuple[str, list[float]]:
         tokenizer, network = load(folder)
-        made = trainer.warmup_trainer(network, tokenizer, train, rows, tmp_path / "steps", cpu=True)
+        made = trainer.warmup_trainer(
+            network, tokenizer, rows, tmp_path / "steps", warmup=warmup, train=setting.train, cpu=True
+        )
         made.args.logging_steps = 1
         made.train()
         return type(made).__name__, [entry["loss"] for entry in made.state.log_history if "loss" in entry]
