@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Step, Workflow
 from wfdsl.conductor.offer import Offer
@@ -69,9 +70,7 @@ class Marks:
 
     def accuracy(self) -> tuple[float, float]:
         """The mean over the domains in percent, and its standard error."""
-        means = [statistics.mean(self.right[domain]) for domain in DOMAINS]
-        errors = [statistics.variance(self.right[domain]) / len(self.right[domain]) for domain in DOMAINS]
-        return 100 * statistics.mean(means), 100 * sum(errors) ** 0.5 / len(DOMAINS)
+        return mean_over_domains(self.right)
 
     def rank_correlation(self) -> float:
         """Spearman's, of the mean steps by family with those that are enough."""

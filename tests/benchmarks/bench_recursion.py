@@ -14,12 +14,13 @@ import asyncio
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Workflow
 from wfdsl.conductor.offer import Offer
@@ -30,6 +31,7 @@ from wfdsl_rl.gym.presets import preset_of
 from wfdsl_rl.gym.profiles import DOMAINS
 from wfdsl_rl.gym.search import second_round
 from wfdsl_rl.judge import Judge, Judged
+from wfdsl_rl.training.recursion_rows import asked_again
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,18 +97,17 @@ async def play(writer: Writer, tasks: Sequence[Task], pool: Pool) -> list[Turn]:
               for at, (text, task) in enumerate(zip(said, tasks, strict=True)))
         )  # fmt: skip
         pairs = {at: first.pair for at, first in enumerate(firsts) if first.pair is not None}
-        again = writer.texts([_conversation(writer, asked[at], said[at], pair[1]) for at, pair in pairs.items()], 0.0)
+        second = [
+            asked_again(asked[at], said[at], response, writer.prompt, max_steps=writer.max_steps)
+            for at, (_, response) in pairs.items()
+        ]
+        again = writer.texts(second, 0.0)
         seconds = await asyncio.gather(
             *(judge.judge(text, tasks[at], offer, pool, sample=f"second {at}", previous=pair)
               for text, (at, pair) in zip(again, pairs.items(), strict=True))
         )  # fmt: skip
-    second = dict(zip(pairs, seconds, strict=True))
-    return [Turn(task.kind, first, second.get(at)) for at, (task, first) in enumerate(zip(tasks, firsts, strict=True))]
-
-
-def _conversation(writer: Writer, asked: list[Any], said: str, response: str) -> list[Any]:
-    again = writer.prompt.revise(response, max_steps=writer.max_steps, rounds_left=0)
-    return [*asked, {"role": "assistant", "content": said}, dict(again)]
+    revised = dict(zip(pairs, seconds, strict=True))
+    return [Turn(task.kind, first, revised.get(at)) for at, (task, first) in enumerate(zip(tasks, firsts, strict=True))]
 
 
 def _figures(turns: Sequence[Turn], preset: str) -> list[str]:
@@ -127,13 +128,10 @@ def _figures(turns: Sequence[Turn], preset: str) -> list[str]:
 
 
 def _mean(values: Sequence[float], turns: Sequence[Turn]) -> tuple[float, float]:
-    """The mean over the domains in percent, and its standard error."""
     by_kind: dict[str, list[float]] = defaultdict(list)
     for value, turn in zip(values, turns, strict=True):
         by_kind[turn.kind].append(value)
-    means = [statistics.mean(by_kind[domain]) for domain in DOMAINS]
-    errors = [statistics.variance(by_kind[domain]) / len(by_kind[domain]) for domain in DOMAINS]
-    return 100 * statistics.mean(means), 100 * sum(errors) ** 0.5 / len(DOMAINS)
+    return mean_over_domains(by_kind)
 
 
 def _most(turns: Sequence[Turn], preset: str) -> float:

@@ -59,19 +59,16 @@ class Writer:
         """A completion for each conversation."""
         import torch
 
+        from wfdsl_rl.training.stages import written
+
         texts: list[str] = []
         for at in range(0, len(asked), _AT_A_TIME):
             torch.manual_seed(self._seed)
-            inputs = self._tokenizer.apply_chat_template(
-                list(asked[at : at + _AT_A_TIME]),
-                add_generation_prompt=True,
-                padding=True,
-                return_tensors="pt",
-                return_dict=True,
+            texts += written(
+                self._network,
+                self._tokenizer,
+                asked[at : at + _AT_A_TIME],
+                max_tokens=_MOST_TOKENS,
+                temperature=temperature,
             )
-            sampling: dict[str, Any] = {"do_sample": False}
-            if temperature:
-                sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
-            out = self._network.generate(**inputs, max_new_tokens=_MOST_TOKENS, **sampling)
-            texts += self._tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
         return texts

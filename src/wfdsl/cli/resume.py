@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.configuration import add_config_options, add_pool_option, experiment_of, require_no_parameters
-from wfdsl.cli.running import add_run_options, display_for_stderr, followed, limits_of, listener_for, print_run
+from wfdsl.cli.running import add_run_options, display_for_stderr, followed, listener_for, print_run
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Go on with the run and print its answer."""
+    from wfdsl.experiment.running import budget_of
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, plan_of, run_of
     from wfdsl.interpreter.running import resume
@@ -53,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
         run_id,
         _pool(plan) if experiment.pool is None else experiment.pool,
         journal=path,
-        budget=limits_of(experiment),
+        budget=budget_of(experiment.budget),
         concurrency=experiment.run.concurrency,
         timeout_s=experiment.run.timeout_s,
         step_timeout_s=experiment.run.step_timeout_s,

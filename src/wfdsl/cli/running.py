@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from wfdsl.errors import BudgetExhausted, RunFailed
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.interpreter.budget import Budget
     from wfdsl.interpreter.events import Event, Listener
     from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.running import RunOptions
@@ -104,13 +103,13 @@ def run_options(experiment: Experiment, *, run_id: str | None = None, origin: di
     Raises:
         UsageError: the budget cannot be used.
     """
-    from wfdsl.experiment.running import run_options_of
+    from wfdsl.experiment.running import budget_of, run_options_of
     from wfdsl.interpreter.journal_file import default_path
 
     run = experiment.run
     return {
         **run_options_of(run),
-        "budget": limits_of(experiment),
+        "budget": budget_of(experiment.budget),
         "journal": default_path() if run.journal else None,
         "concurrency": run.concurrency,
         "seed": run.seed,
@@ -118,15 +117,6 @@ def run_options(experiment: Experiment, *, run_id: str | None = None, origin: di
         "reuse": run.reuse,
         "origin": origin,
     }
-
-
-def limits_of(experiment: Experiment) -> Budget | None:
-    """The budget; None if nothing is limited."""
-    from wfdsl.experiment.running import budget_of
-    from wfdsl.interpreter.budget import UNLIMITED
-
-    found = budget_of(experiment.budget)
-    return None if found == UNLIMITED else found
 
 
 def print_run(run: Run, *, as_json: bool) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.running import RunOptions
 
 if TYPE_CHECKING:
     from wfdsl.experiment.tables import BudgetTable, RunTable
 
 
-def budget_of(table: BudgetTable) -> Budget:
-    """The limits of a table; without any, it is `UNLIMITED`."""
-    return Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
+def budget_of(table: BudgetTable) -> Budget | None:
+    """The budget of a table; None if nothing is limited."""
+    budget = Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
+    return None if budget == UNLIMITED else budget
 
 
 def run_options_of(table: RunTable) -> RunOptions:

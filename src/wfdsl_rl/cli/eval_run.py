@@ -146,12 +146,12 @@ def _account(
 ) -> Account | None:
     """The account of the budget, with what earlier sessions have spent; None without a budget."""
     from wfdsl.experiment.running import budget_of
-    from wfdsl.interpreter.budget import UNLIMITED, Account
+    from wfdsl.interpreter.budget import Account
     from wfdsl.interpreter.record import Charge
     from wfdsl_rl.evaluation.naming import spent_on
 
     budget = budget_of(experiment.budget)
-    if budget == UNLIMITED:
+    if budget is None:
         return None
     if journal is not None:
         return Account(budget, spent_on(evaluation.id, journal.path))

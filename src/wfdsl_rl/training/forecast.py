@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wfdsl.pool import Pool
     from wfdsl_rl.training.planning import Planned
-    from wfdsl_rl.training.settings import Grpo, StageName, TrainSettings
+    from wfdsl_rl.training.settings import Grpo, RecursionWarmup, StageName, Warmup
 
 STEPS: Final = 3.0
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""
@@ -102,7 +102,9 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
     """
     require_feasible(planned.train, planned.pool, stages)
     reinforced: list[Grpo] = [getattr(planned.train, name) for name in stages if name != "warmup"]
-    runs = _runs(planned, reinforced) + (_runs_of_warmup(planned.train) if "warmup" in stages else 0)
+    runs = _runs(planned, reinforced)
+    if "warmup" in stages and planned.train.recursion.iterations:
+        runs += _first_rounds(planned.train.warmup)
     calls = round(STEPS * runs)
     usd = _usd_per_call(planned.pool)
     return Forecast(
@@ -125,15 +127,13 @@ def _runs(planned: Planned, stages: Sequence[Grpo]) -> int:
         runs += evaluated * (1 + stage.iterations // stage.evaluate_every)
         if isinstance(stage, Recursion):
             runs += round(stage.forced * stage.iterations * stage.batch)
-            runs += round(stage.warmup.second_rounds * stage.warmup.steps * stage.warmup.batch)
+            runs += _first_rounds(stage.warmup)
     return runs
 
 
-def _runs_of_warmup(train: TrainSettings) -> int:
-    """First rounds, if it shows second ones."""
-    return (
-        round(train.warmup.second_rounds * train.warmup.steps * train.warmup.batch) if train.recursion.iterations else 0
-    )
+def _first_rounds(warmup: Warmup | RecursionWarmup) -> int:
+    """What is run for the second rounds that a warm-up shows."""
+    return round(warmup.second_rounds * warmup.steps * warmup.batch)
 
 
 def _first_prompt(planned: Planned) -> str:

@@ -18,9 +18,16 @@ def as_revision(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_st
     """
     pair = first.judged.pair
     assert pair is not None
-    again = prompt.revise(pair[1], max_steps=max_steps, rounds_left=0)
-    said = {"role": "assistant", "content": first.completion}
-    return {**row, "prompt": [*row["prompt"], said, dict(again)], "previous": list(pair), "weight": 1.0}
+    messages = asked_again(row["prompt"], first.completion, pair[1], prompt, max_steps=max_steps)
+    return {**row, "prompt": messages, "previous": list(pair), "weight": 1.0}
+
+
+def asked_again(
+    messages: Sequence[Any], completion: str, response: str, prompt: Prompt, *, max_steps: int
+) -> list[dict[str, Any]]:
+    """The conversation that goes on behind a first round, with the last revision that may be made."""
+    again = prompt.revise(response, max_steps=max_steps, rounds_left=0)
+    return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
 def first_with_answer(samples: Sequence[Sample]) -> Mapping[int, Sample]:

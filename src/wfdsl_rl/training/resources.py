@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from wfdsl.experiment.running import budget_of, run_options_of
-from wfdsl.interpreter.budget import UNLIMITED, Account
+from wfdsl.interpreter.budget import Account
 from wfdsl.interpreter.gate import Gate
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
@@ -46,7 +46,7 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
             out.mkdir(parents=True, exist_ok=True)
             options["journal"] = stack.enter_context(Journal(out / JOURNAL))
         budget = budget_of(experiment.budget)
-        if budget != UNLIMITED:
+        if budget is not None:
             options["budget"] = Account(budget, _spent(out) if kept else NO_CHARGE)
         yield options
 

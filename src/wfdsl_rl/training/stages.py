@@ -77,38 +77,44 @@ def warm_up_for_recursion(setting: Setting, model: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         setting.say(f"recursion: {warmup.steps} supervised steps from {model}")
         tokenizer, network = load(model)
-        write = partial(written, network, tokenizer, stage=setting.train.recursion, seed=setting.train.seed)
         rewarder = make_rewarder(setting, folder, grades=False)
         rewarder.stage = "recursion warmup"
-        rows = recursion_warmup_rows(setting, rewarder, write)
+        rows = recursion_warmup_rows(setting, rewarder, partial(_written_in_batches, setting, network, tokenizer))
         metrics = MetricLines(folder / "metrics.jsonl", rewarder.stage)
         warmup_trainer(
             network, tokenizer, rows, folder, warmup=warmup, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
         ).train()
-        _save(setting, folder, network, tokenizer, rounds=1)
+        _save(setting, folder, network, tokenizer, rounds=rounds_of("recursion"))
     return str(folder)
 
 
-def written(network: Any, tokenizer: Any, conversations: Sequence[Any], *, stage: Grpo, seed: int) -> list[str]:
-    """A completion for each conversation, drawn as in a stage."""
-    texts: list[str] = []
-    torch.manual_seed(seed)
-    for at in range(0, len(conversations), stage.batch):
-        inputs = tokenizer.apply_chat_template(
-            list(conversations[at : at + stage.batch]),
-            add_generation_prompt=True,
-            padding=True,
-            return_tensors="pt",
-            return_dict=True,
-        ).to(network.device)
-        out = network.generate(
-            **inputs,
-            max_new_tokens=stage.max_completion_tokens,
-            do_sample=True,
+def _written_in_batches(setting: Setting, network: Any, tokenizer: Any, conversations: Sequence[Any]) -> list[str]:
+    """What the model writes, drawn as in the stage of recursion."""
+    stage = setting.train.recursion
+    torch.manual_seed(setting.train.seed)
+    return [
+        text
+        for at in range(0, len(conversations), stage.batch)
+        for text in written(
+            network,
+            tokenizer,
+            conversations[at : at + stage.batch],
+            max_tokens=stage.max_completion_tokens,
             temperature=stage.temperature,
-            top_k=0,
         )
-        texts += tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    ]
+
+
+def written(
+    network: Any, tokenizer: Any, conversations: Sequence[Any], *, max_tokens: int, temperature: float
+) -> list[str]:
+    """A completion for each conversation, all at once; greedy at temperature 0."""
+    sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+    inputs = tokenizer.apply_chat_template(
+        list(conversations), add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
+    ).to(network.device)
+    out = network.generate(**inputs, max_new_tokens=max_tokens, **sampling)
+    texts: list[str] = tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return texts
 
 

@@ -31,10 +31,7 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     """
     train = setting.train
     prior = prior_of(train)
-    draw = replace(draw_of(setting, "pools"), seed=train.seed + 1) if train.pools.iterations else Draw(seed=train.seed)
-    rows = rows_of(
-        setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
-    )
+    rows = _rows(setting, count, seed=train.seed + 1 if train.pools.iterations else train.seed)
     kinds = {task.id: task.kind for task in setting.tasks}
     rng = random.Random(f"warmup:{train.seed}")
     said = [prior.completion(rng, offer_of(row, setting.pool), kinds[row["task"]]) for row in rows]
@@ -53,11 +50,7 @@ def recursion_warmup_rows(
     `write` gives the model's completions for conversations. Those that are not strictly valid are not shown.
     """
     train, warmup = setting.train, setting.train.recursion.warmup
-    draw = replace(draw_of(setting, "pools"), seed=1000 * train.seed + 2)
-    count = warmup.steps * warmup.batch
-    rows = rows_of(
-        setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
-    )
+    rows = _rows(setting, warmup.steps * warmup.batch, seed=1000 * train.seed + 2)
     said = write([row["prompt"] for row in rows])
     seconds = _second_rounds(setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch)
     kinds = {task.id: task.kind for task in setting.tasks}
@@ -69,6 +62,14 @@ def recursion_warmup_rows(
         elif analyze(completion, pool_size=offer_of(row, setting.pool), max_steps=setting.max_steps).ok:
             shown.append(_shown(row, completion))
     return shown
+
+
+def _rows(setting: Setting, count: int, *, seed: int) -> list[dict[str, Any]]:
+    """Questions with workers on offer: some of the pool only, if the stage of pools is there."""
+    draw = replace(draw_of(setting, "pools" if setting.train.pools.iterations else "base"), seed=seed)
+    return rows_of(
+        setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
+    )
 
 
 def prior_of(train: TrainSettings) -> Prior:

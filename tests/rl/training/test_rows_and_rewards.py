@@ -18,6 +18,7 @@ from wfdsl.errors import BudgetExhausted, UsageError
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
 from wfdsl.pool import Pool
+from wfdsl_rl.gym import make
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.prior import SHAPES, Prior, Thought, by_advertisement, placed, short_lists, sketch_of
@@ -324,6 +325,15 @@ async def test_a_workflow_that_is_run_several_times_is_worth_the_mean(tasks: tup
     assert [judged.fate for judged in found.outcomes] == ["wrong", "right", "wrong", "wrong"]
     assert found.reward == pytest.approx((3 * 0.5 + 1.0) / 4)
     assert (unread.reward, len(unread.outcomes)) == (0.0, 1)
+
+
+async def test_executions_have_luck_of_their_own(prompt: Prompt) -> None:
+    asked = tuple(task for task in make("gym/paper7", 40, 5, split="train") if task.kind == "text")
+    rows = rows_of(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
+
+    found = await replace(rewarder(GYM, asked), executions=8).batch(rows, [RIGHT] * len(rows), 0)
+
+    assert any({each.fate for each in sample.outcomes} == {"right", "wrong"} for sample in found)
 
 
 async def test_an_execution_without_an_outcome_is_left_out_of_the_mean(tasks: tuple[Task, ...], prompt: Prompt) -> None:

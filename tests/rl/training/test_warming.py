@@ -95,6 +95,7 @@ def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rou
     seconds = [row for row in rows if len(row["prompt"]) == 3]
     assert [row["completion"][0]["content"] for row in firsts] == [own] * 12  # of 16, a quarter is no workflow
     assert [row["prompt"][1]["content"] for row in seconds] == [own] * 12
+    assert all("6: math" in row["prompt"][0]["content"] for row in rows)  # all workers: no stage of pools follows
     said = [row["completion"][0]["content"] for row in seconds]
     assert all(analyze(text, pool_size=7, recursion=True, depth_left=0).ok for text in said)
     assert own not in said
