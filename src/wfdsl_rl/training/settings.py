@@ -128,6 +128,9 @@ class Grpo(_Strict):
     """Source: the same."""
     micro_batch: int | None = Field(default=None, gt=0)
     """Completions per forward pass; None: all of an iteration. Memory only."""
+    share_prompts: bool = False
+    """Whether a prompt is computed once for all of its completions: the same numbers up to rounding, in less time the
+    longer prompts are. Activations are then kept, on a GPU too. Our choice."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Our choice; TRL's default."""
     entropy_coefficient: float = Field(default=0.0, ge=0)

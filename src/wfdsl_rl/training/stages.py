@@ -153,6 +153,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
             *([falling] if stage.beta else []),
         ],
         kind=RecursionTrainer if isinstance(stage, Recursion) else None,
+        share=stage.share_prompts,
     )
     falling.trainer = trainer
     if isinstance(trainer, RecursionTrainer):

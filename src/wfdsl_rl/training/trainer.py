@@ -18,6 +18,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.rewarding import reward_function
+from wfdsl_rl.training.sharing import share_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ def grpo_config(
         "mask_truncated_completions": False,
         "bf16": not cpu,
         "use_cpu": cpu,
-        "activation_checkpointing": not cpu,
+        "activation_checkpointing": not cpu and not stage.share_prompts,
         "num_generations_eval": 1,
         "per_device_eval_batch_size": micro,
         "eval_strategy": "steps" if evaluate else "no",
@@ -127,8 +128,9 @@ def grpo_trainer(
     lora: Lora | None = None,
     callbacks: Sequence[Any] = (),
     kind: type[GRPOTrainer] | None = None,
+    share: bool = False,
 ) -> GRPOTrainer:
-    """The trainer of a stage."""
+    """The trainer of a stage; `share`: prompts are computed once for all of their completions."""
     trainer = (kind or GRPOTrainer)(
         model=model,
         processing_class=tokenizer,
@@ -140,6 +142,9 @@ def grpo_trainer(
         peft_config=None if lora is None else _peft(lora),
     )
     trainer.remove_callback(PrinterCallback)  # what is shown is our callbacks' business
+    for network in (trainer.model, trainer.ref_model) if share else ():
+        if network is not None:  # no model of its own to compare with: without a KL term, or with adapters
+            share_prompts(network.get_base_model() if lora is not None else network)
     return trainer
 
 
