@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wfdsl.pool import Pool
-    from wfdsl_rl.training.settings import StageName, TrainSettings
+    from wfdsl_rl.training.settings import Grpo, StageName, TrainSettings
 
 LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
 """Losses by their names in TRL 1.16, which looks at the name only when the first loss is computed."""
@@ -37,8 +37,8 @@ def _problems(train: TrainSettings, pool: Pool, stages: Sequence[StageName]) -> 
         if name not in train.stages():
             key = "steps" if name == "warmup" else "iterations"
             yield f"train.{name}.{key} is 0: the stage {name} has nothing to do; set it to a number"
-        if name != "warmup" and getattr(train, name).loss not in LOSSES:
-            yield f"train.{name}.loss: there is no loss {getattr(train, name).loss!r}; TRL has {', '.join(LOSSES)}"
+        if name != "warmup":
+            yield from _problems_of_stage(train, name)
     worker = train.ablation.worker
     if worker is not None and worker not in pool.ordinals:
         yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
@@ -46,6 +46,16 @@ def _problems(train: TrainSettings, pool: Pool, stages: Sequence[StageName]) -> 
         yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
     if "warmup" in stages:
         yield from _problems_of_lengths(train.warmup.lengths)
+
+
+def _problems_of_stage(train: TrainSettings, name: StageName) -> Iterable[str]:
+    stage: Grpo = getattr(train, name)
+    if stage.loss not in LOSSES:
+        yield f"train.{name}.loss: there is no loss {stage.loss!r}; TRL has {', '.join(LOSSES)}"
+    if stage.refresh.steps and (not train.warmup.steps or train.warmup.thought == "none"):
+        yield f"train.{name}.refresh: without a warm-up that shows thoughts there is nothing to refresh: set steps to 0"
+    if stage.refresh.steps and train.lora is not None:
+        yield f"train.{name}.refresh: it trains all weights, and train.lora asks for adapters: set one of them to none"
 
 
 def _problems_of_lengths(lengths: dict[str, float]) -> Iterable[str]:

@@ -128,6 +128,7 @@ def _runs(planned: Planned, stages: Sequence[Grpo]) -> int:
         if isinstance(stage, Recursion):
             runs += round(stage.forced * stage.iterations * stage.batch)
             runs += _first_rounds(stage.warmup)
+            runs += round(stage.forced * stage.refresh.steps * stage.refresh.batch)
     return runs
 
 

@@ -18,6 +18,7 @@ import random
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -58,6 +59,7 @@ KEEP: Final = "keep"
 Thought: TypeAlias = Literal["sketch", "places", "kind", "none"]
 
 _ADVERTISED: Final = re.compile(r"(\w+) (\d+)")
+_SHAPE: Final = re.compile(f"[{''.join(WORDINGS)}]+|{KEEP}")
 _EMPTY_LISTS: Final = "model_id = []\nsubtasks = []\naccess_list = []"
 _NAMED: Final = 4
 """So many workers are named in a sketch, those that are advertised most. Our choice."""
@@ -103,14 +105,13 @@ class Prior:
         roles = "" if shape == KEEP else shape
         places, workflow = self._filled(rng, roles, asked, kind)
         lists = short_lists(workflow) if roles else _EMPTY_LISTS
+        thought = reading_of(self.thought, kind, ranked, signs)
         if self.thought == "none":
             return lists
-        if self.thought == "kind":
-            thought = f"A {kind} question."
-        elif self.thought == "sketch":
-            thought = f"{sketch_of(kind, ranked, signs)} {shape}"
-        else:
-            thought = " ".join([kind, *placed(range(len(asked)), asked), *signs, shape, *placed(places, asked)])
+        if self.thought != "kind":
+            thought = f"{thought} {shape}"
+        if self.thought == "places":
+            thought = " ".join([thought, *placed(places, asked)])
         return f"{thought}\n{lists}"
 
     def _shape(self, rng: random.Random, kind: str) -> str:
@@ -142,9 +143,30 @@ def by_advertisement(offer: Offer, kind: str) -> list[int]:
     return sorted(offer.ordinals, key=lambda ordinal: -numbers[ordinal])
 
 
-def sketch_of(kind: str, ranked: Sequence[int], signs: Sequence[str] = ()) -> str:
-    """What a sketch says before the shape: the kind, the first of the workers, and what the last answer shows."""
-    return " ".join([kind, *map(str, ranked[:_NAMED]), *signs])
+def reading_of(thought: Thought, kind: str, ranked: Sequence[int], signs: Sequence[str] = ()) -> str:
+    """What a thought says of its prompt, before anything is chosen: the words that it begins with.
+
+    Args:
+        thought: What stands before the lists.
+        kind: The question's.
+        ranked: The ordinals on offer, in the order of advertisement.
+        signs: What the answer of the round before shows, in a further round.
+    """
+    asked = ranked[:_NAMED]
+    match thought:
+        case "sketch":
+            return " ".join([kind, *map(str, asked), *signs])
+        case "places":
+            return " ".join([kind, *placed(range(len(asked)), asked), *signs])
+        case "kind":
+            return f"A {kind} question."
+    return ""
+
+
+def reading_in(completion: str) -> str:
+    """What a completion says of its prompt, true or not: the words of its first line that stand before the shape."""
+    words = completion.partition("\n")[0].split()
+    return " ".join(takewhile(lambda word: not _SHAPE.fullmatch(word), words))
 
 
 def placed(places: Iterable[int], ranked: Sequence[int]) -> list[str]:

@@ -73,6 +73,7 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "reward": sample.reward,
         "problems": list(judged.problems),
         "kept": judged.kept,
+        "read": sample.read,
         "workflow": None if judged.workflow is None else judged.workflow.to_lists(),
         "replies": [] if run is None else [step.response for step in run.steps],
         "answer": None if run is None else run.answer,

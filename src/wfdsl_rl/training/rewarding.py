@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl.interpreter.record import total_usd
+from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.judge import right_share
+from wfdsl_rl.training.prior import by_advertisement, reading_in, reading_of
 from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from wfdsl.conductor.offer import Offer
     from wfdsl.pool import Pool
     from wfdsl_rl.judge import Judge, Judged
     from wfdsl_rl.reward import Rewards
     from wfdsl_rl.tasks.task import Task
+    from wfdsl_rl.training.prior import Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Sample:
     reward: float | None
     again: tuple[Judged, ...] = ()
     """By the further executions, if workflows are run several times."""
+    read: bool | None = None
+    """Whether what the thought says of the prompt is so; None if nobody asked."""
 
     @property
     def outcomes(self) -> tuple[Judged, ...]:
@@ -67,6 +73,8 @@ class Rewarder:
     stage: str = ""
     """Part of the name of each run: without it, two stages have the same names, and the later one would be given the
     journal's replies of the earlier."""
+    thought: Thought | None = None
+    """The form of thoughts whose truth is looked at, which no reward depends on; None: it is not looked at."""
     executions: int = 1
     """How often each workflow of a training is run; its reward is the mean."""
     spent: list[float | None] = field(default_factory=list)
@@ -130,10 +138,9 @@ class Rewarder:
     ) -> Sample:
         name = "/".join(map(str, [*self._names, row["split"], step, row["row"], index]))
         task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
+        offer = offer_of(dict(row), self.pool)
         async with gate:
-            judged = await self.judge.judge(
-                text, task, offer_of(dict(row), self.pool), self.pool, sample=name, previous=previous
-            )
+            judged = await self.judge.judge(text, task, offer, self.pool, sample=name, previous=previous)
             again: list[Judged] = []
             if judged.workflow is not None and row["split"] == "train":
                 again = [
@@ -142,8 +149,17 @@ class Rewarder:
                     )
                     for number in range(1, self.executions)
                 ]
-        reward = self.rewards.mean([judged, *again])
-        return Sample(step, row, index, text, judged, None if reward is None else row["weight"] * reward, tuple(again))
+        reward, read = self.rewards.mean([judged, *again]), self._read(text, task, offer, previous)
+        return Sample(
+            step, row, index, text, judged, None if reward is None else row["weight"] * reward, tuple(again), read
+        )
+
+    def _read(self, text: str, task: Task, offer: Offer, previous: tuple[str, ...] | None) -> bool | None:
+        if self.thought is None:
+            return None
+        signs = signs_in(previous[1]) if previous else ()
+        true = reading_of(self.thought, task.kind, by_advertisement(offer, task.kind), signs)
+        return reading_in(text) == true
 
 
 def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:
@@ -175,9 +191,11 @@ def _shares(samples: Sequence[Sample]) -> dict[str, float]:
     steps = [len(sample.judged.workflow) for sample in samples if sample.judged.workflow is not None]
     shares = [right_share(each.fate for each in sample.outcomes) for sample in samples]
     right = [share for share in shares if share is not None]
+    read = [sample.read for sample in samples if sample.read is not None]
     return {
         "valid": (count - fates["invalid"]) / count,
         "accuracy": sum(right) / max(len(right), 1),
         "missing": fates["missing"] / count,
         "steps": sum(steps) / max(len(steps), 1),
+        **({"read": sum(read) / len(read)} if read else {}),
     }

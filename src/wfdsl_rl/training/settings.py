@@ -135,6 +135,9 @@ class Grpo(_Strict):
     """Our choice; TRL's default."""
     entropy_coefficient: float = Field(default=0.0, ge=0)
     """Weight of an entropy bonus. Our choice: none."""
+    refresh: Supervised = Supervised()
+    """Supervised steps behind the rewards, on what the model itself writes behind a thought that says of its prompt
+    what is so. Rewards let a small model forget how to read what they do not ask for. Our choice: none."""
     evaluate_every: int = Field(default=50, gt=0)
     """Iterations between evaluations."""
     save_every: int = Field(default=50, gt=0)

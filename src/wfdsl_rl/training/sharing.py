@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from transformers.cache_utils import DynamicLayer
 
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+_ROOM: Final = 64
+"""So many tokens more than there are. Our choice."""
 
 
 def share_prompts(model: Any) -> None:
@@ -41,8 +45,7 @@ def share_prompts(model: Any) -> None:
     @functools.wraps(type(model).generate)
     def generate(_: Any, *arguments: Any, **named: Any) -> Any:
         if not arguments and {"input_ids", "attention_mask"} <= named.keys() and "past_key_values" not in named:
-            past = _past_of_prompts(scored, named["input_ids"], named["attention_mask"])
-            named |= {} if past is None else {"past_key_values": past}
+            named["past_key_values"] = _past_of_prompts(scored, named["input_ids"], named["attention_mask"])
         return generated(*arguments, **named)
 
     model.forward = types.MethodType(forward, model)
@@ -52,8 +55,8 @@ def share_prompts(model: Any) -> None:
 def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, fused_lm_head: bool) -> Any:
     """What TRL's head says of (rows, tokens), whose first columns are prompts: those that nobody has a label in."""
     prompt = int((labels != -100).any(dim=0).int().argmax())
-    shared = _Shared.of(input_ids[:, : prompt - 1], attention_mask[:, : prompt - 1]) if prompt > 1 else None
-    if shared is None:
+    shared = _Shared(input_ids[:, : max(prompt - 1, 0)], attention_mask[:, : max(prompt - 1, 0)])
+    if not shared.saves:
         return forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels, fused_lm_head=fused_lm_head)
     found = forward(
         input_ids=input_ids[:, prompt - 1 :],
@@ -69,32 +72,59 @@ def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: 
 
 
 def _past_of_prompts(forward: Any, input_ids: Tensor, attention_mask: Tensor) -> Any:
-    """Keys and values of prompts (rows, tokens) but for their last tokens; None if no two rows are the same."""
-    shared = _Shared.of(input_ids[:, :-1], attention_mask[:, :-1])
-    if shared is None:
+    """Keys and values of prompts (rows, tokens) but for their last tokens, with room for completions.
+
+    None if there is but one token.
+    """
+    shared = _Shared(input_ids[:, :-1], attention_mask[:, :-1])
+    if not shared.input_ids.numel():
         return None
     positions = (shared.attention_mask.cumsum(-1) - 1).clamp(min=0)  # as `generate` counts them
     with torch.no_grad():
-        return shared.past(forward, position_ids=positions)
+        past = shared.past(forward, position_ids=positions)
+    if hasattr(past, "layers"):
+        past.layers = [_Roomy(layer) if type(layer) is DynamicLayer else layer for layer in past.layers]
+    return past
+
+
+class _Roomy(DynamicLayer):  # type: ignore[misc,unused-ignore]
+    """Keys and values with room for more: those of all tokens before are not copied for each new one."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.lazy_initialization(layer.keys, layer.values)
+        self.keys, self.values = layer.keys, layer.values
+        self._room = (layer.keys, layer.values)
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Take in those of new tokens, each (rows, heads, tokens, size); all of them so far."""
+        at, until = self.keys.shape[-2], self.keys.shape[-2] + key_states.shape[-2]
+        known = (self.keys, self.values)
+        moved = any(one.data_ptr() != room.data_ptr() for one, room in zip(known, self._room, strict=True))
+        if moved or until > self._room[0].shape[-2]:  # somebody chose among the rows, or it is full
+            self._room = tuple(_with_room(each, until + _ROOM) for each in known)
+        for room, new in zip(self._room, (key_states, value_states), strict=True):
+            room[:, :, at:until] = new
+        self.keys, self.values = (room[:, :, :until] for room in self._room)
+        return self.keys, self.values
+
+
+def _with_room(known: Tensor, tokens: int) -> Tensor:
+    room = known.new_empty((*known.shape[:2], tokens, known.shape[-1]))
+    room[:, :, : known.shape[-2]] = known
+    return room
 
 
 class _Shared:
     """The different ones among rows that are in part the same."""
 
-    def __init__(self, input_ids: Tensor, attention_mask: Tensor, which: Tensor) -> None:
-        self.input_ids, self.attention_mask = input_ids, attention_mask
-        self._which = which
-        """For each row, which of the different ones it is."""
-
-    @classmethod
-    def of(cls, input_ids: Tensor, attention_mask: Tensor) -> _Shared | None:
-        """None if there is nothing to share."""
-        if not input_ids.shape[1]:
-            return None
-        different, which = torch.unique(torch.stack([input_ids, attention_mask], -1), dim=0, return_inverse=True)
-        if len(different) == len(input_ids):
-            return None
-        return cls(different[..., 0], different[..., 1], which)
+    def __init__(self, input_ids: Tensor, attention_mask: Tensor) -> None:
+        rows = torch.stack([input_ids, attention_mask], -1)
+        if rows.numel():  # of nothing, `unique` has no answer
+            rows, self._which = torch.unique(rows, dim=0, return_inverse=True)
+        self.input_ids, self.attention_mask = rows[..., 0], rows[..., 1]
+        self.saves = len(rows) < len(input_ids)
+        """Whether any two rows are the same."""
 
     def past(self, forward: Any, **more: Any) -> Any:
         """Keys and values, one of the different ones for each row."""

@@ -25,9 +25,10 @@ from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
+from wfdsl_rl.training.sharing import share_prompts
 from wfdsl_rl.training.small import make_model, make_tokenizer, save_new
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer, warmup_trainer
-from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, warmup_rows
+from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, refreshing_rows, warmup_rows
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Grpo, StageName
+    from wfdsl_rl.training.settings import Grpo, StageName, Supervised
 
 _TOKENIZER_TEXTS = 4000
 
@@ -62,7 +63,7 @@ def warm_up(setting: Setting, model: str) -> Path:
         network, tokenizer, rows, folder, warmup=warmup, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
     ).train()
     sharpen(network, warmup.sharpen)
-    return save_final(setting, "warmup", network, tokenizer)
+    return save_model(setting, "warmup", network, tokenizer)
 
 
 def warm_up_for_recursion(setting: Setting, model: str) -> str:
@@ -79,18 +80,22 @@ def warm_up_for_recursion(setting: Setting, model: str) -> str:
         tokenizer, network = load(model)
         rewarder = make_rewarder(setting, folder, grades=False)
         rewarder.stage = "recursion warmup"
-        rows = recursion_warmup_rows(setting, rewarder, partial(_written_in_batches, setting, network, tokenizer))
-        metrics = MetricLines(folder / "metrics.jsonl", rewarder.stage)
-        warmup_trainer(
-            network, tokenizer, rows, folder, warmup=warmup, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
-        ).train()
+        write = partial(_written_in_batches, setting, setting.train.recursion, (tokenizer, network))
+        rows = recursion_warmup_rows(setting, rewarder, write)
+        _supervise(setting, warmup, (tokenizer, network), rows, folder)
         _save(setting, folder, network, tokenizer, rounds=rounds_of("recursion"))
     return str(folder)
 
 
-def _written_in_batches(setting: Setting, network: Any, tokenizer: Any, conversations: Sequence[Any]) -> list[str]:
-    """What the model writes, drawn as in the stage of recursion."""
-    stage = setting.train.recursion
+def _written_in_batches(
+    setting: Setting,
+    stage: Grpo,
+    model: tuple[Any, Any],
+    conversations: Sequence[Any],
+    beginnings: Sequence[str],
+) -> list[str]:
+    """What a tokenizer's network writes, drawn as in a stage."""
+    tokenizer, network = model
     torch.manual_seed(setting.train.seed)
     return [
         text
@@ -99,6 +104,7 @@ def _written_in_batches(setting: Setting, network: Any, tokenizer: Any, conversa
             network,
             tokenizer,
             conversations[at : at + stage.batch],
+            beginnings=beginnings[at : at + stage.batch],
             max_tokens=stage.max_completion_tokens,
             temperature=stage.temperature,
         )
@@ -106,16 +112,30 @@ def _written_in_batches(setting: Setting, network: Any, tokenizer: Any, conversa
 
 
 def written(
-    network: Any, tokenizer: Any, conversations: Sequence[Any], *, max_tokens: int, temperature: float
+    network: Any,
+    tokenizer: Any,
+    conversations: Sequence[Any],
+    *,
+    max_tokens: int,
+    temperature: float,
+    beginnings: Sequence[str] = (),
 ) -> list[str]:
-    """A completion for each conversation, all at once; greedy at temperature 0."""
+    """A completion for each conversation, all at once; greedy at temperature 0.
+
+    `beginnings` are what completions begin with, if they are not the model's from the first word on.
+    """
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
-    inputs = tokenizer.apply_chat_template(
-        list(conversations), add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
+    asked = tokenizer.apply_chat_template(list(conversations), add_generation_prompt=True, tokenize=False)
+    begun = beginnings or [""] * len(asked)
+    inputs = tokenizer(
+        [f"{prompt}{beginning}" for prompt, beginning in zip(asked, begun, strict=True)],
+        add_special_tokens=False,
+        padding=True,
+        return_tensors="pt",
     ).to(network.device)
     out = network.generate(**inputs, max_new_tokens=max_tokens, **sampling)
-    texts: list[str] = tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    return texts
+    texts = tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return [f"{beginning}{text}" for beginning, text in zip(begun, texts, strict=True)]
 
 
 def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
@@ -161,7 +181,36 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     if checkpoint is not None:
         drop_lines_after(metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return save_final(setting, name, trainer.model, tokenizer)
+    if not stage.refresh.steps:
+        return save_model(setting, name, trainer.model, tokenizer)
+    before = save_model(setting, name, trainer.model, tokenizer, folder="before-refresh")
+    return refresh(setting, name, before)
+
+
+def refresh(setting: Setting, name: StageName, model: Path) -> Path:
+    """The supervised steps behind a stage, from the model that its rewards made; the folder of what comes out."""
+    stage: Grpo = getattr(setting.train, name)
+    setting.say(f"{name}: {stage.refresh.steps} supervised steps from {model}")
+    tokenizer, network = load(str(model))
+    if stage.share_prompts:
+        share_prompts(network)
+    rewarder = make_rewarder(setting, model, grades=False)
+    rewarder.stage = f"{name} refresh"
+    write = partial(_written_in_batches, setting, stage, (tokenizer, network))
+    rows = refreshing_rows(setting, rewarder, write, name)
+    _supervise(setting, stage.refresh, (tokenizer, network), rows, model)
+    return save_model(setting, name, network, tokenizer)
+
+
+def _supervise(
+    setting: Setting, steps: Supervised, model: tuple[Any, Any], rows: list[dict[str, Any]], folder: Path
+) -> None:
+    """Supervised steps of a tokenizer and its network that belong to another stage, with metrics of their own."""
+    tokenizer, network = model
+    metrics = MetricLines(folder / "metrics.jsonl", f"{folder.parent.name} {folder.name}")
+    warmup_trainer(
+        network, tokenizer, rows, folder, warmup=steps, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
+    ).train()
 
 
 def make_rewarder(setting: Setting, folder: Path, *, grades: bool = True) -> Rewarder:
@@ -177,6 +226,7 @@ def make_rewarder(setting: Setting, folder: Path, *, grades: bool = True) -> Rew
         train.concurrency,
         [SampleFiles(folder / "samples")],
         stage=folder.name,
+        thought=train.warmup.thought if "warmup" in train.stages() and train.warmup.thought != "none" else None,
     )
 
 
@@ -229,19 +279,18 @@ def rounds_of(name: StageName) -> int:
     return int(name == "recursion")
 
 
-def save_final(setting: Setting, name: StageName, network: Any, tokenizer: Any) -> Path:
+def save_model(setting: Setting, name: StageName, network: Any, tokenizer: Any, *, folder: str = "final") -> Path:
     """Keep the model that came out of a stage, with its prompt."""
-    folder = setting.folder(name) / "final"
     if hasattr(network, "merge_and_unload"):  # the next stage trains adapters of its own
         network = network.merge_and_unload()
-    _save(setting, folder, network, tokenizer, rounds=rounds_of(name))
-    return folder
+    return _save(setting, setting.folder(name) / folder, network, tokenizer, rounds=rounds_of(name))
 
 
-def _save(setting: Setting, folder: Path, network: Any, tokenizer: Any, *, rounds: int) -> None:
+def _save(setting: Setting, folder: Path, network: Any, tokenizer: Any, *, rounds: int) -> Path:
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     save_prompt(folder, setting.prompt, max_steps=setting.max_steps, rounds=rounds)
+    return folder
 
 
 def between_numbers(listing: str) -> list[str]:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl_rl.gym.replies import signs_in
-from wfdsl_rl.training.prior import Prior
+from wfdsl_rl.training.prior import Prior, by_advertisement, reading_of
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
+from wfdsl_rl.training.settings import STAGES, Recursion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from wfdsl_rl.training.rewarding import Rewarder
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Pools, StageName, TrainSettings
+    from wfdsl_rl.training.settings import Grpo, Pools, StageName, TrainSettings
 
 _SPLIT = "warmup"
+_OTHERS = 500  # so that recursion has other rows than the stages before it
+
+Write: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[str]]
+"""What the model writes for conversations, each with a beginning that it goes on from."""
 
 
 def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dict[str, Any]]:
@@ -29,8 +35,7 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     They show some of the pool only, if the stage of pools will; and if the stage of recursion follows, some of them are
     second rounds, whose first rounds are run by `rewarder`.
     """
-    train = setting.train
-    prior = prior_of(train)
+    train, prior = setting.train, prior_of(setting.train)
     rows = _rows(setting, count, seed=train.seed + 1 if train.pools.iterations else train.seed)
     kinds = {task.id: task.kind for task in setting.tasks}
     rng = random.Random(f"warmup:{train.seed}")
@@ -42,26 +47,61 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     return [_shown(row, completion) for row, completion in zip(rows, said, strict=True)]
 
 
-def recursion_warmup_rows(
-    setting: Setting, rewarder: Rewarder, write: Callable[[Sequence[Any]], Sequence[str]]
-) -> list[dict[str, Any]]:
-    """What is shown before the stage of recursion: the model's own first rounds, and second rounds from the prior.
-
-    `write` gives the model's completions for conversations. Those that are not strictly valid are not shown.
-    """
+def recursion_warmup_rows(setting: Setting, rewarder: Rewarder, write: Write) -> list[dict[str, Any]]:
+    """What is shown before the stage of recursion: the model's own first rounds, and second rounds from the prior."""
     train, warmup = setting.train, setting.train.recursion.warmup
     rows = _rows(setting, warmup.steps * warmup.batch, seed=1000 * train.seed + 2)
-    said = write([row["prompt"] for row in rows])
-    seconds = _second_rounds(setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch)
     kinds = {task.id: task.kind for task in setting.tasks}
     prior, rng = prior_of(train), random.Random(f"recursion warmup:{train.seed}")
-    shown = []
-    for at, (row, completion) in enumerate(zip(rows, said, strict=True)):
-        if at in seconds:
-            shown.append(_shown(seconds[at], _revised(prior, rng, seconds[at], setting, kinds)))
-        elif analyze(completion, pool_size=offer_of(row, setting.pool), max_steps=setting.max_steps).ok:
-            shown.append(_shown(row, completion))
-    return shown
+    said = write([row["prompt"] for row in rows], [_reading(setting, row, kinds) for row in rows])
+    for at, row in _second_rounds(
+        setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch
+    ).items():
+        rows[at], said[at] = row, _revised(prior, rng, row, setting, kinds)
+    return _shown_if_valid(setting, rows, said)
+
+
+def refreshing_rows(setting: Setting, rewarder: Rewarder, write: Write, name: StageName) -> list[dict[str, Any]]:
+    """What is shown behind a stage: what the model itself writes behind a thought that says what is so.
+
+    Behind the stage of recursion, some of it are second rounds.
+    """
+    stage: Grpo = getattr(setting.train, name)
+    refresh = stage.refresh
+    rows = _rows(setting, refresh.steps * refresh.batch, seed=1000 * setting.train.seed + 3 + STAGES.index(name))
+    kinds = {task.id: task.kind for task in setting.tasks}
+    said = write([row["prompt"] for row in rows], [_reading(setting, row, kinds) for row in rows])
+    if isinstance(stage, Recursion):
+        seconds = _second_rounds(setting, rewarder, rows, said, share=stage.forced, batch=refresh.batch)
+        again = write(
+            [row["prompt"] for row in seconds.values()], [_reading(setting, row, kinds) for row in seconds.values()]
+        )
+        for (at, row), completion in zip(seconds.items(), again, strict=True):
+            rows[at], said[at] = row, completion
+    return _shown_if_valid(setting, rows, said)
+
+
+def _reading(setting: Setting, row: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
+    """What a true thought begins with."""
+    signs = signs_in(row["previous"][1]) if row["previous"] else ()
+    kind = kinds[row["task"]]
+    ranked = by_advertisement(offer_of(dict(row), setting.pool), kind)
+    return reading_of(setting.train.warmup.thought, kind, ranked, signs)
+
+
+def _shown_if_valid(setting: Setting, rows: Sequence[dict[str, Any]], said: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows whose completions are strictly valid."""
+    return [
+        _shown(row, completion)
+        for row, completion in zip(rows, said, strict=True)
+        if analyze(
+            completion,
+            pool_size=offer_of(row, setting.pool),
+            max_steps=setting.max_steps,
+            recursion=row["previous"] is not None,
+            depth_left=0,
+        ).ok
+    ]
 
 
 def _rows(setting: Setting, count: int, *, seed: int) -> list[dict[str, Any]]:
@@ -116,12 +156,17 @@ def _second_rounds(
 
 
 def draw_of(setting: Setting, name: StageName, *, more: int = 0, unseen: bool = False) -> Draw:
-    """What is drawn for the rows of a stage; `more` tells its draws from others of the same seed."""
-    train = setting.train
+    """What is drawn for the rows of a stage; `more` tells its draws from others of the same seed.
+
+    Recursion goes on with some of the pool, if it comes behind the stage of pools, so that reading which is not
+    forgotten; its evaluations ask the whole pool.
+    """
+    train, pools = setting.train, setting.train.pools
     seed = 1000 * train.seed + more
-    if name != "pools":
+    if name == "recursion":
+        seed += _OTHERS
+    if name == "base" or (name == "recursion" and (unseen or not pools.iterations)):
         return Draw(seed=seed)
-    pools = train.pools
     pick = _picks(setting, pools)
     if unseen and pools.held_out:  # the whole pool is never held out
         pick = tuple(count for count in pick if count < len(setting.pool))

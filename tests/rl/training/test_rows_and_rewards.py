@@ -18,10 +18,20 @@ from wfdsl.errors import BudgetExhausted, UsageError
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
 from wfdsl.pool import Pool
-from wfdsl_rl.gym import make
+from wfdsl_rl.gym import make, wording
+from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
-from wfdsl_rl.training.prior import SHAPES, Prior, Thought, by_advertisement, placed, short_lists, sketch_of
+from wfdsl_rl.training.prior import (
+    SHAPES,
+    Prior,
+    Thought,
+    by_advertisement,
+    placed,
+    reading_in,
+    reading_of,
+    short_lists,
+)
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
 from wfdsl_rl.training.rows import Draw, is_held_out, offer_of, rows_of, with_second_rounds
@@ -97,8 +107,7 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
     assert {step.worker for step in checked.workflow} <= ordinals
     sketch, lists = written.split("\n", 1)
     assert lists == short_lists(checked.workflow)
-    said = sketch_of(kind, by_advertisement(offer, kind)).split()
-    assert sketch.split()[:-1] == said
+    assert sketch.split()[:-1] == [kind, *map(str, by_advertisement(offer, kind)[:4])]
     assert len(sketch.split()[-1]) == len(checked.workflow)
 
 
@@ -132,6 +141,19 @@ def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> Non
     advertised = dict(zip(offer.ordinals, offer.descriptions, strict=True))
     numbers = [int(advertised[ordinal].split(f"{kind} ")[1].split()[0]) for ordinal in ranked]
     assert numbers == sorted(numbers, reverse=True)
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Thought)), st.booleans())
+def test_what_the_prior_says_of_a_prompt_is_so(
+    seed: int, ordinals: set[int], kind: str, thought: Thought, again: bool
+) -> None:
+    offer, prior, rng = Offer.of(GYM.subset(sorted(ordinals))), Prior(thought=thought), random.Random(seed)
+    signs = ("hedged", "passes") if again else ()
+
+    written = prior.revision(rng, offer, kind, signs) if again else prior.completion(rng, offer, kind)
+
+    if thought != "none":
+        assert reading_in(written) == reading_of(thought, kind, by_advertisement(offer, kind), signs)
 
 
 @pytest.mark.parametrize("thought", get_args(Thought))
@@ -325,6 +347,42 @@ async def test_a_workflow_that_is_run_several_times_is_worth_the_mean(tasks: tup
     assert [judged.fate for judged in found.outcomes] == ["wrong", "right", "wrong", "wrong"]
     assert found.reward == pytest.approx((3 * 0.5 + 1.0) / 4)
     assert (unread.reward, len(unread.outcomes)) == (0.0, 1)
+
+
+async def test_thoughts_that_say_what_is_so_are_counted(prompt: Prompt) -> None:
+    asked = tuple(make("gym/paper7", 8, 5, split="train"))
+    judging = replace(rewarder(GYM, asked), thought="kind")
+    rows = rows_of(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
+    kinds = {task.id: task.kind for task in asked}
+    true = [f"A {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
+    logged: dict[str, float] = {}
+
+    found = await judging.batch(rows, [*true[:6], RIGHT, "A question."], 0)
+    await reward_function(judging)(
+        [row["prompt"] for row in rows],
+        [*true[:4], *[RIGHT] * 4],
+        trainer_state=type("State", (), {"global_step": 0}),
+        log_metric=logged.__setitem__,
+        **{key: [row[key] for row in rows] for key in rows[0] if key != "prompt"},
+    )
+
+    assert [one.read for one in found] == [True] * 6 + [False] * 2
+    assert logged["read"] == 0.5
+
+
+async def test_a_second_round_has_to_read_the_answer_before(prompt: Prompt) -> None:
+    asked = tuple(make("gym/paper7", 4, 5, split="train")[:1])
+    row = rows_of(asked, GYM, prompt, count=1, max_steps=5, draw=Draw())[0]
+    row["previous"] = ("Solve it.", f"{wording.HEDGES[0]}\nAnswer: 1")
+    judging = replace(rewarder(GYM, asked), thought="sketch")
+    signs = signs_in(row["previous"][1])
+    ranked = by_advertisement(offer_of(row, GYM), asked[0].kind)
+
+    texts = [f"{reading_of('sketch', asked[0].kind, ranked, said)} keep\n{KEEP}" for said in (signs, ("cut",))]
+    found = await judging.batch([row] * 2, texts, 0)
+
+    assert signs
+    assert [one.read for one in found] == [True, False]
 
 
 async def test_executions_have_luck_of_their_own(prompt: Prompt) -> None:

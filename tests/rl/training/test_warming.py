@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,9 @@ from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training import trainer
 from wfdsl_rl.training.prior import KEEP, Prior
 from wfdsl_rl.training.rows import Draw
-from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup
+from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup, Supervised
 from wfdsl_rl.training.stages import load, make_rewarder, new_model
-from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, warmup_rows
+from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, refreshing_rows, warmup_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rou
     warmup = RecursionWarmup(steps=4, batch=8)
     setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"warmup": warmup}))
 
-    def write(conversations: Sequence[Any]) -> list[str]:
+    def write(conversations: Sequence[Any], _: Sequence[str]) -> list[str]:
         return [own if at % 4 else "no lists" for at in range(len(conversations))]
 
     rows = recursion_warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), write)
@@ -99,6 +100,30 @@ def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rou
     said = [row["completion"][0]["content"] for row in seconds]
     assert all(analyze(text, pool_size=7, recursion=True, depth_left=0).ok for text in said)
     assert own not in said
+
+
+def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: Path) -> None:
+    lists = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
+    refresh = Supervised(steps=6, batch=4)
+    setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"refresh": refresh, "forced": 0.5}))
+    begun: list[str] = []
+
+    def write(conversations: Sequence[Any], beginnings: Sequence[str]) -> list[str]:
+        begun.extend(beginnings)
+        return [f"{beginning} PF\n{lists if at % 4 else ''}" for at, beginning in enumerate(beginnings)]
+
+    rows = refreshing_rows(setting, make_rewarder(setting, setting.out, grades=False), write, "recursion")
+
+    by_rounds = Counter(len(row["prompt"]) for row in rows)
+    assert by_rounds == {1: 9, 3: 6}  # 24; half are second rounds, of which a quarter had a first one without an answer
+    kinds = {task.question: task.kind for task in setting.tasks}
+    for row in rows:
+        said = row["completion"][0]["content"].split()
+        kind = next(kind for question, kind in kinds.items() if question in row["prompt"][0]["content"])
+        assert said[0] == kind
+        signs = signs_in(row["prompt"][-1]["content"]) if len(row["prompt"]) == 3 else ()
+        assert said[5 : said.index("PF")] == list(signs)
+    assert len(begun) == 24 + 9
 
 
 def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
