@@ -88,7 +88,7 @@ def _plain(setting: Any, model: str, rows: list[dict[str, Any]]) -> float:
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
-    from wfdsl_rl.training.stages import load
+    from wfdsl_rl.training.networks import load
     from wfdsl_rl.training.trainer import grpo_config
 
     stamps = _Stamps()

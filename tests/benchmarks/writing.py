@@ -29,11 +29,13 @@ class Writer:
     """A checkpoint that writes workflows."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        from wfdsl_rl.training.stages import load
+        from wfdsl_rl.training.networks import load
+        from wfdsl_rl.training.sharing import share_prompts
 
         self.folder = folder
         self._seed = seed
         self._tokenizer, self._network = load(str(folder))
+        share_prompts(self._network)
         trained = load_prompt(folder)
         assert trained is not None, f"{folder} says nothing of a prompt"
         self.prompt, self.max_steps, self.rounds = trained.prompt, trained.max_steps, trained.rounds
@@ -59,7 +61,7 @@ class Writer:
         """A completion for each conversation."""
         import torch
 
-        from wfdsl_rl.training.stages import written
+        from wfdsl_rl.training.networks import written
 
         texts: list[str] = []
         for at in range(0, len(asked), _AT_A_TIME):

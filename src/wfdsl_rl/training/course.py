@@ -25,7 +25,8 @@ from wfdsl_rl.training.checkpoints import newest_whole
 from wfdsl_rl.training.feasible import require_feasible
 from wfdsl_rl.training.records import drop_lines_after
 from wfdsl_rl.training.settings import STAGES
-from wfdsl_rl.training.stages import new_model, reinforce, warm_up
+from wfdsl_rl.training.stages import reinforce
+from wfdsl_rl.training.supervised import new_model, warm_up
 from wfdsl_rl.training.trainer import grpo_config, quiet_libraries
 from wfdsl_rl.training.watching import measure_alone
 

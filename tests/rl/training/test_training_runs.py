@@ -26,11 +26,12 @@ from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
 from wfdsl_rl.training.course import run_course  # noqa: E402
 from wfdsl_rl.training.curves import curve_of  # noqa: E402
 from wfdsl_rl.training.feasible import LOSSES  # noqa: E402
+from wfdsl_rl.training.networks import sharpen  # noqa: E402
 from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
-from wfdsl_rl.training.settings import RecursionWarmup  # noqa: E402
+from wfdsl_rl.training.settings import RecursionWarmup, Supervised  # noqa: E402
 from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
-from wfdsl_rl.training.stages import reinforce, sharpen  # noqa: E402
+from wfdsl_rl.training.stages import reinforce  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,6 +187,47 @@ def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: S
 
     assert len(said) == 1
     assert (shown / "model.safetensors").read_bytes() == weights
+
+
+def test_supervised_steps_behind_a_stage_are_done_again_after_a_kill_in_them(trained: Setting, tmp_path: Path) -> None:
+    stage = TRAIN.base.model_copy(update={"iterations": 2, "refresh": Supervised(steps=3, batch=8)})
+    setting = replace(
+        trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}), say=lambda _: None, eval_tasks=()
+    )
+    shutil.copytree(trained.out / "new", tmp_path / "new")
+    shutil.copytree(trained.folder("warmup"), tmp_path / "warmup")
+
+    run_course(setting, ("base",), resume=True)
+
+    folder = setting.folder("base")
+    losses = [
+        json.loads(line) for line in (folder / "before-refresh" / "metrics.jsonl").read_text("utf-8").splitlines()
+    ]
+    assert losses[-1]["step"] == 3
+    assert not same(folder / "final", folder / "before-refresh")
+    weights = (folder / "final" / "model.safetensors").read_bytes()
+
+    shutil.rmtree(folder / "final")
+    run_course(setting, ("base",), resume=True)
+
+    assert (folder / "final" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setting, tmp_path: Path) -> None:
+    kept, logged = [], []
+    for share in (False, True):
+        stage = TRAIN.recursion.model_copy(update={"share_prompts": share, "beta": 0.04})
+        train = TRAIN.model_copy(update={"recursion": stage})
+        setting = replace(trained, out=tmp_path / str(share), train=train, eval_tasks=())
+        reinforce(setting, "recursion", str(trained.folder("base") / "final"))
+        kept.append(samples(setting.folder("recursion") / "samples"))
+        lines = (setting.out / "metrics.jsonl").read_text("utf-8").splitlines()
+        logged.append([entry for line in lines if "kl" in (entry := json.loads(line))])
+
+    assert kept[0] == kept[1]
+    for plain, shared in zip(*logged, strict=True):
+        for name in ("loss", "grad_norm", "entropy", "kl"):
+            assert shared[name] == pytest.approx(plain[name], rel=1e-3, abs=1e-6)
 
 
 def test_trl_still_has_what_the_subclass_relies_on() -> None:

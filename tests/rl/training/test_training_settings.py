@@ -109,14 +109,29 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
         assert main(["gym-tiny", "--dry-run", "--format", "json", "--set", "train.eval_count=0", *words]) == 0
         return int(json.loads(capsys.readouterr().out)["runs"])
 
-    recursion = ("--stage", "recursion", "--set", "train.recursion.executions=1")
+    refreshed = ("--stage", "recursion", "--set", "train.recursion.executions=1")
+    recursion = (*refreshed, "--set", "train.recursion.refresh.steps=0")
     unwarmed = (*recursion, "--set", "train.recursion.warmup.steps=0")
 
     assert runs("--stage", "warmup") == 1500 * 32 // 4
     assert runs("--stage", "warmup", "--set", "train.recursion.iterations=0") == 0
-    assert runs(*unwarmed) == 60 * 256 + 60 * 128
-    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 60 * 256
+    assert runs(*unwarmed) == 40 * 256 + 40 * 128
+    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 40 * 256
     assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
+    assert runs(*refreshed) - runs(*recursion) == 200 * 32 // 2
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--set", "train.warmup.thought=none"], "train.base.refresh: without a warm-up that shows thoughts"),
+        (["--set", "train.lora={}"], "train.base.refresh: it trains all weights"),
+    ],
+)
+def test_what_cannot_be_refreshed_is_said(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gym-tiny", "--dry-run", "--stage", "base", *words]) == 2
+
+    assert problem in capsys.readouterr().err
 
 
 def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

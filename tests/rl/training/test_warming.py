@@ -19,10 +19,12 @@ from wfdsl.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training import trainer
+from wfdsl_rl.training.judging import make_rewarder
+from wfdsl_rl.training.networks import load
 from wfdsl_rl.training.prior import KEEP, Prior
 from wfdsl_rl.training.rows import Draw
 from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup, Supervised
-from wfdsl_rl.training.stages import load, make_rewarder, new_model
+from wfdsl_rl.training.supervised import new_model
 from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, refreshing_rows, warmup_rows
 
 if TYPE_CHECKING:
