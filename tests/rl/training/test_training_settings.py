@@ -118,7 +118,7 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
     assert runs(*unwarmed) == 40 * 256 + 40 * 128
     assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 40 * 256
     assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
-    assert runs(*refreshed) - runs(*recursion) == 200 * 32 // 2
+    assert runs(*refreshed) - runs(*recursion) == 100 * 32 // 2
 
 
 @pytest.mark.parametrize(
