@@ -33,6 +33,8 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     """What runs first rounds; set before training."""
     prompt: Prompt
     max_steps_of_workflow: int
+    doubtful: float = 0.0
+    """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does."""
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
         return super()._generate_and_score_completions(self._with_first_rounds(inputs))
@@ -45,7 +47,7 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         texts = [completion[0]["content"] for completion in completions]
         work = self.rewarder.first_rounds(forced, texts, self.state.global_step)
         samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
-        chosen = first_with_answer(samples)
+        chosen = first_with_answer(samples, doubtful=self.doubtful)
         return [self._revising(row, chosen.get(row["row"])) if row["forced"] else row for row in inputs]
 
     def _revising(self, row: dict[str, Any], first: Sample | None) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
+
+from wfdsl_rl.gym.replies import signs_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,10 +33,26 @@ def asked_again(
     return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
-def first_with_answer(samples: Sequence[Sample]) -> Mapping[int, Sample]:
-    """The first sample of each row that came to an answer, by the row's number."""
-    chosen: dict[int, Sample] = {}
+def first_with_answer(samples: Sequence[Sample], *, doubtful: float = 0.0) -> Mapping[int, Sample]:
+    """For each row, its first sample that came to an answer.
+
+    In the part `doubtful` of the rows, drawn by their numbers, it is the first whose answer admits a doubt, if there is
+    one.
+    """
+    found: dict[int, Sample] = {}
     for sample in samples:
-        if sample.judged.pair is not None:
-            chosen.setdefault(sample.row["row"], sample)
-    return chosen
+        number = sample.row["row"]
+        if sample.judged.pair is None:
+            continue
+        if number not in found or (
+            random.Random(f"doubtful:{number}").random() < doubtful
+            and not _admits_doubt(found[number])
+            and _admits_doubt(sample)
+        ):
+            found[number] = sample
+    return found
+
+
+def _admits_doubt(sample: Sample) -> bool:
+    assert sample.judged.pair is not None
+    return bool(set(signs_in(sample.judged.pair[1])) - {"passes"})

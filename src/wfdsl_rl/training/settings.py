@@ -186,6 +186,10 @@ class Recursion(Grpo):
     iterations: int = Field(default=0, ge=0)
     forced: float = Field(default=0.5, ge=0, le=1)
     """The part of the rows in which a second round is forced. Source: the same."""
+    doubtful: float = Field(default=0.0, ge=0, le=1)
+    """The part of the forced rows that revise a first round whose answer admits a doubt, in the words of the gym's
+    workers, if any of the row's first rounds has one. Where few have, revising pays too seldom to be learned. Our
+    choice: none."""
     discount: float = Field(default=0.25, ge=0)
     """What rewards of the first round are multiplied with. Source: the same."""
     scale_rewards: Literal["group", "batch", "none"] = "batch"

@@ -60,7 +60,8 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
         share=stage.share_prompts,
     )
     falling.trainer = trainer
-    if isinstance(trainer, RecursionTrainer):
+    if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
+        trainer.doubtful = stage.doubtful
         trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
     if checkpoint is not None:
         drop_lines_after(metrics_file, name, int(checkpoint.name.rpartition("-")[2]))

@@ -22,6 +22,8 @@ from trl import GRPOTrainer  # noqa: E402
 
 from tests.rl.training.toy import TRAIN, copy_until, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.gym import wording  # noqa: E402
+from wfdsl_rl.gym.states import PASSES  # noqa: E402
 from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
 from wfdsl_rl.training.course import run_course  # noqa: E402
 from wfdsl_rl.training.curves import curve_of  # noqa: E402
@@ -34,6 +36,7 @@ from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
 from wfdsl_rl.training.stages import reinforce  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wfdsl_rl.training.setting import Setting
@@ -247,6 +250,25 @@ def test_a_group_revises_its_first_sample_with_an_answer() -> None:
     first = [of(1, None), of(1, ("Solve it.", "4")), of(2, None), of(1, ("Check it.", "5"))]
 
     assert first_with_answer(first) == {1: first[1]}
+
+
+def test_some_groups_revise_a_first_round_that_admits_a_doubt() -> None:
+    sure, hedged = wording.CHECKS[PASSES][0], wording.HEDGES[0]
+
+    def revised(doubtful: float, said: Sequence[str]) -> list[str]:
+        samples: list[Any] = [
+            SimpleNamespace(row={"row": row}, judged=SimpleNamespace(pair=("Solve it.", response)))
+            for row in range(100)
+            for response in said
+        ]
+        chosen: list[Any] = list(first_with_answer(samples, doubtful=doubtful).values())
+        return [each.judged.pair[1] for each in chosen]
+
+    said = ("4", sure, hedged, f"{hedged}\n5")
+    assert set(revised(0.0, said)) == {"4"}
+    assert set(revised(1.0, said)) == {hedged}
+    assert 30 < revised(0.5, said).count(hedged) < 70
+    assert set(revised(1.0, (sure, "4"))) == {sure}
 
 
 def test_losses_are_those_that_trl_knows() -> None:
