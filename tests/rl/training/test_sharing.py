@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from transformers import Qwen2Config, Qwen2ForCausalLM
-from trl.trainer.utils import add_fused_lm_head
 
-from wfdsl.errors import UsageError
-from wfdsl_rl.training.sharing import share_prompts
+torch = pytest.importorskip("torch", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
+from trl.trainer.utils import add_fused_lm_head  # noqa: E402
+
+from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.training.sharing import share_prompts  # noqa: E402
 
 PAD, END, WORDS = 0, 1, 40
 
