@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from wfdsl.syntax.printer import quoted
 from wfdsl.tree import ALL
 from wfdsl.workflow import Step, Workflow
+from wfdsl_rl.gym.replies import signs_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,6 +162,11 @@ def reading_of(thought: Thought, kind: str, ranked: Sequence[int], signs: Sequen
         case "kind":
             return f"A {kind} question."
     return ""
+
+
+def true_reading(thought: Thought, kind: str, offer: Offer, previous: Sequence[str] | None) -> str:
+    """What a thought says that is right; `previous` is the final pair of the round before, in a further round."""
+    return reading_of(thought, kind, by_advertisement(offer, kind), signs_in(previous[1]) if previous else ())
 
 
 def reading_in(completion: str) -> str:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl.interpreter.record import total_usd
-from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.judge import right_share
-from wfdsl_rl.training.prior import by_advertisement, reading_in, reading_of
+from wfdsl_rl.training.prior import reading_in, true_reading
 from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
@@ -157,9 +156,7 @@ class Rewarder:
     def _read(self, text: str, task: Task, offer: Offer, previous: tuple[str, ...] | None) -> bool | None:
         if self.thought is None:
             return None
-        signs = signs_in(previous[1]) if previous else ()
-        true = reading_of(self.thought, task.kind, by_advertisement(offer, task.kind), signs)
-        return reading_in(text) == true
+        return reading_in(text) == true_reading(self.thought, task.kind, offer, previous)
 
 
 def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl_rl.gym.replies import signs_in
-from wfdsl_rl.training.prior import Prior, by_advertisement, reading_of
+from wfdsl_rl.training.prior import Prior, true_reading
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
 from wfdsl_rl.training.settings import STAGES, Recursion
@@ -83,10 +83,8 @@ def refreshing_rows(setting: Setting, rewarder: Rewarder, write: Write, name: St
 
 def _reading(setting: Setting, row: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
     """What a true thought begins with."""
-    signs = signs_in(row["previous"][1]) if row["previous"] else ()
-    kind = kinds[row["task"]]
-    ranked = by_advertisement(offer_of(dict(row), setting.pool), kind)
-    return reading_of(setting.train.warmup.thought, kind, ranked, signs)
+    offer = offer_of(dict(row), setting.pool)
+    return true_reading(setting.train.warmup.thought, kinds[row["task"]], offer, row["previous"])
 
 
 def _shown_if_valid(setting: Setting, rows: Sequence[dict[str, Any]], said: Sequence[str]) -> list[dict[str, Any]]:
