@@ -52,10 +52,17 @@ def _problems_of_stage(train: TrainSettings, name: StageName) -> Iterable[str]:
     stage: Grpo = getattr(train, name)
     if stage.loss not in LOSSES:
         yield f"train.{name}.loss: there is no loss {stage.loss!r}; TRL has {', '.join(LOSSES)}"
-    if stage.refresh.steps and (not train.warmup.steps or train.warmup.thought == "none"):
-        yield f"train.{name}.refresh: without a warm-up that shows thoughts there is nothing to refresh: set steps to 0"
+    if not train.warmup.steps or train.warmup.thought == "none":
+        unread = f"train.{name}.{{}}: without a warm-up that shows thoughts there is nothing to {{}}: set {{}}"
+        if stage.refresh.steps:
+            yield unread.format("refresh", "refresh", "steps to 0")
+        if stage.give_reading:
+            yield unread.format("give_reading", "give", "it to false")
     if stage.refresh.steps and train.lora is not None:
-        yield f"train.{name}.refresh: it trains all weights, and train.lora asks for adapters: set one of them to none"
+        yield (
+            f"train.{name}.refresh: it trains all weights, and train.lora asks for adapters: set steps to 0, or leave "
+            "train.lora out"
+        )
 
 
 def _problems_of_lengths(lengths: dict[str, float]) -> Iterable[str]:

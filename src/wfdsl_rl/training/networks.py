@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl_rl.training.given import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +45,9 @@ def written(
     `beginnings` are what completions begin with, if they are not the model's from the first word on.
     """
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
-    asked = tokenizer.apply_chat_template(list(conversations), add_generation_prompt=True, tokenize=False)
-    begun = beginnings or [""] * len(asked)
+    begun = beginnings or [""] * len(conversations)
     inputs = tokenizer(
-        [f"{prompt}{beginning}" for prompt, beginning in zip(asked, begun, strict=True)],
+        rendered(tokenizer, conversations, begun),
         add_special_tokens=False,
         padding=True,
         return_tensors="pt",

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trl import GRPOTrainer
 
+from wfdsl_rl.training.given import whole
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wfdsl.conductor.prompt import Prompt
     from wfdsl_rl.training.rewarding import Rewarder, Sample
 
@@ -35,6 +38,8 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     max_steps_of_workflow: int
     doubtful: float = 0.0
     """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does."""
+    begin: Callable[[dict[str, Any]], dict[str, Any]] = staticmethod(lambda row: row)
+    """Gives the row of a second round what its completions begin with, if anything does."""
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
         return super()._generate_and_score_completions(self._with_first_rounds(inputs))
@@ -44,7 +49,7 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         if not forced:
             return inputs
         completions = self._generate([row["prompt"] for row in forced])[_COMPLETIONS]
-        texts = [completion[0]["content"] for completion in completions]
+        texts = [whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
         work = self.rewarder.first_rounds(forced, texts, self.state.global_step)
         samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
         chosen = first_with_answer(samples, doubtful=self.doubtful)
@@ -52,4 +57,6 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
 
     def _revising(self, row: dict[str, Any], first: Sample | None) -> dict[str, Any]:
         """The row as one of a second round; as it is, if no first round came to an answer."""
-        return row if first is None else as_revision(row, first, self.prompt, max_steps=self.max_steps_of_workflow)
+        if first is None:
+            return row
+        return self.begin(as_revision(row, first, self.prompt, max_steps=self.max_steps_of_workflow))

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.training.given import messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,8 +22,8 @@ def as_revision(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_st
     """
     pair = first.judged.pair
     assert pair is not None
-    messages = asked_again(row["prompt"], first.completion, pair[1], prompt, max_steps=max_steps)
-    return {**row, "prompt": messages, "previous": list(pair), "weight": 1.0}
+    messages = asked_again(messages_of(row), first.completion, pair[1], prompt, max_steps=max_steps)
+    return {**row, "prompt": messages, "asked": None, "begun": "", "previous": list(pair), "weight": 1.0}
 
 
 def asked_again(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.judge import right_share
+from wfdsl_rl.training.given import whole
 from wfdsl_rl.training.prior import reading_in, true_reading
 from wfdsl_rl.training.rows import offer_of
 
@@ -167,7 +168,8 @@ def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | 
     ) -> list[float | None]:
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)]
         rows = [{name: columns[name][at] for name in names} for at in range(len(prompts))]
-        samples = await rewarder.batch(rows, [_text(each) for each in completions], trainer_state.global_step)
+        texts = [whole(row, completion) for row, completion in zip(rows, completions, strict=True)]
+        samples = await rewarder.batch(rows, texts, trainer_state.global_step)
         if log_metric is not None:
             for name, value in _shares(samples).items():
                 log_metric(name, value)
@@ -176,10 +178,6 @@ def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | 
         return [sample.reward for sample in samples]
 
     return workflow_reward
-
-
-def _text(completion: Any) -> str:
-    return completion if isinstance(completion, str) else str(completion[0]["content"])
 
 
 def _shares(samples: Sequence[Sample]) -> dict[str, float]:

@@ -110,12 +110,14 @@ def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: in
         "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
         "row": number,
         "task": task.id,
+        "kind": task.kind,
         "split": split,
         "shown": list(offer.ordinals),
         "true": [offer.true[ordinal] for ordinal in offer.ordinals],
         "forced": False,
         "weight": 1.0,
         "previous": None,
+        "begun": "",
     }
 
 

@@ -135,6 +135,10 @@ class Grpo(_Strict):
     """Our choice; TRL's default."""
     entropy_coefficient: float = Field(default=0.0, ge=0)
     """Weight of an entropy bonus. Our choice: none."""
+    give_reading: bool = False
+    """Whether what a thought says of its prompt is given, and true, in the completions that rewards judge: then rewards
+    teach what is chosen, and not what is read. Needs a warm-up with thoughts, and evaluations give nothing. Our choice.
+    """
     refresh: Supervised = Supervised()
     """Supervised steps behind the rewards, on what the model itself writes behind a thought that says of its prompt
     what is so. Rewards let a small model forget how to read what they do not ask for. Our choice: none."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wfdsl_rl.training.given import begun
 from wfdsl_rl.training.judging import make_rewarder
 from wfdsl_rl.training.networks import load, rounds_of, save_model
 from wfdsl_rl.training.records import FallingKl, MetricLines, PromptInCheckpoints, drop_lines_after
@@ -12,7 +14,7 @@ from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
 from wfdsl_rl.training.supervised import refresh, warm_up_for_recursion
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer
-from wfdsl_rl.training.warming import draw_of
+from wfdsl_rl.training.warming import draw_of, true_reading_of
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     if name == "recursion":
         model = warm_up_for_recursion(setting, model)
     tokenizer, network = load(model)
+    begin = partial(_begun, setting, stage, tokenizer)
     falling = FallingKl(stage.beta, stage.beta_free)
     metrics_file = setting.out / "metrics.jsonl"
     trainer = grpo_trainer(
@@ -46,7 +49,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
             evaluate=bool(setting.eval_tasks),
             resumed=checkpoint is not None,
         ),
-        stage_rows(setting, name),
+        [begin(row) for row in stage_rows(setting, name)],
         rewarder,
         eval_rows=eval_rows(setting, name),
         lora=setting.train.lora,
@@ -61,7 +64,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     )
     falling.trainer = trainer
     if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
-        trainer.doubtful = stage.doubtful
+        trainer.doubtful, trainer.begin = stage.doubtful, begin
         trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
     if checkpoint is not None:
         drop_lines_after(metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
@@ -70,6 +73,11 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
         return save_model(setting, name, trainer.model, tokenizer)
     before = save_model(setting, name, trainer.model, tokenizer, folder="before-refresh")
     return refresh(setting, name, before)
+
+
+def _begun(setting: Setting, stage: Grpo, tokenizer: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """The row with what its completions begin with, if the stage gives that."""
+    return begun(row, true_reading_of(setting, row), tokenizer) if stage.give_reading else row
 
 
 def stage_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:

@@ -37,13 +37,12 @@ def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dic
     """
     train, prior = setting.train, prior_of(setting.train)
     rows = _rows(setting, count, seed=train.seed + 1 if train.pools.iterations else train.seed)
-    kinds = {task.id: task.kind for task in setting.tasks}
     rng = random.Random(f"warmup:{train.seed}")
-    said = [prior.completion(rng, offer_of(row, setting.pool), kinds[row["task"]]) for row in rows]
+    said = [prior.completion(rng, offer_of(row, setting.pool), row["kind"]) for row in rows]
     if train.recursion.iterations:
         share = train.warmup.second_rounds
         for at, row in _second_rounds(setting, rewarder, rows, said, share=share, batch=train.warmup.batch).items():
-            rows[at], said[at] = row, _revised(prior, rng, row, setting, kinds)
+            rows[at], said[at] = row, _revised(prior, rng, row, setting)
     return [_shown(row, completion) for row, completion in zip(rows, said, strict=True)]
 
 
@@ -51,13 +50,12 @@ def recursion_warmup_rows(setting: Setting, rewarder: Rewarder, write: Write) ->
     """What is shown before the stage of recursion: the model's own first rounds, and second rounds from the prior."""
     train, warmup = setting.train, setting.train.recursion.warmup
     rows = _rows(setting, warmup.steps * warmup.batch, seed=1000 * train.seed + 2)
-    kinds = {task.id: task.kind for task in setting.tasks}
     prior, rng = prior_of(train), random.Random(f"recursion warmup:{train.seed}")
-    said = write([row["prompt"] for row in rows], [_reading(setting, row, kinds) for row in rows])
+    said = write([row["prompt"] for row in rows], [true_reading_of(setting, row) for row in rows])
     for at, row in _second_rounds(
         setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch
     ).items():
-        rows[at], said[at] = row, _revised(prior, rng, row, setting, kinds)
+        rows[at], said[at] = row, _revised(prior, rng, row, setting)
     return _shown_if_valid(setting, rows, said)
 
 
@@ -69,22 +67,21 @@ def refreshing_rows(setting: Setting, rewarder: Rewarder, write: Write, name: St
     stage: Grpo = getattr(setting.train, name)
     refresh = stage.refresh
     rows = _rows(setting, refresh.steps * refresh.batch, seed=1000 * setting.train.seed + 3 + STAGES.index(name))
-    kinds = {task.id: task.kind for task in setting.tasks}
-    said = write([row["prompt"] for row in rows], [_reading(setting, row, kinds) for row in rows])
+    said = write([row["prompt"] for row in rows], [true_reading_of(setting, row) for row in rows])
     if isinstance(stage, Recursion):
         seconds = _second_rounds(setting, rewarder, rows, said, share=stage.forced, batch=refresh.batch)
         again = write(
-            [row["prompt"] for row in seconds.values()], [_reading(setting, row, kinds) for row in seconds.values()]
+            [row["prompt"] for row in seconds.values()], [true_reading_of(setting, row) for row in seconds.values()]
         )
         for (at, row), completion in zip(seconds.items(), again, strict=True):
             rows[at], said[at] = row, completion
     return _shown_if_valid(setting, rows, said)
 
 
-def _reading(setting: Setting, row: Mapping[str, Any], kinds: Mapping[str, str]) -> str:
-    """What a true thought begins with."""
+def true_reading_of(setting: Setting, row: Mapping[str, Any]) -> str:
+    """What a true thought about a row begins with."""
     offer = offer_of(dict(row), setting.pool)
-    return true_reading(setting.train.warmup.thought, kinds[row["task"]], offer, row["previous"])
+    return true_reading(setting.train.warmup.thought, row["kind"], offer, row["previous"])
 
 
 def _shown_if_valid(setting: Setting, rows: Sequence[dict[str, Any]], said: Sequence[str]) -> list[dict[str, Any]]:
@@ -125,9 +122,9 @@ def _shown(row: dict[str, Any], completion: str) -> dict[str, Any]:
     return {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}
 
 
-def _revised(prior: Prior, rng: random.Random, row: dict[str, Any], setting: Setting, kinds: Mapping[str, str]) -> str:
+def _revised(prior: Prior, rng: random.Random, row: dict[str, Any], setting: Setting) -> str:
     """What the prior writes in a second round, whose row this is."""
-    return prior.revision(rng, offer_of(row, setting.pool), kinds[row["task"]], signs_in(row["previous"][1]))
+    return prior.revision(rng, offer_of(row, setting.pool), row["kind"], signs_in(row["previous"][1]))
 
 
 def _second_rounds(

@@ -17,6 +17,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 import torch  # noqa: E402
+from tokenizers.processors import TemplateProcessing  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
@@ -28,6 +29,7 @@ from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
 from wfdsl_rl.training.course import run_course  # noqa: E402
 from wfdsl_rl.training.curves import curve_of  # noqa: E402
 from wfdsl_rl.training.feasible import LOSSES  # noqa: E402
+from wfdsl_rl.training.given import begun, whole  # noqa: E402
 from wfdsl_rl.training.networks import sharpen  # noqa: E402
 from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.settings import StageName
 
 pytestmark = [
     pytest.mark.slow,
@@ -231,6 +234,46 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setting,
     for plain, shared in zip(*logged, strict=True):
         for name in ("loss", "grad_norm", "entropy", "kl"):
             assert shared[name] == pytest.approx(plain[name], rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["base", "recursion"])
+def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
+    trained: Setting, tmp_path: Path, name: StageName
+) -> None:
+    stage = getattr(TRAIN, name).model_copy(update={"give_reading": True, "iterations": 2, "share_prompts": True})
+    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={name: stage}), eval_tasks=())
+    model = str(trained.folder("base") / "final")
+
+    reinforce(setting, name, model)
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    kinds = {task.id: task.kind for task in setting.tasks}
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
+    for step, entry in enumerate(line for line in lines if "read" in line):
+        batch = samples(tmp_path / name / "samples")[f"step-{step:06d}.jsonl.gz"]
+        assert entry["read"] == 1.0 or name == "recursion"  # for whose second rounds this model has no shapes
+        assert all(each["completion"].startswith(f"{kinds[each['task']]} 0 1 2") for each in batch)
+        assert {each["round"] for each in batch} == ({1, 2} if name == "recursion" else {1})
+        whole = statistics.mean(len(tokenizer(each["completion"]).input_ids) for each in batch)
+        assert entry["completions/mean_length"] < whole - 2  # what was given is not counted, nor taught
+
+
+def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Setting) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(trained.folder("base") / "final")
+    row = {"prompt": [{"role": "user", "content": "What is 2 + 3?"}]}
+    plain = begun(row, "math 0", tokenizer)
+    tokenizer.bos_token = "<|user|>"  # with which the template begins, too
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|user|> $A", special_tokens=[("<|user|>", tokenizer.bos_token_id)]
+    )
+
+    again = begun(row, "math 0", tokenizer)
+
+    assert again["asked"] == plain["asked"] == row["prompt"]
+    assert plain["prompt"].startswith("<|user|>")
+    assert f"<|user|>{again['prompt']}" == plain["prompt"]
+    assert plain["prompt"].endswith("<|assistant|>math 0")
+    assert whole(again, " S") == whole(again, [{"role": "assistant", "content": " S"}]) == "math 0 S"
 
 
 def test_trl_still_has_what_the_subclass_relies_on() -> None:

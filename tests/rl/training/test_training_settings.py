@@ -55,6 +55,7 @@ def test_presets_are_those_that_the_documentation_names() -> None:
         ("train.base.loss=3", "train.base.loss: input should be a valid string"),
         ("trane.seed=1", 'there is no table "trane"'),
         ("train.base.loss=nonsense", "train.base.loss: there is no loss 'nonsense'; TRL has grpo, "),
+        ("train.warmup.thought=none", "train.base.refresh: without a warm-up that shows thoughts there is nothing to "),
         ("train.ablation.worker=9", "train.ablation.worker: the pool gym/paper7 has no worker 9; it has 0 to 6"),
         ('train.warmup.lengths={"7"=1.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
         ('train.warmup.lengths={"1"=0.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
@@ -74,6 +75,15 @@ def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFix
 
     assert code == 2
     assert "train.pools.pick: of 7 workers, 1 to 7 can be offered" in capsys.readouterr().err
+
+
+def test_without_a_warm_up_no_reading_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["paper-7b", "--dry-run", "--set", "train.base.give_reading=true"])
+
+    assert code == 2
+    assert "train.base.give_reading: without a warm-up that shows thoughts there is nothing to give" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str]) -> None:
