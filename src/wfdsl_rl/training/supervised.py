@@ -63,7 +63,7 @@ def warm_up_for_recursion(setting: Setting, model: str) -> str:
     if not (folder / FILE).is_file():
         folder.mkdir(parents=True, exist_ok=True)
         setting.say(f"recursion: {warmup.steps} supervised steps from {model}")
-        tokenizer, network = load(model)
+        tokenizer, network = _writer(setting.train.recursion, model)
         rewarder = make_rewarder(setting, folder, grades=False)
         rewarder.stage = "recursion warmup"
         write = partial(written_in_batches, setting, setting.train.recursion, (tokenizer, network))
@@ -77,15 +77,21 @@ def refresh(setting: Setting, name: StageName, model: Path) -> Path:
     """The supervised steps behind a stage, from the model that its rewards made; the folder of what comes out."""
     stage: Grpo = getattr(setting.train, name)
     setting.say(f"{name}: {stage.refresh.steps} supervised steps from {model}")
-    tokenizer, network = load(str(model))
-    if stage.share_prompts:
-        share_prompts(network)
+    tokenizer, network = _writer(stage, str(model))
     rewarder = make_rewarder(setting, model, grades=False)
     rewarder.stage = f"{name} refresh"
     write = partial(written_in_batches, setting, stage, (tokenizer, network))
     rows = refreshing_rows(setting, rewarder, write, name)
     _supervise(setting, stage.refresh, (tokenizer, network), rows, model)
     return save_model(setting, name, network, tokenizer)
+
+
+def _writer(stage: Grpo, model: str) -> tuple[Any, Any]:
+    """A tokenizer and its network that write as they do in a stage."""
+    tokenizer, network = load(model)
+    if stage.share_prompts:
+        share_prompts(network)
+    return tokenizer, network
 
 
 def _supervise(
