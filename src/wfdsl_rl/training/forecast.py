@@ -124,8 +124,10 @@ def _runs(planned: Planned, stages: Sequence[Grpo]) -> int:
     runs = 0
     for stage in stages:
         runs += stage.iterations * stage.batch * stage.executions
-        runs += evaluated * (1 + stage.iterations // stage.evaluate_every)
+        evaluations = 1 + stage.iterations // stage.evaluate_every
+        runs += evaluated * evaluations
         if isinstance(stage, Recursion):
+            runs += evaluated * evaluations * bool(stage.forced)
             runs += round(stage.forced * stage.iterations * stage.batch)
             runs += _first_rounds(stage.warmup)
             runs += round(stage.forced * stage.refresh.steps * stage.refresh.batch)

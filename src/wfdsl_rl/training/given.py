@@ -29,7 +29,7 @@ def begun(row: Mapping[str, Any], beginning: str, tokenizer: Any) -> dict[str, A
 
 def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The conversation that a row asks for a completion of."""
-    messages: list[dict[str, Any]] = row.get("asked") or row["prompt"]
+    messages: list[dict[str, Any]] = row["asked"] or row["prompt"]
     return messages
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wfdsl_rl.training.settings import StageName, TrainSettings
 
-_SHOWN = ("reward", "valid", "accuracy", "steps", "entropy", "kl", "loss")
+_SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
 
 

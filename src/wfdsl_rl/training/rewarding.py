@@ -96,9 +96,11 @@ class Rewarder:
     async def first_rounds(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
         """Run the first rounds of rows that force a second one; their rewards teach nothing.
 
-        Listeners are told of those that the model wrote, and not of a warm-up's.
+        Listeners are told of a training's, and not of a warm-up's or an evaluation's.
         """
-        samples = await self._samples([{**row, "split": "first"} for row in rows], texts, step)
+        evaluated = any(row["split"] == "eval" for row in rows)
+        split = "first eval" if evaluated else "first"
+        samples = await self._samples([{**row, "split": split} for row in rows], texts, step)
         return self._told(samples) if any(row["split"] == "train" for row in rows) else samples
 
     def usd(self) -> float | None:
@@ -187,10 +189,12 @@ def _shares(samples: Sequence[Sample]) -> dict[str, float]:
     shares = [right_share(each.fate for each in sample.outcomes) for sample in samples]
     right = [share for share in shares if share is not None]
     read = [sample.read for sample in samples if sample.read is not None]
+    kept = [sample.judged.kept for sample in samples if sample.row.get("previous")]
     return {
         "valid": (count - fates["invalid"]) / count,
         "accuracy": sum(right) / max(len(right), 1),
         "missing": fates["missing"] / count,
         "steps": sum(steps) / max(len(steps), 1),
         **({"read": sum(read) / len(read)} if read else {}),
+        **({"kept": sum(kept) / len(kept)} if kept else {}),
     }

@@ -118,6 +118,7 @@ def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: in
         "weight": 1.0,
         "previous": None,
         "begun": "",
+        "asked": None,
     }
 
 

@@ -76,8 +76,9 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
 
 
 def _begun(setting: Setting, stage: Grpo, tokenizer: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """The row with what its completions begin with, if the stage gives that."""
-    return begun(row, true_reading_of(setting, row), tokenizer) if stage.give_reading else row
+    """The row with what its completions begin with, if the stage gives that; evaluations are given nothing."""
+    given = stage.give_reading and row["split"] == "train"
+    return begun(row, true_reading_of(setting, row), tokenizer) if given else row
 
 
 def stage_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
@@ -97,10 +98,10 @@ def stage_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
 
 
 def eval_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
-    """The rows of an evaluation during a stage."""
+    """The rows of an evaluation during a stage; if it is about second rounds, every question has one."""
     if not setting.eval_tasks:
         return []
-    return rows_of(
+    rows = rows_of(
         setting.eval_tasks,
         setting.pool,
         setting.prompt,
@@ -109,3 +110,5 @@ def eval_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:
         draw=draw_of(setting, name, more=1, unseen=True),
         split="eval",
     )
+    stage: Grpo = getattr(setting.train, name)
+    return with_second_rounds(rows, share=1.0, discount=1.0) if isinstance(stage, Recursion) and stage.forced else rows

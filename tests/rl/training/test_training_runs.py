@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import statistics
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -169,6 +170,13 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
     assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch / 2
     worth = {each["reward"] for name, batch in kept.items() if name.startswith("step") for each in batch}
     assert worth <= {0.0, 0.125, 0.25, 0.5, 1.0}
+    evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])
+    assert evaluated.total() == len(setting.eval_tasks)
+    assert evaluated[2] > 0.8 * evaluated.total()  # all whose first round comes to an answer
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
+    shares = [value for line in lines for name, value in line.items() if name in ("kept", "eval_kept")]
+    assert len(shares) == 1 + TRAIN.recursion.iterations
+    assert all(0 <= share <= 1 for share in shares)
 
 
 def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setting, tmp_path: Path) -> None:
@@ -260,7 +268,7 @@ def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
 
 def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Setting) -> None:
     tokenizer = AutoTokenizer.from_pretrained(trained.folder("base") / "final")
-    row = {"prompt": [{"role": "user", "content": "What is 2 + 3?"}]}
+    row = {"prompt": [{"role": "user", "content": "What is 2 + 3?"}], "asked": None}
     plain = begun(row, "math 0", tokenizer)
     tokenizer.bos_token = "<|user|>"  # with which the template begins, too
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
