@@ -175,7 +175,7 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
     assert evaluated[2] > 0.8 * evaluated.total()  # all whose first round comes to an answer
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
     shares = [value for line in lines for name, value in line.items() if name in ("kept", "eval_kept")]
-    assert len(shares) == 1 + TRAIN.recursion.iterations
+    assert len(shares) == 2 + TRAIN.recursion.iterations  # evaluations before the first and behind the last
     assert all(0 <= share <= 1 for share in shares)
 
 
