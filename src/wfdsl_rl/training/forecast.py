@@ -124,7 +124,7 @@ def _runs(planned: Planned, stages: Sequence[Grpo]) -> int:
     runs = 0
     for stage in stages:
         runs += stage.iterations * stage.batch * stage.executions
-        evaluations = 1 + stage.iterations // stage.evaluate_every
+        evaluations = 1 + stage.iterations // stage.evaluate_every + bool(stage.refresh.steps)
         runs += evaluated * evaluations
         if isinstance(stage, Recursion):
             runs += evaluated * evaluations * bool(stage.forced)

@@ -38,6 +38,8 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     max_steps_of_workflow: int
     doubtful: float = 0.0
     """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does."""
+    first: Callable[[dict[str, Any]], str] = staticmethod(lambda _: "")
+    """Gives a row the first round that it revises; nothing: the model's own."""
     begin: Callable[[dict[str, Any]], dict[str, Any]] = staticmethod(lambda row: row)
     """Gives the row of a second round what its completions begin with, if anything does."""
 
@@ -49,7 +51,7 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         if not forced:
             return inputs
         completions = self._generate([row["prompt"] for row in forced])[_COMPLETIONS]
-        texts = [whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
+        texts = [self.first(row) or whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
         work = self.rewarder.first_rounds(forced, texts, self.state.global_step)
         samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
         chosen = first_with_answer(samples, doubtful=self.doubtful)

@@ -55,5 +55,7 @@ def first_with_answer(samples: Sequence[Sample], *, doubtful: float = 0.0) -> Ma
 
 
 def _admits_doubt(sample: Sample) -> bool:
+    """Whether something speaks against its answer, and no check for it."""
     assert sample.judged.pair is not None
-    return bool(set(signs_in(sample.judged.pair[1])) - {"passes"})
+    signs = signs_in(sample.judged.pair[1])
+    return bool(signs) and "passes" not in signs

@@ -194,6 +194,9 @@ class Recursion(Grpo):
     """The part of the forced rows that revise a first round whose answer admits a doubt, in the words of the gym's
     workers, if any of the row's first rounds has one. Where few have, revising pays too seldom to be learned. Our
     choice: none."""
+    random_first: float = Field(default=0.0, ge=0, le=1)
+    """The part of the forced rows that revise a first round of the warm-up's prior, random workers in a random shape,
+    in place of the model's own: more goes wrong in those that can be mended. Our choice: none."""
     discount: float = Field(default=0.25, ge=0)
     """What rewards of the first round are multiplied with. Source: the same."""
     scale_rewards: Literal["group", "batch", "none"] = "batch"

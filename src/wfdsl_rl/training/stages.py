@@ -14,7 +14,7 @@ from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
 from wfdsl_rl.training.supervised import refresh, warm_up_for_recursion
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer
-from wfdsl_rl.training.warming import draw_of, true_reading_of
+from wfdsl_rl.training.warming import draw_of, random_first_round, true_reading_of
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     falling.trainer = trainer
     if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
         trainer.doubtful, trainer.begin = stage.doubtful, begin
+        trainer.first = partial(random_first_round, setting)
         trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
     if checkpoint is not None:
         drop_lines_after(metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
@@ -72,7 +73,17 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     if not stage.refresh.steps:
         return save_model(setting, name, trainer.model, tokenizer)
     before = save_model(setting, name, trainer.model, tokenizer, folder="before-refresh")
-    return refresh(setting, name, before)
+    final = refresh(setting, name, before)
+    if setting.eval_tasks:
+        _evaluate_once_more(trainer, final)
+    return final
+
+
+def _evaluate_once_more(trainer: Any, model: Path) -> None:
+    """The evaluation of what came of a stage's model behind the stage; it counts as a step more."""
+    trainer.accelerator.unwrap_model(trainer.model).load_state_dict(load(str(model))[1].state_dict())
+    trainer.state.global_step += 1
+    trainer.evaluate()
 
 
 def _begun(setting: Setting, stage: Grpo, tokenizer: Any, row: dict[str, Any]) -> dict[str, Any]:

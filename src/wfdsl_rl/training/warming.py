@@ -107,6 +107,17 @@ def _rows(setting: Setting, count: int, *, seed: int) -> list[dict[str, Any]]:
     )
 
 
+def random_first_round(setting: Setting, row: Mapping[str, Any]) -> str:
+    """What the prior writes in place of the model's first round, for some rows of a training; nothing for the others.
+
+    All rows of a number have the same one.
+    """
+    rng = random.Random(f"first:{setting.train.seed}:{row['row']}")
+    if row["split"] != "train" or rng.random() >= setting.train.recursion.random_first:
+        return ""
+    return prior_of(setting.train).completion(rng, offer_of(dict(row), setting.pool), row["kind"])
+
+
 def prior_of(train: TrainSettings) -> Prior:
     """What a warm-up draws from."""
     return Prior(

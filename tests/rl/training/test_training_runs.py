@@ -22,7 +22,7 @@ from tokenizers.processors import TemplateProcessing  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
-from tests.rl.training.toy import TRAIN, copy_until, same, samples  # noqa: E402
+from tests.rl.training.toy import TRAIN, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.gym import wording  # noqa: E402
 from wfdsl_rl.gym.states import PASSES  # noqa: E402
@@ -36,7 +36,8 @@ from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
 from wfdsl_rl.training.settings import RecursionWarmup, Supervised  # noqa: E402
 from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
-from wfdsl_rl.training.stages import reinforce  # noqa: E402
+from wfdsl_rl.training.stages import reinforce, stage_rows  # noqa: E402
+from wfdsl_rl.training.warming import random_first_round  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,6 +180,23 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
     assert all(0 <= share <= 1 for share in shares)
 
 
+def test_second_rounds_revise_random_first_rounds_where_they_are_asked_to(trained: Setting, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(update={"random_first": 1.0})
+    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}), eval_tasks=())
+
+    reinforce(setting, "recursion", str(trained.folder("base") / "final"))
+
+    for batch in (found for name, found in samples(tmp_path / "recursion" / "samples").items() if "first" in name):
+        said = {row: {each["completion"] for each in batch if each["row"] == row} for row in (e["row"] for e in batch)}
+        assert all(len(texts) == 1 for texts in said.values())
+        assert {each["fate"] for each in batch} <= {"right", "wrong"}
+        assert {each["row"]: {random_first_round(setting, _row(setting, each))} for each in batch} == said
+
+
+def _row(setting: Setting, sample: dict[str, Any]) -> dict[str, Any]:
+    return next(row for row in stage_rows(setting, "recursion") if row["row"] == sample["row"])
+
+
 def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setting, tmp_path: Path) -> None:
     stage = TRAIN.recursion.model_copy(update={"iterations": 1, "warmup": RecursionWarmup(steps=3, batch=8)})
     said: list[str] = []
@@ -205,9 +223,7 @@ def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: S
 
 def test_supervised_steps_behind_a_stage_are_done_again_after_a_kill_in_them(trained: Setting, tmp_path: Path) -> None:
     stage = TRAIN.base.model_copy(update={"iterations": 2, "refresh": Supervised(steps=3, batch=8)})
-    setting = replace(
-        trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}), say=lambda _: None, eval_tasks=()
-    )
+    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}), say=lambda _: None)
     shutil.copytree(trained.out / "new", tmp_path / "new")
     shutil.copytree(trained.folder("warmup"), tmp_path / "warmup")
 
@@ -220,11 +236,15 @@ def test_supervised_steps_behind_a_stage_are_done_again_after_a_kill_in_them(tra
     assert losses[-1]["step"] == 3
     assert not same(folder / "final", folder / "before-refresh")
     weights = (folder / "final" / "model.safetensors").read_bytes()
+    evaluated = [line["step"] for line in metrics(setting) if "eval_accuracy" in line]
+    assert evaluated == [0, 2, 3]  # the last one behind the supervised steps
+    assert len(samples(folder / "samples")["eval-000003.jsonl.gz"]) == len(setting.eval_tasks)
 
     shutil.rmtree(folder / "final")
     run_course(setting, ("base",), resume=True)
 
     assert (folder / "final" / "model.safetensors").read_bytes() == weights
+    assert [line["step"] for line in metrics(setting) if "eval_accuracy" in line] == evaluated
 
 
 def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setting, tmp_path: Path) -> None:

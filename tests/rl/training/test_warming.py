@@ -22,10 +22,16 @@ from wfdsl_rl.training import trainer
 from wfdsl_rl.training.judging import make_rewarder
 from wfdsl_rl.training.networks import load
 from wfdsl_rl.training.prior import KEEP, Prior
-from wfdsl_rl.training.rows import Draw
+from wfdsl_rl.training.rows import Draw, offer_of, rows_of
 from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup, Supervised
 from wfdsl_rl.training.supervised import new_model
-from wfdsl_rl.training.warming import draw_of, recursion_warmup_rows, refreshing_rows, warmup_rows
+from wfdsl_rl.training.warming import (
+    draw_of,
+    random_first_round,
+    recursion_warmup_rows,
+    refreshing_rows,
+    warmup_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +132,22 @@ def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: P
         signs = signs_in(row["prompt"][-1]["content"]) if len(row["prompt"]) == 3 else ()
         assert said[5 : said.index("PF")] == list(signs)
     assert len(begun) == 24 + 9
+
+
+def test_some_rows_revise_a_first_round_of_the_prior(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"random_first": 0.5}))
+    draw, prompt = Draw(pick=(3, 7), seed=1), setting.prompt
+    rows = rows_of(setting.tasks, GYM, prompt, count=200, max_steps=5, draw=draw)
+
+    said = [random_first_round(setting, row) for row in rows]
+
+    assert 70 < sum(map(bool, said)) < 130
+    assert said == [random_first_round(setting, row) for row in rows]
+    for row, text in zip(rows, said, strict=True):
+        if text:
+            assert text.startswith(f"{row['kind']} ")
+            assert analyze(text, pool_size=offer_of(row, GYM)).ok
+    assert not any(random_first_round(setting, {**row, "split": "eval"}) for row in rows)
 
 
 def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
