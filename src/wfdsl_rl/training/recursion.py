@@ -37,7 +37,8 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     prompt: Prompt
     max_steps_of_workflow: int
     doubtful: float = 0.0
-    """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does."""
+    """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does, at the
+    beginning; it falls in a line to 0."""
     first: Callable[[dict[str, Any]], str] = staticmethod(lambda _: "")
     """Gives a row the first round that it revises; nothing: the model's own."""
     begin: Callable[[dict[str, Any]], dict[str, Any]] = staticmethod(lambda row: row)
@@ -54,7 +55,8 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         texts = [self.first(row) or whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
         work = self.rewarder.first_rounds(forced, texts, self.state.global_step)
         samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
-        chosen = first_with_answer(samples, doubtful=self.doubtful)
+        left = 1.0 - self.state.global_step / self.state.max_steps
+        chosen = first_with_answer(samples, doubtful=self.doubtful * left)
         return [self._revising(row, chosen.get(row["row"])) if row["forced"] else row for row in inputs]
 
     def _revising(self, row: dict[str, Any], first: Sample | None) -> dict[str, Any]:

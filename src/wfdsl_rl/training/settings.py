@@ -192,8 +192,8 @@ class Recursion(Grpo):
     """The part of the rows in which a second round is forced. Source: the same."""
     doubtful: float = Field(default=0.0, ge=0, le=1)
     """The part of the forced rows that revise a first round whose answer admits a doubt, in the words of the gym's
-    workers, if any of the row's first rounds has one. Where few have, revising pays too seldom to be learned. Our
-    choice: none."""
+    workers, if any of the row's first rounds has one, at the beginning of the stage; it falls in a line to 0. Where few
+    have, revising pays too seldom to be learned. Our choice: none."""
     random_first: float = Field(default=0.0, ge=0, le=1)
     """The part of the forced rows that revise a first round of the warm-up's prior, random workers in a random shape,
     in place of the model's own: more goes wrong in those that can be mended. Our choice: none."""

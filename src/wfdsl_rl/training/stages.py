@@ -24,51 +24,19 @@ if TYPE_CHECKING:
     from wfdsl_rl.training.settings import Grpo, StageName
 
 
+_METRICS = "metrics.jsonl"
+
+
 def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
     """A stage of GRPO, from its beginning or from one of its checkpoints; the folder of the model that comes out."""
     stage: Grpo = getattr(setting.train, name)
-    folder = setting.folder(name)
-    warnings = Warnings(setting.say)
-    rewarder = make_rewarder(setting, folder)
-    rewarder.executions = stage.executions
-    rewarder.listeners.append(warnings.hear_samples)
     if name == "recursion":
         model = warm_up_for_recursion(setting, model)
     tokenizer, network = load(model)
-    begin = partial(_begun, setting, stage, tokenizer)
-    falling = FallingKl(stage.beta, stage.beta_free)
-    metrics_file = setting.out / "metrics.jsonl"
-    trainer = grpo_trainer(
-        network,
-        tokenizer,
-        grpo_config(
-            stage,
-            setting.train,
-            folder,
-            cpu=setting.cpu,
-            evaluate=bool(setting.eval_tasks),
-            resumed=checkpoint is not None,
-        ),
-        [begin(row) for row in stage_rows(setting, name)],
-        rewarder,
-        eval_rows=eval_rows(setting, name),
-        lora=setting.train.lora,
-        callbacks=[
-            PromptInCheckpoints(setting.prompt, setting.max_steps, rounds_of(name)),
-            MetricLines(metrics_file, name, (*setting.listeners, warnings.hear_entry)),
-            Reports(setting, folder),
-            *([falling] if stage.beta else []),
-        ],
-        kind=RecursionTrainer if isinstance(stage, Recursion) else None,
-        share=stage.share_prompts,
-    )
-    falling.trainer = trainer
-    if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
-        trainer.doubtful, trainer.begin = stage.doubtful, begin
-        trainer.first = partial(random_first_round, setting)
-        trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
+    reports = Reports(setting, setting.folder(name))
+    trainer = _trainer(setting, name, (tokenizer, network), reports, resumed=checkpoint is not None)
     if checkpoint is not None:
-        drop_lines_after(metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
+        drop_lines_after(setting.out / _METRICS, name, int(checkpoint.name.rpartition("-")[2]))
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if not stage.refresh.steps:
         return save_model(setting, name, trainer.model, tokenizer)
@@ -76,7 +44,44 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     final = refresh(setting, name, before)
     if setting.eval_tasks:
         _evaluate_once_more(trainer, final)
+        reports.write(trainer.state.global_step)
     return final
+
+
+def _trainer(setting: Setting, name: StageName, model: tuple[Any, Any], reports: Reports, *, resumed: bool) -> Any:
+    """The trainer of a stage with all that listens to it."""
+    stage: Grpo = getattr(setting.train, name)
+    tokenizer, network = model
+    folder, warnings = setting.folder(name), Warnings(setting.say)
+    rewarder = make_rewarder(setting, folder)
+    rewarder.executions = stage.executions
+    rewarder.listeners.append(warnings.hear_samples)
+    begin = partial(_begun, setting, stage, tokenizer)
+    falling = FallingKl(stage.beta, stage.beta_free)
+    evaluated = eval_rows(setting, name)
+    trainer = grpo_trainer(
+        network,
+        tokenizer,
+        grpo_config(stage, setting.train, folder, cpu=setting.cpu, evaluate=bool(evaluated), resumed=resumed),
+        [begin(row) for row in stage_rows(setting, name)],
+        rewarder,
+        eval_rows=evaluated,
+        lora=setting.train.lora,
+        callbacks=[
+            PromptInCheckpoints(setting.prompt, setting.max_steps, rounds_of(name)),
+            MetricLines(setting.out / _METRICS, name, (*setting.listeners, warnings.hear_entry)),
+            reports,
+            *([falling] if stage.beta else []),
+        ],
+        kind=RecursionTrainer if isinstance(stage, Recursion) else None,
+        share=stage.share_prompts,
+    )
+    falling.trainer = trainer
+    if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
+        trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
+        trainer.first, trainer.doubtful = partial(random_first_round, setting), stage.doubtful
+        trainer.begin = begin
+    return trainer
 
 
 def _evaluate_once_more(trainer: Any, model: Path) -> None:

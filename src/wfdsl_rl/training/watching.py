@@ -95,14 +95,18 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write both."""
-        iterations = self._trained.until(state.global_step)
+        self.write(state.global_step)
+
+    def write(self, step: int) -> None:
+        """Write both, of what came before a step and of the evaluation in it."""
+        iterations = self._trained.until(step)
         self._write_strategies([workflow for each in iterations for workflow in each.workflows])
         if not self._plots:
             return
         try:
             draw_stage(
                 iterations,
-                self._held_out.until(state.global_step + 1),
+                self._held_out.until(step + 1),
                 self._folder / "plots",
                 alone=self._alone,
                 names=self._names,
