@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -34,8 +35,11 @@ def processes() -> Iterator[MathProcesses]:
 
 def _children() -> set[int]:
     """The processes that this one has started, zombies too."""
-    listed = [(task / "children").read_text(encoding="ascii") for task in PROC.iterdir()]
-    return {int(pid) for children in listed for pid in children.split()}
+    found: set[int] = set()
+    for task in PROC.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended in between
+            found.update(map(int, (task / "children").read_text(encoding="ascii").split()))
+    return found
 
 
 async def test_a_comparison_that_never_ends_is_not_judged_and_the_next_one_is(processes: MathProcesses) -> None:

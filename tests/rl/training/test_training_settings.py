@@ -107,7 +107,7 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
     assert shown["completions"] == 10 * 32 * 8
-    assert shown["runs"] == 8 * shown["completions"] + 256  # the preset's executions, and one evaluation
+    assert shown["runs"] == 8 * shown["completions"] + 2 * 256  # executions; evaluations before and behind the stage
     assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
     assert 0 < shown["memory_gib"] < 0.1
