@@ -91,7 +91,7 @@ def require_fresh(setting: Setting, stages: Sequence[StageName], *, resume: bool
 
 
 def _run(setting: Setting, name: StageName, model: str) -> Path:
-    metrics = setting.out / "metrics.jsonl"
+    metrics = setting.metrics_file
     if name == "warmup":
         drop_lines_after(metrics, name, -1)
         return warm_up(setting, model)

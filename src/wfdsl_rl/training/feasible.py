@@ -53,11 +53,11 @@ def _problems_of_stage(train: TrainSettings, name: StageName) -> Iterable[str]:
     if stage.loss not in LOSSES:
         yield f"train.{name}.loss: there is no loss {stage.loss!r}; TRL has {', '.join(LOSSES)}"
     if not train.warmup.steps or train.warmup.thought == "none":
-        unread = f"train.{name}.{{}}: without a warm-up that shows thoughts there is nothing to {{}}: set {{}}"
+        nothing = "without a warm-up that shows thoughts there is nothing to"
         if stage.refresh.steps:
-            yield unread.format("refresh", "refresh", "steps to 0")
+            yield f"train.{name}.refresh: {nothing} refresh: set steps to 0"
         if stage.give_reading:
-            yield unread.format("give_reading", "give", "it to false")
+            yield f"train.{name}.give_reading: {nothing} give: set it to false"
     if stage.refresh.steps and train.lora is not None:
         yield (
             f"train.{name}.refresh: it trains all weights, and train.lora asks for adapters: set steps to 0, or leave "

@@ -32,16 +32,17 @@ _COMPLETIONS: Final = 3
 class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     """GRPO in which some groups revise a first round."""
 
+    # All of these are set before training.
     rewarder: Rewarder
-    """What runs first rounds; set before training."""
+    """What runs first rounds."""
     prompt: Prompt
     max_steps_of_workflow: int
-    doubtful: float = 0.0
+    doubtful: float
     """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does, at the
     beginning; it falls in a line to 0."""
-    first: Callable[[dict[str, Any]], str] = staticmethod(lambda _: "")
+    first: Callable[[dict[str, Any]], str]
     """Gives a row the first round that it revises; nothing: the model's own."""
-    begin: Callable[[dict[str, Any]], dict[str, Any]] = staticmethod(lambda row: row)
+    begin: Callable[[dict[str, Any]], dict[str, Any]]
     """Gives the row of a second round what its completions begin with, if anything does."""
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:

@@ -40,18 +40,16 @@ def first_with_answer(samples: Sequence[Sample], *, doubtful: float = 0.0) -> Ma
     In the part `doubtful` of the rows, drawn by their numbers, it is the first whose answer admits a doubt, if there is
     one.
     """
-    found: dict[int, Sample] = {}
+    answered: dict[int, list[Sample]] = {}
     for sample in samples:
-        number = sample.row["row"]
-        if sample.judged.pair is None:
-            continue
-        if number not in found or (
-            random.Random(f"doubtful:{number}").random() < doubtful
-            and not _admits_doubt(found[number])
-            and _admits_doubt(sample)
-        ):
-            found[number] = sample
-    return found
+        if sample.judged.pair is not None:
+            answered.setdefault(sample.row["row"], []).append(sample)
+    chosen = {}
+    for number, found in answered.items():
+        drawn = random.Random(f"doubtful:{number}").random() < doubtful
+        doubts = [sample for sample in found if _admits_doubt(sample)] if drawn else []
+        chosen[number] = (doubts or found)[0]
+    return chosen
 
 
 def _admits_doubt(sample: Sample) -> bool:

@@ -98,10 +98,10 @@ class Rewarder:
 
         Listeners are told of a training's, and not of a warm-up's or an evaluation's.
         """
-        evaluated = any(row["split"] == "eval" for row in rows)
-        split = "first eval" if evaluated else "first"
+        splits = {row["split"] for row in rows}
+        split = "first eval" if "eval" in splits else "first"
         samples = await self._samples([{**row, "split": split} for row in rows], texts, step)
-        return self._told(samples) if any(row["split"] == "train" for row in rows) else samples
+        return self._told(samples) if "train" in splits else samples
 
     def usd(self) -> float | None:
         """What runs have cost since this was asked before, by the price list; None if a price is not known."""

@@ -50,6 +50,11 @@ class Setting:
         """Whether there is no accelerator."""
         return not torch.cuda.is_available()
 
+    @property
+    def metrics_file(self) -> Path:
+        """Where every log entry of every stage goes."""
+        return self.out / "metrics.jsonl"
+
     def folder(self, stage: StageName) -> Path:
         """Where a stage keeps what it makes."""
         return self.out / stage

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from wfdsl_rl.training.settings import Grpo, StageName
 
 
-_METRICS = "metrics.jsonl"
-
-
 def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
     """A stage of GRPO, from its beginning or from one of its checkpoints; the folder of the model that comes out."""
     stage: Grpo = getattr(setting.train, name)
@@ -36,7 +33,7 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     reports = Reports(setting, setting.folder(name))
     trainer = _trainer(setting, name, (tokenizer, network), reports, resumed=checkpoint is not None)
     if checkpoint is not None:
-        drop_lines_after(setting.out / _METRICS, name, int(checkpoint.name.rpartition("-")[2]))
+        drop_lines_after(setting.metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if not stage.refresh.steps:
         return save_model(setting, name, trainer.model, tokenizer)
@@ -69,7 +66,7 @@ def _trainer(setting: Setting, name: StageName, model: tuple[Any, Any], reports:
         lora=setting.train.lora,
         callbacks=[
             PromptInCheckpoints(setting.prompt, setting.max_steps, rounds_of(name)),
-            MetricLines(setting.out / _METRICS, name, (*setting.listeners, warnings.hear_entry)),
+            MetricLines(setting.metrics_file, name, (*setting.listeners, warnings.hear_entry)),
             reports,
             *([falling] if stage.beta else []),
         ],
@@ -79,8 +76,8 @@ def _trainer(setting: Setting, name: StageName, model: tuple[Any, Any], reports:
     falling.trainer = trainer
     if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
         trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
-        trainer.first, trainer.doubtful = partial(random_first_round, setting), stage.doubtful
-        trainer.begin = begin
+        trainer.first, trainer.begin = partial(random_first_round, setting), begin
+        trainer.doubtful = stage.doubtful
     return trainer
 
 

@@ -44,7 +44,7 @@ def warm_up(setting: Setting, model: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load(model)
     rows = warmup_rows(setting, make_rewarder(setting, folder, grades=False), count=warmup.steps * warmup.batch)
-    metrics = MetricLines(setting.out / "metrics.jsonl", "warmup", setting.listeners)
+    metrics = MetricLines(setting.metrics_file, "warmup", setting.listeners)
     warmup_trainer(
         network, tokenizer, rows, folder, warmup=warmup, train=setting.train, cpu=setting.cpu, callbacks=[metrics]
     ).train()

@@ -174,8 +174,7 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
     evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])
     assert evaluated.total() == len(setting.eval_tasks)
     assert evaluated[2] > 0.8 * evaluated.total()  # all whose first round comes to an answer
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
-    shares = [value for line in lines for name, value in line.items() if name in ("kept", "eval_kept")]
+    shares = [value for line in metrics(setting) for name, value in line.items() if name in ("kept", "eval_kept")]
     assert len(shares) == 2 + TRAIN.recursion.iterations  # evaluations before the first and behind the last
     assert all(0 <= share <= 1 for share in shares)
 
@@ -186,15 +185,12 @@ def test_second_rounds_revise_random_first_rounds_where_they_are_asked_to(traine
 
     reinforce(setting, "recursion", str(trained.folder("base") / "final"))
 
+    rows = {row["row"]: row for row in stage_rows(setting, "recursion")}
     for batch in (found for name, found in samples(tmp_path / "recursion" / "samples").items() if "first" in name):
         said = {row: {each["completion"] for each in batch if each["row"] == row} for row in (e["row"] for e in batch)}
         assert all(len(texts) == 1 for texts in said.values())
         assert {each["fate"] for each in batch} <= {"right", "wrong"}
-        assert {each["row"]: {random_first_round(setting, _row(setting, each))} for each in batch} == said
-
-
-def _row(setting: Setting, sample: dict[str, Any]) -> dict[str, Any]:
-    return next(row for row in stage_rows(setting, "recursion") if row["row"] == sample["row"])
+        assert {number: {random_first_round(setting, rows[number])} for number in said} == said
 
 
 def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setting, tmp_path: Path) -> None:
@@ -276,14 +272,13 @@ def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     kinds = {task.id: task.kind for task in setting.tasks}
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text("utf-8").splitlines()]
-    for step, entry in enumerate(line for line in lines if "read" in line):
+    for step, entry in enumerate(line for line in metrics(setting) if "read" in line):
         batch = samples(tmp_path / name / "samples")[f"step-{step:06d}.jsonl.gz"]
         assert entry["read"] == 1.0 or name == "recursion"  # for whose second rounds this model has no shapes
         assert all(each["completion"].startswith(f"{kinds[each['task']]} 0 1 2") for each in batch)
         assert {each["round"] for each in batch} == ({1, 2} if name == "recursion" else {1})
-        whole = statistics.mean(len(tokenizer(each["completion"]).input_ids) for each in batch)
-        assert entry["completions/mean_length"] < whole - 2  # what was given is not counted, nor taught
+        length = statistics.mean(len(tokenizer(each["completion"]).input_ids) for each in batch)
+        assert entry["completions/mean_length"] < length - 2  # what was given is not counted, nor taught
 
 
 def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Setting) -> None:
