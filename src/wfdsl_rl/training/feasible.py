@@ -42,6 +42,9 @@ def _problems(train: TrainSettings, pool: Pool, stages: Sequence[StageName]) -> 
     worker = train.ablation.worker
     if worker is not None and worker not in pool.ordinals:
         yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
+    unknown = [ordinal for ordinal in train.recursion.never_exchanged if ordinal not in pool.ordinals]
+    if "recursion" in stages and unknown:
+        yield f"train.recursion.never_exchanged: the pool {pool.name} has no worker {unknown[0]}"
     if "pools" in stages and any(not 0 < count <= len(pool) for count in train.pools.pick):
         yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
     if "warmup" in stages:

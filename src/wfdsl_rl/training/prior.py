@@ -90,29 +90,41 @@ class Prior:
         """A completion with a workflow drawn at random, for a question of this kind."""
         return self._completion(rng, offer, kind, (), self._shape(rng, kind))
 
-    def revision(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str]) -> str:
+    def revision(
+        self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], sensible: float | None = None
+    ) -> str:
         """A completion for a further round, which keeps the answer of the one before in about half of the cases.
 
-        `signs` are what can be read from that answer. Keeping has habits too, which differ by the signs.
+        `signs` are what can be read from that answer. Keeping has habits too, which differ by the signs; or it is
+        `sensible` in this part of the cases: an answer that admits a doubt is revised, and another one is kept.
         """
         said = ",".join(signs)
-        choices = (KEEP, *REVISIONS)
-        weights = [self._habit(said, KEEP) * len(REVISIONS), *(self._habit(said, shape) for shape in REVISIONS)]
-        return self._completion(rng, offer, kind, signs, rng.choices(choices, weights)[0])
+        revisions = [self._habit(said, shape) for shape in REVISIONS]
+        keeping = self._habit(said, KEEP) * len(REVISIONS)
+        if sensible is not None:
+            part = 1 - sensible if admits_doubt(signs) else sensible
+            keeping = sum(revisions) * part / (1 - part)
+        (shape,) = rng.choices((KEEP, *REVISIONS), [keeping, *revisions])
+        return self._completion(rng, offer, kind, signs, shape)
 
     def _completion(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], shape: str) -> str:
-        ranked = by_advertisement(offer, kind)
-        asked = ranked[:_NAMED] if self.thought == "places" else ranked
+        asked = named(offer, kind) if self.thought == "places" else by_advertisement(offer, kind)
         roles = "" if shape == KEEP else shape
-        places, workflow = self._filled(rng, roles, asked, kind)
-        lists = short_lists(workflow) if roles else _EMPTY_LISTS
+        workflow = self._filled(rng, roles, asked, kind)
+        return self.told(offer, kind, signs, shape, workflow if roles else None)
+
+    def told(self, offer: Offer, kind: str, signs: Sequence[str], shape: str, workflow: Workflow | None) -> str:
+        """A workflow in words: the thought, and then the lists; None keeps the answer of the round before."""
+        lists = _EMPTY_LISTS if workflow is None else short_lists(workflow)
+        ranked = by_advertisement(offer, kind)
         thought = reading_of(self.thought, kind, ranked, signs)
         if self.thought == "none":
             return lists
         if self.thought != "kind":
             thought = f"{thought} {shape}"
         if self.thought == "places":
-            thought = " ".join([thought, *placed(places, asked)])
+            places = [ranked.index(int(step.worker)) for step in workflow or ()]
+            thought = " ".join([thought, *placed(places, ranked)])
         return f"{thought}\n{lists}"
 
     def _shape(self, rng: random.Random, kind: str) -> str:
@@ -125,13 +137,18 @@ class Prior:
         """The weight of a choice for a kind of question."""
         return math.exp(self.habits * _leaning(self.seed, kind, *choice))
 
-    def _filled(self, rng: random.Random, roles: str, ranked: Sequence[int], kind: str) -> tuple[list[int], Workflow]:
-        """Who gets which role, by place, and the workflow: places and wordings are drawn at random."""
-        places, steps = [], []
+    def _filled(self, rng: random.Random, roles: str, ranked: Sequence[int], kind: str) -> Workflow:
+        """The workflow of a shape: who gets which role, and wordings, are drawn at random."""
+        steps = []
         for at, role in enumerate(roles):
-            places += rng.choices(range(len(ranked)), [self._habit(kind, role, each) for each in range(len(ranked))])
-            steps.append(Step(ranked[places[at]], rng.choice(WORDINGS[role][: self.wordings]), _access(roles, at)))
-        return places, Workflow(tuple(steps))
+            (worker,) = rng.choices(ranked, [self._habit(kind, role, place) for place in range(len(ranked))])
+            steps.append(Step(worker, rng.choice(WORDINGS[role][: self.wordings]), _access(roles, at)))
+        return Workflow(tuple(steps))
+
+
+def admits_doubt(signs: Sequence[str]) -> bool:
+    """Whether something speaks against an answer that shows these signs, and no check for it."""
+    return bool(signs) and "passes" not in signs
 
 
 def by_advertisement(offer: Offer, kind: str) -> list[int]:
@@ -173,6 +190,17 @@ def reading_in(completion: str) -> str:
     """What a completion says of its prompt, true or not: the words of its first line that stand before the shape."""
     words = completion.partition("\n")[0].split()
     return " ".join(takewhile(lambda word: not _SHAPE.fullmatch(word), words))
+
+
+def shape_in(completion: str) -> str:
+    """The shape that a completion's thought says; nothing if it says none."""
+    words = completion.partition("\n")[0].split()
+    return next((word for word in words if _SHAPE.fullmatch(word)), "")
+
+
+def named(offer: Offer, kind: str) -> list[int]:
+    """The ordinals that a thought names: those that are advertised most for the kind."""
+    return by_advertisement(offer, kind)[:_NAMED]
 
 
 def placed(places: Iterable[int], ranked: Sequence[int]) -> list[str]:

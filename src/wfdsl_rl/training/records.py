@@ -66,6 +66,7 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "task": sample.row["task"],
         "index": sample.index,
         "shown": dict(zip(map(str, sample.row["shown"]), sample.row["true"], strict=True)),
+        "answering": dict(zip(map(str, sample.row["shown"]), sample.row["answering"], strict=True)),
         "round": 2 if sample.row.get("previous") else 1,
         "completion": sample.completion,
         "fate": judged.fate,

@@ -11,6 +11,7 @@ pinned version. Source of forced rounds: arXiv 2512.04388, section 4; one first 
 from __future__ import annotations
 
 import asyncio
+import statistics
 from typing import TYPE_CHECKING, Any, Final
 
 from trl import GRPOTrainer
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _COMPLETIONS: Final = 3
 """Where completions stand in what `_generate` gives."""
+_LATELY: Final = 3
+"""Iterations. Our choice."""
 
 
 class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
@@ -37,11 +40,10 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     """What runs first rounds."""
     prompt: Prompt
     max_steps_of_workflow: int
-    doubtful: float
-    """The part of the groups that revise a first round whose answer admits a doubt, if any of theirs does, at the
-    beginning; it falls in a line to 0."""
-    first: Callable[[dict[str, Any]], str]
-    """Gives a row the first round that it revises; nothing: the model's own."""
+    balanced: bool
+    """Whether as many groups revise an answer that admits a doubt as second rounds kept theirs lately."""
+    exchange: Callable[[dict[str, Any], str], dict[str, Any]]
+    """Gives a row with this first round the workers who answer in it."""
     begin: Callable[[dict[str, Any]], dict[str, Any]]
     """Gives the row of a second round what its completions begin with, if anything does."""
 
@@ -53,15 +55,22 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         if not forced:
             return inputs
         completions = self._generate([row["prompt"] for row in forced])[_COMPLETIONS]
-        texts = [self.first(row) or whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
-        work = self.rewarder.first_rounds(forced, texts, self.state.global_step)
+        texts = [whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
+        rows: dict[int, dict[str, Any]] = {}
+        for row, text in zip(forced, texts, strict=True):
+            rows.setdefault(row["row"], self.exchange(row, text))
+        work = self.rewarder.first_rounds([rows[row["row"]] for row in forced], texts, self.state.global_step)
         samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
-        left = 1.0 - self.state.global_step / self.state.max_steps
-        chosen = first_with_answer(samples, doubtful=self.doubtful * left)
-        return [self._revising(row, chosen.get(row["row"])) if row["forced"] else row for row in inputs]
+        chosen = first_with_answer(samples, doubtful=self._doubtful())
+        second = {number: self._revising(rows[number], first) for number, first in chosen.items()}
+        return [second.get(row["row"], row) for row in inputs]  # where no first round came to an answer, it is one
 
-    def _revising(self, row: dict[str, Any], first: Sample | None) -> dict[str, Any]:
-        """The row as one of a second round; as it is, if no first round came to an answer."""
-        if first is None:
-            return row
+    def _doubtful(self) -> float | None:
+        """The part of the groups that revise a doubtful answer. It follows from what checkpoints keep."""
+        if not self.balanced:
+            return None
+        kept = [float(entry["kept"]) for entry in self.state.log_history if "kept" in entry]
+        return statistics.fmean(kept[-_LATELY:] or [0.5])
+
+    def _revising(self, row: dict[str, Any], first: Sample) -> dict[str, Any]:
         return self.begin(as_revision(row, first, self.prompt, max_steps=self.max_steps_of_workflow))

@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.api import analyze
 from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training.given import messages_of
+from wfdsl_rl.training.prior import admits_doubt
+from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wfdsl.conductor.prompt import Prompt
     from wfdsl_rl.training.rewarding import Sample
+    from wfdsl_rl.training.setting import Setting
 
 
 def as_revision(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_steps: int) -> dict[str, Any]:
@@ -34,26 +38,46 @@ def asked_again(
     return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
-def first_with_answer(samples: Sequence[Sample], *, doubtful: float = 0.0) -> Mapping[int, Sample]:
+def exchanged(setting: Setting, row: dict[str, Any], first: str) -> dict[str, Any]:
+    """The row with one of the workers of its first round exchanged, in some rows of a training: somebody who was not
+    asked answers in their place, and the other way round. What the prompt says of both stays as it was.
+    """
+    stage, offer = setting.train.recursion, offer_of(row, setting.pool)
+    rng = random.Random(f"exchanged:{setting.train.seed}:{row['row']}")
+    if row["split"] != "train" or rng.random() >= stage.exchanged:
+        return row
+    workflow = analyze(first, pool_size=offer, max_steps=setting.max_steps, depth_left=0).workflow
+    asked = {step.worker for step in workflow or ()}
+    fixed = {*stage.never_exchanged, *setting.pool.conductors}
+    movable = [ordinal for ordinal in offer.ordinals if offer.true[ordinal] not in fixed]
+    sides = [[ordinal for ordinal in movable if (ordinal in asked) is side] for side in (True, False)]
+    if not all(sides):
+        return row
+    one, other = (row["shown"].index(rng.choice(side)) for side in sides)
+    answering = list(row["answering"])
+    answering[one], answering[other] = answering[other], answering[one]
+    return {**row, "answering": answering}
+
+
+def first_with_answer(samples: Sequence[Sample], *, doubtful: float | None = None) -> Mapping[int, Sample]:
     """For each row, its first sample that came to an answer.
 
-    In the part `doubtful` of the rows, drawn by their numbers, it is the first whose answer admits a doubt, if there is
-    one.
+    With `doubtful`, it is the first whose answer admits a doubt in that part of the rows, drawn by their numbers, and
+    the first whose answer admits none in the others, as far as there is one.
     """
     answered: dict[int, list[Sample]] = {}
     for sample in samples:
         if sample.judged.pair is not None:
             answered.setdefault(sample.row["row"], []).append(sample)
+    if doubtful is None:
+        return {number: found[0] for number, found in answered.items()}
     chosen = {}
     for number, found in answered.items():
         drawn = random.Random(f"doubtful:{number}").random() < doubtful
-        doubts = [sample for sample in found if _admits_doubt(sample)] if drawn else []
-        chosen[number] = (doubts or found)[0]
+        chosen[number] = next((sample for sample in found if _is_doubtful(sample) is drawn), found[0])
     return chosen
 
 
-def _admits_doubt(sample: Sample) -> bool:
-    """Whether something speaks against its answer, and no check for it."""
+def _is_doubtful(sample: Sample) -> bool:
     assert sample.judged.pair is not None
-    signs = signs_in(sample.judged.pair[1])
-    return bool(signs) and "passes" not in signs
+    return admits_doubt(signs_in(sample.judged.pair[1]))

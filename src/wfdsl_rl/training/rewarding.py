@@ -17,7 +17,7 @@ from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.judge import right_share
 from wfdsl_rl.training.given import whole
 from wfdsl_rl.training.prior import reading_in, true_reading
-from wfdsl_rl.training.rows import offer_of
+from wfdsl_rl.training.rows import answering, offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -142,7 +142,9 @@ class Rewarder:
         task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
         offer = offer_of(dict(row), self.pool)
         async with gate:
-            judged = await self.judge.judge(text, task, offer, self.pool, sample=name, previous=previous)
+            judged = await self.judge.judge(
+                text, task, answering(row, offer), self.pool, sample=name, previous=previous
+            )
             again: list[Judged] = []
             if judged.workflow is not None and row["split"] == "train":
                 again = [

@@ -2,21 +2,22 @@
 
 A row is what TRL hands on to the reward function: besides the messages only plain values, so that it can be kept in a
 data set. `task` is the task's id, `row` the row's number, `shown` and `true` the ordinals of the offer and those of the
-pool behind them. `weight` is what the reward is multiplied with, `forced` asks for a second round, and `previous` is
-the final pair of the round before, in a second one.
+pool behind them; `answering` are those of the workers who answer, which are the same unless two were exchanged.
+`weight` is what the reward is multiplied with, `forced` asks for a second round, and `previous` is the final pair of
+the round before, in a second one.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.conductor.offer import Offer, Offering
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.pool import Pool
@@ -105,6 +106,11 @@ def offer_of(row: dict[str, Any], pool: Pool) -> Offer:
     return Offer.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
 
 
+def answering(row: Mapping[str, Any], offer: Offer) -> Offer:
+    """The offer of a row with the workers who answer behind its ordinals."""
+    return replace(offer, true=dict(zip(row["shown"], row["answering"], strict=True)))
+
+
 def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: int, split: str) -> dict[str, Any]:
     return {
         "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
@@ -114,6 +120,7 @@ def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: in
         "split": split,
         "shown": list(offer.ordinals),
         "true": [offer.true[ordinal] for ordinal in offer.ordinals],
+        "answering": [offer.true[ordinal] for ordinal in offer.ordinals],
         "forced": False,
         "weight": 1.0,
         "previous": None,

@@ -182,6 +182,12 @@ class RecursionWarmup(Supervised):
 
     second_rounds: float = Field(default=0.5, gt=0, le=1)
     """The part of the completions that are second rounds."""
+    sensible: float | None = Field(default=None, gt=0, lt=1)
+    """The part of the second rounds that do what the answer suggests: revise one that admits a doubt, in the words of
+    the gym's workers, and no check for it, and keep any other. None: they lean as the habits of the seed do."""
+    others: float = Field(default=0.0, ge=0, le=1)
+    """The part of the revisions that are what the model itself writes for other workers than those of the first round;
+    the rest are the prior's, with workers drawn at random."""
 
 
 class Recursion(Grpo):
@@ -190,13 +196,15 @@ class Recursion(Grpo):
     iterations: int = Field(default=0, ge=0)
     forced: float = Field(default=0.5, ge=0, le=1)
     """The part of the rows in which a second round is forced. Source: the same."""
-    doubtful: float = Field(default=0.0, ge=0, le=1)
-    """The part of the forced rows that revise a first round whose answer admits a doubt, in the words of the gym's
-    workers, if any of the row's first rounds has one, at the beginning of the stage; it falls in a line to 0. Where few
-    have, revising pays too seldom to be learned. Our choice: none."""
-    random_first: float = Field(default=0.0, ge=0, le=1)
-    """The part of the forced rows that revise a first round of the warm-up's prior, random workers in a random shape,
-    in place of the model's own: more goes wrong in those that can be mended. Our choice: none."""
+    balanced: bool = False
+    """Whether the part of the forced groups that revise an answer which admits a doubt, in the words of the gym's
+    workers, is as large as the part of second rounds that kept theirs lately; the others revise one that admits none.
+    So neither keeping nor revising can win before what the answer says is looked at. Our choice: no."""
+    exchanged: float = Field(default=0.0, ge=0, le=1)
+    """The part of the forced rows in which one of the workers of the first round and one that it did not ask answer
+    for each other: their descriptions are wrong, and only replies can show it. Our choice: none."""
+    never_exchanged: _Counts = ()
+    """Ordinals of workers whose descriptions stay right. Our choice: none."""
     discount: float = Field(default=0.25, ge=0)
     """What rewards of the first round are multiplied with. Source: the same."""
     scale_rewards: Literal["group", "batch", "none"] = "batch"

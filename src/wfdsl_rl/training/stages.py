@@ -10,11 +10,12 @@ from wfdsl_rl.training.judging import make_rewarder
 from wfdsl_rl.training.networks import load, rounds_of, save_model
 from wfdsl_rl.training.records import FallingKl, MetricLines, PromptInCheckpoints, drop_lines_after
 from wfdsl_rl.training.recursion import RecursionTrainer
+from wfdsl_rl.training.recursion_rows import exchanged
 from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
 from wfdsl_rl.training.supervised import refresh, warm_up_for_recursion
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer
-from wfdsl_rl.training.warming import draw_of, random_first_round, true_reading_of
+from wfdsl_rl.training.warming import draw_of, true_reading_of
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def _trainer(setting: Setting, name: StageName, model: tuple[Any, Any], reports:
     falling.trainer = trainer
     if isinstance(trainer, RecursionTrainer) and isinstance(stage, Recursion):
         trainer.rewarder, trainer.prompt, trainer.max_steps_of_workflow = rewarder, setting.prompt, setting.max_steps
-        trainer.first, trainer.begin = partial(random_first_round, setting), begin
-        trainer.doubtful = stage.doubtful
+        trainer.balanced, trainer.begin = stage.balanced, begin
+        trainer.exchange = partial(exchanged, setting)
     return trainer
 
 

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
 from wfdsl_rl.gym.replies import signs_in
-from wfdsl_rl.training.prior import Prior, true_reading
+from wfdsl_rl.training.others import by_others
+from wfdsl_rl.training.prior import KEEP, Prior, shape_in, true_reading
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
 from wfdsl_rl.training.settings import STAGES, Recursion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from wfdsl_rl.training.others import Write
     from wfdsl_rl.training.rewarding import Rewarder
     from wfdsl_rl.training.setting import Setting
     from wfdsl_rl.training.settings import Grpo, Pools, StageName, TrainSettings
 
 _SPLIT = "warmup"
 _OTHERS = 500  # so that recursion has other rows than the stages before it
-
-Write: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[str]]
-"""What the model writes for conversations, each with a beginning that it goes on from."""
 
 
 def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dict[str, Any]]:
@@ -52,10 +50,13 @@ def recursion_warmup_rows(setting: Setting, rewarder: Rewarder, write: Write) ->
     rows = _rows(setting, warmup.steps * warmup.batch, seed=1000 * train.seed + 2)
     prior, rng = prior_of(train), random.Random(f"recursion warmup:{train.seed}")
     said = write([row["prompt"] for row in rows], [true_reading_of(setting, row) for row in rows])
-    for at, row in _second_rounds(
-        setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch
-    ).items():
-        rows[at], said[at] = row, _revised(prior, rng, row, setting)
+    seconds = _second_rounds(setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch)
+    for at, row in seconds.items():
+        rows[at], said[at] = row, _revised(prior, rng, row, setting, sensible=warmup.sensible)
+    again = [at for at in seconds if shape_in(said[at]) != KEEP and rng.random() < warmup.others]
+    if again:
+        for at, completion in zip(again, by_others(setting, prior, write, [rows[at] for at in again]), strict=True):
+            said[at] = completion or said[at]
     return _shown_if_valid(setting, rows, said)
 
 
@@ -107,17 +108,6 @@ def _rows(setting: Setting, count: int, *, seed: int) -> list[dict[str, Any]]:
     )
 
 
-def random_first_round(setting: Setting, row: Mapping[str, Any]) -> str:
-    """What the prior writes in place of the model's first round, for some rows of a training; nothing for the others.
-
-    All rows of a number have the same one.
-    """
-    rng = random.Random(f"first:{setting.train.seed}:{row['row']}")
-    if row["split"] != "train" or rng.random() >= setting.train.recursion.random_first:
-        return ""
-    return prior_of(setting.train).completion(rng, offer_of(dict(row), setting.pool), row["kind"])
-
-
 def prior_of(train: TrainSettings) -> Prior:
     """What a warm-up draws from."""
     return Prior(
@@ -133,9 +123,11 @@ def _shown(row: dict[str, Any], completion: str) -> dict[str, Any]:
     return {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}
 
 
-def _revised(prior: Prior, rng: random.Random, row: dict[str, Any], setting: Setting) -> str:
+def _revised(
+    prior: Prior, rng: random.Random, row: dict[str, Any], setting: Setting, *, sensible: float | None = None
+) -> str:
     """What the prior writes in a second round, whose row this is."""
-    return prior.revision(rng, offer_of(row, setting.pool), row["kind"], signs_in(row["previous"][1]))
+    return prior.revision(rng, offer_of(row, setting.pool), row["kind"], signs_in(row["previous"][1]), sensible)
 
 
 def _second_rounds(

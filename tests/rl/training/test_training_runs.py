@@ -36,8 +36,7 @@ from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
 from wfdsl_rl.training.settings import RecursionWarmup, Supervised  # noqa: E402
 from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
-from wfdsl_rl.training.stages import reinforce, stage_rows  # noqa: E402
-from wfdsl_rl.training.warming import random_first_round  # noqa: E402
+from wfdsl_rl.training.stages import reinforce  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,18 +178,50 @@ def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Pat
     assert all(0 <= share <= 1 for share in shares)
 
 
-def test_second_rounds_revise_random_first_rounds_where_they_are_asked_to(trained: Setting, tmp_path: Path) -> None:
-    stage = TRAIN.recursion.model_copy(update={"random_first": 1.0})
-    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}), eval_tasks=())
+def test_exchanged_workers_answer_for_each_other_in_both_rounds(trained: Setting, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(update={"exchanged": 1.0, "never_exchanged": (2,), "forced": 1.0})
+    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}))
 
     reinforce(setting, "recursion", str(trained.folder("base") / "final"))
 
-    rows = {row["row"]: row for row in stage_rows(setting, "recursion")}
-    for batch in (found for name, found in samples(tmp_path / "recursion" / "samples").items() if "first" in name):
-        said = {row: {each["completion"] for each in batch if each["row"] == row} for row in (e["row"] for e in batch)}
-        assert all(len(texts) == 1 for texts in said.values())
-        assert {each["fate"] for each in batch} <= {"right", "wrong"}
-        assert {number: {random_first_round(setting, rows[number])} for number in said} == said
+    kept = samples(tmp_path / "recursion" / "samples")
+    evaluated = [each for name, batch in kept.items() if "eval" in name for each in batch]
+    assert evaluated
+    assert all(each["answering"] == each["shown"] for each in evaluated)
+    answering = {
+        (name[-15:], each["row"]): each["answering"]
+        for name, batch in kept.items()
+        if name.startswith("first") and "eval" not in name
+        for each in batch
+    }
+    changed = [each for each in answering.values() if each != {"0": 0, "1": 1, "2": 2}]
+    assert changed
+    assert all(each == {"0": 1, "1": 0, "2": 2} for each in changed)
+    for name, batch in kept.items():
+        for each in batch if name.startswith("step") else ():
+            assert each["answering"] == answering[name[-15:], each["row"]]
+            if each["workflow"] is not None:  # what ran is not what was written
+                (written,) = re.findall(r"model_id = (.*)", each["completion"])
+                asked = [each["answering"][str(worker)] for worker in json.loads(written)]
+                assert each["workflow"]["model_id"] == asked
+
+
+def test_an_interrupted_stage_of_recursion_comes_to_the_same_weights(trained: Setting, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(
+        update={"iterations": 4, "give_reading": True, "balanced": True, "exchanged": 0.5}
+    )
+    train, model = TRAIN.model_copy(update={"recursion": stage}), str(trained.folder("base") / "final")
+    whole, broken = (replace(trained, out=tmp_path / name, train=train, eval_tasks=()) for name in ("whole", "broken"))
+    reinforce(whole, "recursion", model)
+    shutil.copytree(whole.out, broken.out)
+    shutil.rmtree(broken.folder("recursion") / "checkpoint-4")
+    for path in (broken.folder("recursion") / "samples").glob("*-00000[23]*"):
+        path.unlink()
+
+    reinforce(broken, "recursion", model, checkpoint=broken.folder("recursion") / "checkpoint-2")
+
+    assert same(broken.folder("recursion") / "final", whole.folder("recursion") / "final")
+    assert samples(broken.folder("recursion") / "samples") == samples(whole.folder("recursion") / "samples")
 
 
 def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setting, tmp_path: Path) -> None:
@@ -318,10 +349,10 @@ def test_a_group_revises_its_first_sample_with_an_answer() -> None:
     assert first_with_answer(first) == {1: first[1]}
 
 
-def test_some_groups_revise_a_first_round_that_admits_a_doubt() -> None:
+def test_as_many_groups_as_are_wanted_revise_an_answer_that_admits_a_doubt() -> None:
     sure, hedged = wording.CHECKS[PASSES][0], wording.HEDGES[0]
 
-    def revised(doubtful: float, said: Sequence[str]) -> list[str]:
+    def revised(doubtful: float | None, said: Sequence[str]) -> list[str]:
         samples: list[Any] = [
             SimpleNamespace(row={"row": row}, judged=SimpleNamespace(pair=("Solve it.", response)))
             for row in range(100)
@@ -330,11 +361,13 @@ def test_some_groups_revise_a_first_round_that_admits_a_doubt() -> None:
         chosen: list[Any] = list(first_with_answer(samples, doubtful=doubtful).values())
         return [each.judged.pair[1] for each in chosen]
 
-    said = ("4", sure, hedged, f"{hedged}\n5")
+    said = (f"{hedged}\n4", "4", sure, hedged, f"{hedged}\n5")
+    assert set(revised(None, said)) == {said[0]}
     assert set(revised(0.0, said)) == {"4"}
-    assert set(revised(1.0, said)) == {hedged}
-    assert 30 < revised(0.5, said).count(hedged) < 70
+    assert set(revised(1.0, said)) == {said[0]}
+    assert 30 < revised(0.5, said).count("4") < 70
     assert set(revised(1.0, (sure, "4"))) == {sure}
+    assert set(revised(0.0, (hedged,))) == {hedged}
 
 
 def test_losses_are_those_that_trl_knows() -> None:

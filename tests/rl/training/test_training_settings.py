@@ -57,6 +57,7 @@ def test_presets_are_those_that_the_documentation_names() -> None:
         ("train.base.loss=nonsense", "train.base.loss: there is no loss 'nonsense'; TRL has grpo, "),
         ("train.warmup.thought=none", "train.base.refresh: without a warm-up that shows thoughts there is nothing to "),
         ("train.ablation.worker=9", "train.ablation.worker: the pool gym/paper7 has no worker 9; it has 0 to 6"),
+        ("train.recursion.never_exchanged=[0, 9]", "never_exchanged: the pool gym/paper7 has no worker 9"),
         ('train.warmup.lengths={"7"=1.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
         ('train.warmup.lengths={"1"=0.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
     ],
@@ -125,8 +126,8 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
 
     assert runs("--stage", "warmup") == 1500 * 32 // 4
     assert runs("--stage", "warmup", "--set", "train.recursion.iterations=0") == 0
-    assert runs(*unwarmed) == 40 * 256 + 40 * 128
-    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 40 * 256
+    assert runs(*unwarmed) == 50 * 256 + 50 * 128
+    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 50 * 256
     assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
     assert runs(*refreshed) - runs(*recursion) == 100 * 32 // 2
 

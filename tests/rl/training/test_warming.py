@@ -21,13 +21,13 @@ from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training import trainer
 from wfdsl_rl.training.judging import make_rewarder
 from wfdsl_rl.training.networks import load
-from wfdsl_rl.training.prior import KEEP, Prior
+from wfdsl_rl.training.others import others_of
+from wfdsl_rl.training.prior import KEEP, Prior, named
 from wfdsl_rl.training.rows import Draw, offer_of, rows_of
 from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup, Supervised
 from wfdsl_rl.training.supervised import new_model
 from wfdsl_rl.training.warming import (
     draw_of,
-    random_first_round,
     recursion_warmup_rows,
     refreshing_rows,
     warmup_rows,
@@ -134,20 +134,54 @@ def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: P
     assert len(begun) == 24 + 9
 
 
-def test_some_rows_revise_a_first_round_of_the_prior(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"random_first": 0.5}))
-    draw, prompt = Draw(pick=(3, 7), seed=1), setting.prompt
-    rows = rows_of(setting.tasks, GYM, prompt, count=200, max_steps=5, draw=draw)
+def test_revisions_of_the_model_itself_ask_others_than_the_first_round(tmp_path: Path) -> None:
+    warmup = RecursionWarmup(steps=40, batch=8, others=1.0)
+    warm = TRAIN.warmup.model_copy(update={"thought": "places", "lengths": {"2": 1.0}})
+    recursion = TRAIN.recursion.model_copy(update={"warmup": warmup})
+    setting = a_gym_setting(tmp_path, recursion=recursion)
+    setting = replace(setting, train=setting.train.model_copy(update={"warmup": warm}))
 
-    said = [random_first_round(setting, row) for row in rows]
+    def write(_: Sequence[Any], beginnings: Sequence[str]) -> list[str]:
+        """The best advertised plans, and the next one follows: of all, and of others."""
+        texts = []
+        for beginning in beginnings:
+            _, first, second, *_ = beginning.split()
+            workers = f"[{first[1:]}, {second[1:]}]"
+            lists = f'model_id = {workers}\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
+            texts.append(f"{beginning} PF {first} {second}\n{lists}")
+        return texts
 
-    assert 70 < sum(map(bool, said)) < 130
-    assert said == [random_first_round(setting, row) for row in rows]
-    for row, text in zip(rows, said, strict=True):
-        if text:
-            assert text.startswith(f"{row['kind']} ")
-            assert analyze(text, pool_size=offer_of(row, GYM)).ok
-    assert not any(random_first_round(setting, {**row, "split": "eval"}) for row in rows)
+    rows = recursion_warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), write)
+
+    seconds = [row for row in rows if len(row["prompt"]) == 3]
+    said = [row["completion"][0]["content"] for row in seconds]
+    revised = [(row, text) for row, text in zip(seconds, said, strict=True) if f" {KEEP}\n" not in text]
+    assert 40 < len(revised) < 120
+    for row, text in revised:
+        _, *asked = text.split()[:5]
+        signs = signs_in(row["prompt"][-1]["content"])
+        assert text.split("\n")[0].split()[5:] == [*signs, "PF", asked[2], asked[3]]
+        first, second = (analyze(each, pool_size=7, recursion=True) for each in (row["prompt"][1]["content"], text))
+        assert first.workflow is not None
+        assert second.workflow is not None
+        assert not {step.worker for step in first.workflow} & {step.worker for step in second.workflow}
+
+
+def test_who_was_asked_most_is_left_out_first_and_two_are_left(tmp_path: Path) -> None:
+    setting = a_gym_setting(tmp_path)
+    (row,) = rows_of(setting.tasks[:1], GYM, setting.prompt, count=1, max_steps=5, draw=Draw(pick=(7,)))
+    ranked = named(offer_of(row, GYM), row["kind"])
+
+    def left(*asked: int) -> set[int]:
+        lists = f"model_id = {[ranked[place] for place in asked]}\nsubtasks = {['S'] * len(asked)}"
+        said = {"role": "assistant", "content": f"{lists}\naccess_list = {[[] for _ in asked]}"}
+        offer = others_of(setting, {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]})
+        assert list(offer.ordinals) == list(range(len(offer.true)))
+        return {ranked.index(ordinal) for ordinal in offer.true.values()}
+
+    assert left(0) == {1, 2, 3}
+    assert left(0, 2) == {1, 3}
+    assert left(0, 1, 1, 3, 3) == {0, 2}
 
 
 def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
@@ -174,6 +208,20 @@ def test_keeping_has_habits_that_differ_by_the_signs() -> None:
 
     shares = [keeps(), keeps("fails"), keeps("passes"), keeps("hedged", "passes")]
     assert max(shares) - min(shares) > 0.2
+
+
+@pytest.mark.parametrize("sensible", [0.3, 0.9])
+def test_sensible_second_rounds_revise_what_admits_a_doubt(sensible: float) -> None:
+    offer, rng = Offer.of(GYM), random.Random(3)
+
+    def kept(*signs: str) -> float:
+        said = [Prior(seed=4).revision(rng, offer, "math", signs, sensible) for _ in range(400)]
+        return sum(text.endswith(EMPTY) for text in said) / len(said)
+
+    for signs in ((), ("passes",), ("hedged", "passes")):
+        assert kept(*signs) == pytest.approx(sensible, abs=0.08)
+    for signs in (("fails",), ("hedged", "slipped"), ("cut",)):
+        assert kept(*signs) == pytest.approx(1 - sensible, abs=0.08)
 
 
 def test_the_warm_up_shows_no_subset_that_is_held_out(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""Revisions that the model writes itself, for other workers than those of the first round.
+
+A second round drawn at random is worse than the answer that it revises, and rewards would only teach to keep. What a
+model has learned of first rounds holds for second ones, too, if others are asked: whoever has failed on a question is
+likely to fail again. Whether to revise at all is left to rewards. Source: our choice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from wfdsl.api import analyze
+from wfdsl.conductor.offer import Offer
+from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.training.prior import named, shape_in, true_reading
+from wfdsl_rl.training.rows import offer_of
+
+if TYPE_CHECKING:
+    from wfdsl_rl.training.prior import Prior
+    from wfdsl_rl.training.setting import Setting
+
+_LEFT: Final = 2
+"""The fewest workers that a stage of random pools offers."""
+
+Write: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[str]]
+"""What the model writes for conversations, each with a beginning that it goes on from."""
+
+
+def by_others(setting: Setting, prior: Prior, write: Write, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """For rows of second rounds, what the model writes for the others alone, said of all that the row offers.
+
+    Nothing where that is not a valid workflow.
+    """
+    questions = {task.id: task.question for task in setting.tasks}
+    asked = [(row, others_of(setting, row)) for row in rows]
+    said = write(
+        [setting.prompt.ask(questions[row["task"]], others, max_steps=setting.max_steps) for row, others in asked],
+        [true_reading(prior.thought, row["kind"], others, None) for row, others in asked],
+    )
+    return [_said_of_all(setting, prior, *each, text) for each, text in zip(asked, said, strict=True)]
+
+
+def others_of(setting: Setting, row: dict[str, Any]) -> Offer:
+    """The workers that a thought names, without those of the first round, numbered from 0.
+
+    Who was asked most is left out first, for as long as there are more than two.
+    """
+    offer = offer_of(row, setting.pool)
+    first = analyze(row["prompt"][-2]["content"], pool_size=offer, max_steps=setting.max_steps, depth_left=0).workflow
+    left = named(offer, row["kind"])
+    for ordinal, _ in Counter(int(step.worker) for step in first or ()).most_common():
+        if len(left) > _LEFT and ordinal in left:
+            left.remove(ordinal)
+    true = sorted(offer.true[each] for each in left)
+    return Offer.of(setting.pool.subset(true), dict(enumerate(true)))
+
+
+def _said_of_all(setting: Setting, prior: Prior, row: dict[str, Any], others: Offer, text: str) -> str:
+    workflow = analyze(text, pool_size=others, max_steps=setting.max_steps, depth_left=0).workflow
+    shape, offer = shape_in(text), offer_of(row, setting.pool)
+    if workflow is None or len(workflow) != len(shape):
+        return ""
+    signs, renumbered = signs_in(row["previous"][1]), offer.from_pool(others.to_pool(workflow))
+    return prior.told(offer, row["kind"], signs, shape, renumbered)
