@@ -40,11 +40,12 @@ def _problems(train: TrainSettings, pool: Pool, stages: Sequence[StageName]) -> 
         if name != "warmup":
             yield from _problems_of_stage(train, name)
     worker = train.ablation.worker
-    if worker is not None and worker not in pool.ordinals:
-        yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
-    unknown = [ordinal for ordinal in train.recursion.never_exchanged if ordinal not in pool.ordinals]
-    if "recursion" in stages and unknown:
-        yield f"train.recursion.never_exchanged: the pool {pool.name} has no worker {unknown[0]}"
+    named = [("ablation.worker", worker)] if worker is not None else []
+    if "recursion" in stages:
+        named += [("recursion.never_exchanged", ordinal) for ordinal in train.recursion.never_exchanged]
+    for key, ordinal in named:
+        if ordinal not in pool.ordinals:
+            yield f"train.{key}: the pool {pool.name} has no worker {ordinal}; it has 0 to {len(pool) - 1}"
     if "pools" in stages and any(not 0 < count <= len(pool) for count in train.pools.pick):
         yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
     if "warmup" in stages:

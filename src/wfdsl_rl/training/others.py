@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
 from wfdsl_rl.gym.replies import signs_in
 from wfdsl_rl.training.prior import named, shape_in, true_reading
+from wfdsl_rl.training.recursion_rows import workflow_in
 from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def others_of(setting: Setting, row: dict[str, Any]) -> Offer:
     Who was asked most is left out first, for as long as there are more than two.
     """
     offer = offer_of(row, setting.pool)
-    first = analyze(row["prompt"][-2]["content"], pool_size=offer, max_steps=setting.max_steps, depth_left=0).workflow
+    first = workflow_in(setting, row["prompt"][-2]["content"], offer)
     left = named(offer, row["kind"])
     for ordinal, _ in Counter(int(step.worker) for step in first or ()).most_common():
         if len(left) > _LEFT and ordinal in left:
@@ -58,9 +58,9 @@ def others_of(setting: Setting, row: dict[str, Any]) -> Offer:
 
 
 def _said_of_all(setting: Setting, prior: Prior, row: dict[str, Any], others: Offer, text: str) -> str:
-    workflow = analyze(text, pool_size=others, max_steps=setting.max_steps, depth_left=0).workflow
-    shape, offer = shape_in(text), offer_of(row, setting.pool)
+    workflow, shape = workflow_in(setting, text, others), shape_in(text)
     if workflow is None or len(workflow) != len(shape):
         return ""
+    offer = offer_of(row, setting.pool)
     signs, renumbered = signs_in(row["previous"][1]), offer.from_pool(others.to_pool(workflow))
     return prior.told(offer, row["kind"], signs, shape, renumbered)

@@ -58,7 +58,8 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         texts = [whole(row, completion) for row, completion in zip(forced, completions, strict=True)]
         rows: dict[int, dict[str, Any]] = {}
         for row, text in zip(forced, texts, strict=True):
-            rows.setdefault(row["row"], self.exchange(row, text))
+            if row["row"] not in rows:
+                rows[row["row"]] = self.exchange(row, text)
         work = self.rewarder.first_rounds([rows[row["row"]] for row in forced], texts, self.state.global_step)
         samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
         chosen = first_with_answer(samples, doubtful=self._doubtful())

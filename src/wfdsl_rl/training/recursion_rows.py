@@ -14,7 +14,9 @@ from wfdsl_rl.training.rows import offer_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wfdsl.conductor.offer import Offer
     from wfdsl.conductor.prompt import Prompt
+    from wfdsl.workflow import Workflow
     from wfdsl_rl.training.rewarding import Sample
     from wfdsl_rl.training.setting import Setting
 
@@ -38,16 +40,20 @@ def asked_again(
     return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
+def workflow_in(setting: Setting, completion: str, offer: Offer) -> Workflow | None:
+    """What a completion of a first round says, in the offer's numbering; None if it is not valid."""
+    return analyze(completion, pool_size=offer, max_steps=setting.max_steps, depth_left=0).workflow
+
+
 def exchanged(setting: Setting, row: dict[str, Any], first: str) -> dict[str, Any]:
     """The row with one of the workers of its first round exchanged, in some rows of a training: somebody who was not
     asked answers in their place, and the other way round. What the prompt says of both stays as it was.
     """
-    stage, offer = setting.train.recursion, offer_of(row, setting.pool)
-    rng = random.Random(f"exchanged:{setting.train.seed}:{row['row']}")
+    stage, rng = setting.train.recursion, random.Random(f"exchanged:{setting.train.seed}:{row['row']}")
     if row["split"] != "train" or rng.random() >= stage.exchanged:
         return row
-    workflow = analyze(first, pool_size=offer, max_steps=setting.max_steps, depth_left=0).workflow
-    asked = {step.worker for step in workflow or ()}
+    offer = offer_of(row, setting.pool)
+    asked = {step.worker for step in workflow_in(setting, first, offer) or ()}
     fixed = {*stage.never_exchanged, *setting.pool.conductors}
     movable = [ordinal for ordinal in offer.ordinals if offer.true[ordinal] not in fixed]
     sides = [[ordinal for ordinal in movable if (ordinal in asked) is side] for side in (True, False)]

@@ -54,9 +54,8 @@ def recursion_warmup_rows(setting: Setting, rewarder: Rewarder, write: Write) ->
     for at, row in seconds.items():
         rows[at], said[at] = row, _revised(prior, rng, row, setting, sensible=warmup.sensible)
     again = [at for at in seconds if shape_in(said[at]) != KEEP and rng.random() < warmup.others]
-    if again:
-        for at, completion in zip(again, by_others(setting, prior, write, [rows[at] for at in again]), strict=True):
-            said[at] = completion or said[at]
+    for at, completion in zip(again, by_others(setting, prior, write, [rows[at] for at in again]), strict=True):
+        said[at] = completion or said[at]
     return _shown_if_valid(setting, rows, said)
 
 
