@@ -146,8 +146,12 @@ def _right(workflow: Workflow, task: Task, draw: int) -> bool:
 def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:
     """A Conductor and the best worker of each subset, on subsets that were held out."""
     offers = [UNSEEN.offer(pool, row) for row in range(len(tasks))]
-    best = [_alone(min(offer.true.values(), key=ORDER.index)) for offer in offers]
-    return str(writer.folder), _marks(tasks, writer.workflows(tasks, offers, 0.0)), _marks(tasks, best)
+    return str(writer.folder), _marks(tasks, writer.workflows(tasks, offers, 0.0)), alone_in(offers, tasks)
+
+
+def alone_in(offers: Sequence[Offer], tasks: Sequence[Task]) -> Marks:
+    """What the best worker of each offer makes of a task, alone."""
+    return _marks(tasks, [_alone(min(offer.true.values(), key=ORDER.index)) for offer in offers])
 
 
 ORDER = (0, 2, 1, 5, 3, 6, 4)

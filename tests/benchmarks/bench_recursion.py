@@ -6,6 +6,9 @@ final reply; gains are paired. Nothing is asked again and nothing falls back: an
 that there is to gain is what `wfdsl_rl.gym.search.second_round` finds for the workflow that the Conductor writes most
 often for each kind of question: it knows the gym, and chooses for each kind of reply between keeping and all revisions
 of up to two steps.
+
+The last line of a Conductor has subsets of the workers that no training has offered, under shuffled ordinals, where
+nobody has searched for the most to gain.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.bench_conductor import SUBSET_QUESTIONS, UNSEEN, alone_in
 from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Workflow
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from wfdsl_rl.tasks.task import Task
 
 TRAINED_ON, PRESETS = "gym/paper7", ("gym/paper7", "gym/shifted")
-QUESTIONS, SEED, SEARCHED = 4000, 77, 1200
+QUESTIONS, SEED, SEARCHED = 4000, 177, 1200
 
 console = Console(width=140)
 
@@ -75,26 +79,36 @@ class Turn:
 
 def main() -> None:
     tasks = gym.make(TRAINED_ON, QUESTIONS, seed=SEED)
+    whole = Pool.load(TRAINED_ON)
+    offers = [UNSEEN.offer(whole, row) for row in range(SUBSET_QUESTIONS)]
+    alone = alone_in(offers, tasks[:SUBSET_QUESTIONS])
     table = Table("", "", "first round", "second round", "gain", "most to gain", "part of it", "kept", "calls", "valid")
     for folder in conductors():
         writer = Writer(folder, SEED)
         for preset in PRESETS:
-            turns = asyncio.run(play(writer, tasks, Pool.load(preset)))
-            table.add_row(str(folder), preset, *_figures(turns, preset))
+            pool = Pool.load(preset)
+            turns = asyncio.run(play(writer, tasks, pool, [Offer.of(pool)] * len(tasks)))
+            table.add_row(str(folder), preset, *_figures(turns, _most(turns, preset)))
+        turns = asyncio.run(play(writer, tasks[:SUBSET_QUESTIONS], whole, offers))
+        table.add_row(str(folder), "subsets", *_figures(turns, None))
     console.print(f"[bold]{len(tasks)} questions of held-out wordings, series {SEED}, greedy. Everything is simulated.")
     console.print(table)
+    console.print(
+        f"subsets: of {TRAINED_ON}, never offered in training, {SUBSET_QUESTIONS} questions; the best worker of each, "
+        f"alone: {alone.accuracy()[0]:.1f}"
+    )
     console.print("calls: both rounds, as a multiple of the first one's; the target is less than 2")
 
 
-async def play(writer: Writer, tasks: Sequence[Task], pool: Pool) -> list[Turn]:
+async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequence[Offer]) -> list[Turn]:
     """Both rounds of each question."""
-    offer, judge = Offer.of(pool), Judge(max_steps=writer.max_steps)
-    asked = writer.asked(tasks, [offer] * len(tasks))
+    judge = Judge(max_steps=writer.max_steps)
+    asked = writer.asked(tasks, offers)
     said = writer.texts(asked, 0.0)
     async with pool.open():
         firsts = await asyncio.gather(
             *(judge.judge(text, task, offer, pool, sample=f"first {at}")
-              for at, (text, task) in enumerate(zip(said, tasks, strict=True)))
+              for at, (text, task, offer) in enumerate(zip(said, tasks, offers, strict=True)))
         )  # fmt: skip
         pairs = {at: first.pair for at, first in enumerate(firsts) if first.pair is not None}
         second = [
@@ -103,24 +117,23 @@ async def play(writer: Writer, tasks: Sequence[Task], pool: Pool) -> list[Turn]:
         ]
         again = writer.texts(second, 0.0)
         seconds = await asyncio.gather(
-            *(judge.judge(text, tasks[at], offer, pool, sample=f"second {at}", previous=pair)
+            *(judge.judge(text, tasks[at], offers[at], pool, sample=f"second {at}", previous=pair)
               for text, (at, pair) in zip(again, pairs.items(), strict=True))
         )  # fmt: skip
     revised = dict(zip(pairs, seconds, strict=True))
     return [Turn(task.kind, first, revised.get(at)) for at, (task, first) in enumerate(zip(tasks, firsts, strict=True))]
 
 
-def _figures(turns: Sequence[Turn], preset: str) -> list[str]:
+def _figures(turns: Sequence[Turn], most: float | None) -> list[str]:
     gain, error = _mean([turn.after - turn.before for turn in turns], turns)
-    most = _most(turns, preset)
     seconds = [turn.second for turn in turns if turn.second is not None]
     first, both = (sum(calls) for calls in zip(*(turn.calls for turn in turns), strict=True))
     return [
         f"{_mean([turn.before for turn in turns], turns)[0]:.1f}",
         f"{_mean([turn.after for turn in turns], turns)[0]:.1f}",
         f"{gain:+.1f} ± {error:.1f}",
-        f"{most:+.1f}",
-        f"{gain / most:.0%}",
+        "" if most is None else f"{most:+.1f}",
+        "" if most is None else f"{gain / most:.0%}",
         f"{statistics.mean(turn.kept for turn in turns):.0%}",
         f"{both / first:.2f}",
         f"{statistics.mean(second.fate != 'invalid' for second in seconds):.2%}",

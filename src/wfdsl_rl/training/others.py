@@ -1,13 +1,12 @@
-"""Revisions that the model writes itself, for other workers than those of the first round.
+"""Revisions that the model writes itself, for other workers than the one who answered in the first round.
 
 A second round drawn at random is worse than the answer that it revises, and rewards would only teach to keep. What a
-model has learned of first rounds holds for second ones, too, if others are asked: whoever has failed on a question is
-likely to fail again. Whether to revise at all is left to rewards. Source: our choice.
+model has learned of first rounds holds for second ones, too, if somebody else answers: whoever has failed on a question
+is likely to fail again. Whether to revise at all is left to rewards. Source: our choice.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -43,18 +42,24 @@ def by_others(setting: Setting, prior: Prior, write: Write, rows: Sequence[dict[
 
 
 def others_of(setting: Setting, row: dict[str, Any]) -> Offer:
-    """The workers that a thought names, without those of the first round, numbered from 0.
+    """The workers that a thought names, without the one who answered in the first round, numbered from 0.
 
-    Who was asked most is left out first, for as long as there are more than two.
+    Nobody is left out of as few as stages of random pools offer.
     """
     offer = offer_of(row, setting.pool)
-    first = workflow_in(setting, row["prompt"][-2]["content"], offer)
     left = named(offer, row["kind"])
-    for ordinal, _ in Counter(int(step.worker) for step in first or ()).most_common():
-        if len(left) > _LEFT and ordinal in left:
-            left.remove(ordinal)
+    failed = _answered(setting, row["prompt"][-2]["content"], offer)
+    if len(left) > _LEFT and failed in left:
+        left.remove(failed)
     true = sorted(offer.true[each] for each in left)
     return Offer.of(setting.pool.subset(true), dict(enumerate(true)))
+
+
+def _answered(setting: Setting, first: str, offer: Offer) -> int | None:
+    """Who is the first to be asked for an answer in a completion, and not for a plan of one."""
+    workflow, shape = workflow_in(setting, first, offer), shape_in(first)
+    at = len(shape) - len(shape.lstrip("P"))
+    return None if workflow is None or at >= len(workflow) else int(workflow[at].worker)
 
 
 def _said_of_all(setting: Setting, prior: Prior, row: dict[str, Any], others: Offer, text: str) -> str:

@@ -176,7 +176,7 @@ class Pools(Grpo):
 class RecursionWarmup(Supervised):
     """Supervised steps before the stage of recursion, for models to which a second round means nothing (any more).
 
-    They show second rounds with random workers, after first rounds that the model writes itself, and in between the
+    They show second rounds from the prior, after first rounds that the model writes itself, and in between the
     model's own first rounds, so that it stays what it is. Our choice.
     """
 
@@ -186,8 +186,8 @@ class RecursionWarmup(Supervised):
     """The part of the second rounds that do what the answer suggests: revise one that admits a doubt, in the words of
     the gym's workers, and no check for it, and keep any other. None: they lean as the habits of the seed do."""
     others: float = Field(default=0.0, ge=0, le=1)
-    """The part of the revisions that are what the model itself writes for other workers than those of the first round;
-    the rest are the prior's, with workers drawn at random."""
+    """The part of the revisions that are what the model itself writes for the workers but the one who answered in the
+    first round; the rest are the prior's, with workers drawn at random."""
 
 
 class Recursion(Grpo):

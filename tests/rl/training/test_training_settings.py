@@ -126,8 +126,8 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
 
     assert runs("--stage", "warmup") == 1500 * 32 // 4
     assert runs("--stage", "warmup", "--set", "train.recursion.iterations=0") == 0
-    assert runs(*unwarmed) == 50 * 256 + 50 * 128
-    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 50 * 256
+    assert runs(*unwarmed) == 30 * 256 + 30 * 128
+    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 30 * 256
     assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
     assert runs(*refreshed) - runs(*recursion) == 100 * 32 // 2
 

@@ -160,28 +160,34 @@ def test_revisions_of_the_model_itself_ask_others_than_the_first_round(tmp_path:
     for row, text in revised:
         _, *asked = text.split()[:5]
         signs = signs_in(row["prompt"][-1]["content"])
-        assert text.split("\n")[0].split()[5:] == [*signs, "PF", asked[2], asked[3]]
+        assert text.split("\n")[0].split()[5:] == [*signs, "PF", asked[0], asked[2]]
         first, second = (analyze(each, pool_size=7, recursion=True) for each in (row["prompt"][1]["content"], text))
         assert first.workflow is not None
         assert second.workflow is not None
-        assert not {step.worker for step in first.workflow} & {step.worker for step in second.workflow}
+        assert first.workflow[1].worker not in {step.worker for step in second.workflow}
 
 
-def test_who_was_asked_most_is_left_out_first_and_two_are_left(tmp_path: Path) -> None:
+def test_who_answered_first_is_left_out_unless_too_few_are_left(tmp_path: Path) -> None:
     setting = a_gym_setting(tmp_path)
     (row,) = rows_of(setting.tasks[:1], GYM, setting.prompt, count=1, max_steps=5, draw=Draw(pick=(7,)))
-    ranked = named(offer_of(row, GYM), row["kind"])
+    (pair,) = rows_of(setting.tasks[:1], GYM, setting.prompt, count=1, max_steps=5, draw=Draw(pick=(2,)))
 
-    def left(*asked: int) -> set[int]:
+    def left(row: dict[str, Any], shape: str, *asked: int) -> set[int]:
+        """Places of those who are left."""
+        ranked = named(offer_of(row, GYM), row["kind"])
         lists = f"model_id = {[ranked[place] for place in asked]}\nsubtasks = {['S'] * len(asked)}"
-        said = {"role": "assistant", "content": f"{lists}\naccess_list = {[[] for _ in asked]}"}
+        said = {"role": "assistant", "content": f"{shape}\n{lists}\naccess_list = {[[] for _ in asked]}"}
         offer = others_of(setting, {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]})
         assert list(offer.ordinals) == list(range(len(offer.true)))
-        return {ranked.index(ordinal) for ordinal in offer.true.values()}
+        places = {offer_of(row, GYM).true[ordinal]: place for place, ordinal in enumerate(ranked)}
+        return {places[worker] for worker in offer.true.values()}
 
-    assert left(0) == {1, 2, 3}
-    assert left(0, 2) == {1, 3}
-    assert left(0, 1, 1, 3, 3) == {0, 2}
+    assert left(row, "S", 0) == {1, 2, 3}
+    assert left(row, "SVV", 0, 2, 2) == {1, 2, 3}
+    assert left(row, "PFVV", 0, 1, 3, 3) == {0, 2, 3}
+    assert left(row, "", 2, 1) == {0, 1, 3}
+    assert left(row, "PP", 0, 1) == {0, 1, 2, 3}
+    assert left(pair, "S", 0) == {0, 1}
 
 
 def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
