@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis searches.
+"""What all tests share: how hypothesis searches, and that Ctrl-C is heard.
 
 `ci` draws the same examples on every run. `WFDSL_HYPOTHESIS=explore pytest` draws new and many more ones.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -15,3 +16,7 @@ settings.register_profile(
 )
 settings.register_profile("explore", max_examples=3000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("WFDSL_HYPOTHESIS", "ci"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a shell: what tests start and interrupt would inherit that it is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
