@@ -145,8 +145,13 @@ def _right(workflow: Workflow, task: Task, draw: int) -> bool:
 
 def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:
     """A Conductor and the best worker of each subset, on subsets that were held out."""
-    offers = [UNSEEN.offer(pool, row) for row in range(len(tasks))]
+    offers = unseen_offers(pool, len(tasks))
     return str(writer.folder), _marks(tasks, writer.workflows(tasks, offers, 0.0)), alone_in(offers, tasks)
+
+
+def unseen_offers(pool: Pool, count: int) -> list[Offer]:
+    """Subsets of a pool that no training has offered, under shuffled ordinals."""
+    return [UNSEEN.offer(pool, row) for row in range(count)]
 
 
 def alone_in(offers: Sequence[Offer], tasks: Sequence[Task]) -> Marks:

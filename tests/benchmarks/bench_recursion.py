@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.bench_conductor import SUBSET_QUESTIONS, UNSEEN, alone_in
+from tests.benchmarks.bench_conductor import SUBSET_QUESTIONS, alone_in, unseen_offers
 from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Workflow
@@ -80,7 +80,7 @@ class Turn:
 def main() -> None:
     tasks = gym.make(TRAINED_ON, QUESTIONS, seed=SEED)
     whole = Pool.load(TRAINED_ON)
-    offers = [UNSEEN.offer(whole, row) for row in range(SUBSET_QUESTIONS)]
+    offers = unseen_offers(whole, SUBSET_QUESTIONS)
     alone = alone_in(offers, tasks[:SUBSET_QUESTIONS])
     table = Table("", "", "first round", "second round", "gain", "most to gain", "part of it", "kept", "calls", "valid")
     for folder in conductors():

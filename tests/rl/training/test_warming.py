@@ -134,7 +134,7 @@ def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: P
     assert len(begun) == 24 + 9
 
 
-def test_revisions_of_the_model_itself_ask_others_than_the_first_round(tmp_path: Path) -> None:
+def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_path: Path) -> None:
     warmup = RecursionWarmup(steps=40, batch=8, others=1.0)
     warm = TRAIN.warmup.model_copy(update={"thought": "places", "lengths": {"2": 1.0}})
     recursion = TRAIN.recursion.model_copy(update={"warmup": warmup})
