@@ -22,12 +22,15 @@ class Rewards:
     invalid: float = 0.0
     wrong: float = 0.5
     right: float = 1.0
+    step: float = 0.0
+    """What each step of a valid workflow adds: below 0, the price of a call. Our choice: the paper has none."""
 
     def of(self, judged: Judged) -> float | None:
         """The reward; None where the outcome is missing, so that the sample is left out."""
         if judged.fate == "missing":
             return None
-        return {"invalid": self.invalid, "wrong": self.wrong, "right": self.right}[judged.fate]
+        steps = 0 if judged.workflow is None else len(judged.workflow)
+        return {"invalid": self.invalid, "wrong": self.wrong, "right": self.right}[judged.fate] + self.step * steps
 
     def mean(self, executions: Iterable[Judged]) -> float | None:
         """The mean reward of a completion's executions; None where the outcome of all of them is missing."""

@@ -54,6 +54,8 @@ class Forecast:
     """What they cost by the price list, in US dollars; None if a price is not known."""
     memory_gib: float | None
     """Weights, gradients and moments, without activations and caches; None if the size is not known."""
+    at_most: bool = False
+    """Whether less may be run, because completions that are the same share their executions."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -66,11 +68,13 @@ class Forecast:
             "calls": self.calls,
             "usd": self.usd,
             "memory_gib": self.memory_gib,
+            "at_most": self.at_most,
         }
 
     def to_text(self) -> str:
         """For people."""
-        cost = "not known: a worker has no price" if self.usd is None else f"about ${self.usd:,.2f} by the price list"
+        about = "at most" if self.at_most else "about"
+        cost = "not known: a worker has no price" if self.usd is None else f"{about} ${self.usd:,.2f} by the price list"
         memory = "not known: set train.parameters" if self.memory_gib is None else _size(self.memory_gib)
         return "\n".join(
             [
@@ -81,8 +85,8 @@ class Forecast:
                 "",
                 f"stages       {', '.join(self.stages)}",
                 f"completions  {self.completions:,}",
-                f"runs         about {self.runs:,}, evaluations included",
-                f"calls        about {self.calls:,} ({STEPS:g} steps a workflow)",
+                f"runs         {about} {self.runs:,}, evaluations included",
+                f"calls        {about} {self.calls:,} ({STEPS:g} steps a workflow)",
                 f"cost         {cost} ({INPUT_TOKENS} + {OUTPUT_TOKENS} tokens a call)",
                 f"memory       {memory} for weights and optimizer; activations come on top",
                 "Nothing was started.",
@@ -116,6 +120,7 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
         calls,
         None if usd is None else calls * usd,
         _memory_gib(planned),
+        any(stage.share_executions for stage in reinforced),
     )
 
 

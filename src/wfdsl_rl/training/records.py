@@ -60,6 +60,7 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
     """A sample as plain values."""
     judged = sample.judged
     run, runs = judged.run, [each.run for each in sample.outcomes if each.run is not None]
+    usd = total_usd(each.list_usd for each in runs) if runs else None
     return {
         "step": sample.step,
         "row": sample.row["row"],
@@ -79,8 +80,9 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "replies": [] if run is None else [step.response for step in run.steps],
         "answer": None if run is None else run.answer,
         "extracted": None if judged.verdict is None else judged.verdict.extracted,
-        "tokens": sum(each.usage.total_tokens for each in runs),
-        "usd": total_usd(each.list_usd for each in runs) if runs else None,
+        "shared": sample.shared,
+        "tokens": 0 if sample.shared else sum(each.usage.total_tokens for each in runs),
+        "usd": 0.0 if sample.shared else usd,
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, WfdslError
@@ -47,6 +47,8 @@ class Sample:
     """By the further executions, if workflows are run several times."""
     read: bool | None = None
     """Whether what the thought says of the prompt is so; None if nobody asked."""
+    shared: bool = False
+    """Whether nothing was run for it, because the same completion of the same row was run already."""
 
     @property
     def outcomes(self) -> tuple[Judged, ...]:
@@ -77,6 +79,8 @@ class Rewarder:
     """The form of thoughts whose truth is looked at, which no reward depends on; None: it is not looked at."""
     executions: int = 1
     """How often each workflow of a training is run; its reward is the mean."""
+    share_executions: bool = False
+    """Whether equal completions of a row of a training are run together, so often in all."""
     spent: list[float | None] = field(default_factory=list)
     """What runs since the last iteration cost by the price list, in US dollars; None where a price is not known."""
 
@@ -114,7 +118,11 @@ class Rewarder:
 
     def _told(self, samples: list[Sample]) -> list[Sample]:
         self.spent += [
-            judged.run.list_usd for sample in samples for judged in sample.outcomes if judged.run is not None
+            judged.run.list_usd
+            for sample in samples
+            if not sample.shared
+            for judged in sample.outcomes
+            if judged.run is not None
         ]
         for listener in self.listeners:
             listener(samples)
@@ -123,17 +131,27 @@ class Rewarder:
     async def _samples(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
         seen: Counter[int] = Counter()
         gate = asyncio.Semaphore(self.concurrency)
+        running: dict[object, asyncio.Task[Sample]] = {}
+        asked: list[tuple[object, int]] = []
         try:
             async with self.pool.open(), asyncio.TaskGroup() as group:
-                running = []
                 for row, text in zip(rows, texts, strict=True):
                     index = seen[row["row"]]
                     seen[row["row"]] += 1
-                    running.append(group.create_task(self._sample(gate, row, text, step, index)))
+                    key = self._key(row, text, index)
+                    asked.append((key, index))
+                    if key not in running:
+                        running[key] = group.create_task(self._sample(gate, row, text, step, index))
         except BaseExceptionGroup as failures:
             spent, _ = failures.split(BudgetExhausted)
             raise (spent or failures).exceptions[0] from failures
-        return [each.result() for each in running]
+        return [_as(running[key].result(), index) for key, index in asked]
+
+    def _key(self, row: Mapping[str, Any], text: str, index: int) -> object:
+        """The same for what is run together."""
+        if self.share_executions and row["split"] == "train":
+            return row["row"], tuple(row["previous"] or ()), text
+        return row["row"], index
 
     async def _sample(
         self, gate: asyncio.Semaphore, row: Mapping[str, Any], text: str, step: int, index: int
@@ -162,6 +180,11 @@ class Rewarder:
         if self.thought is None:
             return None
         return reading_in(text) == true_reading(self.thought, task.kind, offer, previous)
+
+
+def _as(sample: Sample, index: int) -> Sample:
+    """A sample as that of an equal completion, which may be itself."""
+    return sample if sample.index == index else replace(sample, index=index, shared=True)
 
 
 def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:

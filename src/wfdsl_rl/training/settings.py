@@ -50,6 +50,8 @@ class RewardTable(_Strict):
     invalid: float = Field(default=0.0, allow_inf_nan=False)
     wrong: float = Field(default=0.5, allow_inf_nan=False)
     right: float = Field(default=1.0, allow_inf_nan=False)
+    step: float = Field(default=0.0, allow_inf_nan=False)
+    """What each step of a valid workflow adds: below 0, the price of a call. Our choice: none."""
 
 
 class AblationTable(_Strict):
@@ -111,6 +113,10 @@ class Grpo(_Strict):
     executions: int = Field(default=1, gt=0)
     """How often each workflow is run; its reward is the mean. Source: the same. More of them are less noise in what is
     learned from, where workers are cheaper than the model's own steps."""
+    share_executions: bool = False
+    """Whether completions of a question that are the same, word for word, are run together: `executions` times in all
+    and not each, with one reward. What they teach together is the same, up to luck, for fewer worker calls. Our choice;
+    the paper runs each."""
     epsilon: float = Field(default=0.2, gt=0)
     """Where the ratio of probabilities is clipped. Source: the same."""
     beta: float = Field(default=0.0, ge=0)

@@ -19,6 +19,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.rewarding import reward_function
 from wfdsl_rl.training.sharing import share_prompts
+from wfdsl_rl.training.tokens import in_even_batches, learned_columns, tokenized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,14 +34,16 @@ _SMALL_VOCABULARY: Final = 4096
 
 
 class SmallVocabularyTrainer(SFTTrainer):  # type: ignore[misc,unused-ignore]
-    """Supervised steps with the model's own loss.
+    """Supervised steps with the model's own loss, of the columns in which anything is learned.
 
     TRL's fused head never holds the logits of a batch, which saves memory where vocabularies are large; off the GPU it
     goes over every position of the prompts too, and takes a quarter of a small model's step.
     """
 
-    def compute_loss(self, *arguments: Any, **more: Any) -> Any:
-        return Trainer.compute_loss(self, *arguments, **more)
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **more: Any) -> Any:
+        columns, labels = learned_columns(inputs["labels"])
+        shown = {**inputs, "logits_to_keep": columns, "shift_labels": labels}
+        return Trainer.compute_loss(self, model, shown, *arguments, **more)
 
 
 def quiet_libraries() -> None:
@@ -159,7 +162,7 @@ def warmup_trainer(
     cpu: bool,
     callbacks: Sequence[Any] = (),
 ) -> SFTTrainer:
-    """The trainer of a warm-up; rows have `prompt` and `completion`, both as messages, and are read in order."""
+    """The trainer of a warm-up; rows have `prompt` and `completion`, both as messages, and are read once."""
     config = SFTConfig(
         output_dir=str(folder),
         max_steps=warmup.steps,
@@ -182,11 +185,12 @@ def warmup_trainer(
         dataloader_pin_memory=not cpu,
     )
     kind = SmallVocabularyTrainer if len(tokenizer) <= _SMALL_VOCABULARY else SFTTrainer
+    columns = in_even_batches(tokenized(tokenizer, rows), batch=warmup.batch, seed=train.seed)
     trainer = kind(
         model=model,
         processing_class=tokenizer,
         args=config,
-        train_dataset=Dataset.from_list(list(rows)),
+        train_dataset=Dataset.from_dict(columns),
         callbacks=list(callbacks),
     )
     trainer.remove_callback(PrinterCallback)

@@ -70,6 +70,43 @@ async def test_first_rounds_of_a_warm_up_are_not_told(tasks: tuple[Task, ...], p
     assert told == []
 
 
+@pytest.mark.parametrize(("split", "runs"), [("train", 6), ("eval", 4)])
+async def test_equal_completions_of_a_question_can_share_their_executions(
+    tasks: tuple[Task, ...], prompt: Prompt, split: str, runs: int
+) -> None:
+    asked: list[str] = []
+
+    async def counted(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[-1]["content"])
+        return f"reply {len(asked)}"
+
+    told: list[Sequence[Sample]] = []
+    judging = rewarder(counted, tasks, told)
+    judging.executions, judging.share_executions = 2, True
+    one, other = rows(tasks, prompt, split)
+    longer = RIGHT.replace("Solve it.", "Solve it, please.")
+
+    samples = await judging.batch([one, one, one, other], [RIGHT, longer, RIGHT, RIGHT], 0)
+
+    assert len(asked) == runs  # two different ones and one of another question, twice each; evaluations run each once
+    assert [sample.index for sample in samples] == [0, 1, 2, 0]
+    assert [sample.shared for sample in samples] == [False, False, split == "train", False]
+    assert (samples[0].judged is samples[2].judged) == (split == "train")
+    assert samples[0].reward == samples[2].reward
+    assert told == [samples]
+
+
+async def test_second_rounds_of_different_answers_share_nothing(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    judging = rewarder(up, tasks, [])
+    judging.share_executions = True
+    row = rows(tasks, prompt, "train")[0]
+    revising = [{**row, "previous": ("Solve it.", answer)} for answer in ("yes", "no", "yes")]
+
+    samples = await judging.batch(revising, [RIGHT] * 3, 0)
+
+    assert [sample.shared for sample in samples] == [False, False, True]
+
+
 async def test_a_stage_is_not_given_the_replies_of_another(
     tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
 ) -> None:

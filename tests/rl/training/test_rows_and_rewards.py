@@ -255,6 +255,17 @@ async def test_the_papers_three_rewards(
     assert Rewards().of(found) == reward
 
 
+async def test_steps_can_have_a_price(tasks: tuple[Task, ...]) -> None:
+    rewards, pool = Rewards(step=-0.01), answering("yes")
+    two = 'model_id = [0, 0]\nsubtasks = ["Plan it.", "Solve it."]\naccess_list = [[], [0]]'
+
+    found = [await judged(completion, tasks[2], pool) for completion in (RIGHT, two, "no lists at all")]
+    kept = await judged(KEEP, tasks[2], pool, previous=("Solve it.", "yes"))
+
+    assert [rewards.of(each) for each in [*found, kept]] == [0.99, 0.98, 0.0, 1.0]
+    assert rewards.mean(found[:2]) == pytest.approx(0.985)
+
+
 async def test_a_judge_that_does_not_grade_runs_all_the_same(tasks: tuple[Task, ...]) -> None:
     judge = Judge(grades=False)
     offered = answering("yes")

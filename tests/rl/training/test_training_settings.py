@@ -26,7 +26,7 @@ def test_the_paper_preset_has_the_papers_numbers() -> None:
     assert (base.learning_rate, base.schedule, base.warmup_ratio, base.adam_beta2) == (1e-6, "cosine", 0.03, 0.999)
     assert (base.epsilon, base.beta, base.loss, base.scale_rewards) == (0.2, 0.0, "grpo", "group")
     assert (base.temperature, base.max_completion_tokens) == (1.0, 1024)
-    assert planned.train.reward.model_dump() == {"invalid": 0.0, "wrong": 0.5, "right": 1.0}
+    assert planned.train.reward.model_dump() == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
     assert (planned.train.task_count, planned.max_steps, planned.train.stages()) == (960, 5, ("base",))
     assert (planned.train.recursion.forced, planned.train.recursion.discount) == (0.5, 0.25)
     assert planned.prompt.examples.name == "out-of-distribution"
