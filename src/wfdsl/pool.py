@@ -431,8 +431,8 @@ def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:
 
 def _without_lost_fallbacks(entries: Mapping[int, WorkerEntry]) -> dict[int, WorkerEntry]:
     """A fallback outside the subset would let a workflow reach a worker that it was not offered."""
-    names = {entry.name for entry in entries.values()}
+    fine = {None, *(entry.name for entry in entries.values())}
     return {
-        ordinal: entry if entry.fallback in names else entry.model_copy(update={"fallback": None})
+        ordinal: entry if entry.fallback in fine else entry.model_copy(update={"fallback": None})
         for ordinal, entry in entries.items()
     }

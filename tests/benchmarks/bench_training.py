@@ -2,8 +2,8 @@
 
 Both write the same completions: the learning rate is 0, so that the weights and with them what is sampled stay the
 same. Plain TRL gives every completion the same reward and keeps nothing; ours parses, runs and grades every completion
-and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process. Programs are
-judged once: the ways that are measured later profit from those before. Prompts are shared in the last way only.
+and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process. Each way has
+to judge every program itself. Prompts and equal completions are shared in the last way only, which is the preset's.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def main() -> None:
 def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
     from wfdsl_rl.conductors import GYM_TINY, load
+    from wfdsl_rl.grading.code import KNOWN
     from wfdsl_rl.training.planning import plan_training
     from wfdsl_rl.training.setting import Setting
     from wfdsl_rl.training.stages import reinforce, stage_rows
@@ -77,9 +78,12 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     for name, executions, shared in (
         ("wfdsl-train", 1, False),
         (f"wfdsl-train, {most} executions", most, False),
-        (f"wfdsl-train, {most} executions, prompts shared", most, True),
+        (f"wfdsl-train, {most} executions, both shared", most, True),
     ):
-        base = planned.train.base.model_copy(update={"executions": executions, "share_prompts": shared})
+        base = planned.train.base.model_copy(
+            update={"executions": executions, "share_prompts": shared, "share_executions": shared}
+        )
+        KNOWN.clear()
         stamps, train = _Stamps(), planned.train.model_copy(update={"base": base})
         listeners = (entries.append, stamps.hear)
         reinforce(replace(setting, train=train, out=folder / name, listeners=listeners), "base", model)

@@ -53,6 +53,11 @@ class VerdictMemo:
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._known.clear()
+
     @asynccontextmanager
     async def alone(self, key: bytes) -> AsyncIterator[None]:
         """Wait for others in this event loop that are judging the same."""

@@ -7,11 +7,14 @@ all of them are tokenized together, and each batch is made of rows of about the 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
 IGNORED: Final = -100
@@ -21,7 +24,12 @@ _WINDOW: Final = 8
 """Among so many batches rows are sorted by their lengths. Our choice: a quarter of what a batch of `gym-tiny` held was
 padding, and eight batches are fewer than those that Adam's momentum is a mean over."""
 
-Columns: TypeAlias = dict[str, list[list[int]]]
+_TOGETHER: Final = 2048
+"""So many rows are tokenized at once: enough for all threads, and little memory. Our choice."""
+
+_T = TypeVar("_T")
+
+Columns: TypeAlias = "dict[str, list[NDArray[np.int32]]]"
 """`input_ids` and `labels` of each row."""
 
 
@@ -30,17 +38,20 @@ def tokenized(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> Columns:
 
     A completion begins where prompt and whole differ, as in TRL: templates may end a prompt otherwise than they go on.
     """
-    prompts = tokenizer.apply_chat_template(
-        [row["prompt"] for row in rows], add_generation_prompt=True, tokenize=True, return_dict=False
-    )
-    wholes = tokenizer.apply_chat_template(
-        [row["prompt"] + row["completion"] for row in rows], tokenize=True, return_dict=False
-    )
-    labels = []
-    for prompt, whole in zip(prompts, wholes, strict=True):
-        begin = _common(prompt, whole)
-        labels.append([IGNORED] * begin + whole[begin:])
-    return {"input_ids": wholes, "labels": labels}
+    columns: Columns = {"input_ids": [], "labels": []}
+    for some in _parts(rows, _TOGETHER):
+        prompts = tokenizer.apply_chat_template(
+            [row["prompt"] for row in some], add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        wholes = tokenizer.apply_chat_template(
+            [row["prompt"] + row["completion"] for row in some], tokenize=True, return_dict=False
+        )
+        for prompt, whole in zip(prompts, wholes, strict=True):
+            labels = np.array(whole, dtype=np.int32)
+            columns["input_ids"].append(labels.copy())
+            labels[: _common(prompt, whole)] = IGNORED
+            columns["labels"].append(labels)
+    return columns
 
 
 def in_even_batches(columns: Columns, *, batch: int, seed: int) -> Columns:
@@ -64,7 +75,7 @@ def learned_columns(labels: Tensor) -> tuple[Tensor, Tensor]:
     return columns, behind[:, columns]
 
 
-def _parts(items: Sequence[int], size: int) -> list[Sequence[int]]:
+def _parts(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 

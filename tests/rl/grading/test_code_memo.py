@@ -86,3 +86,14 @@ def test_a_key_changes_with_everything_that_a_verdict_depends_on() -> None:
     keys = {key_of("a", TESTS, ""), key_of("b", TESTS, ""), key_of("a", changed, ""), key_of("a", later, "")}
 
     assert len(keys | {key_of("a", TESTS, "unsafe")}) == 5
+
+
+@needs_sandbox
+async def test_what_is_forgotten_is_run_again(runs: list[str]) -> None:
+    memo = VerdictMemo()
+
+    for _ in range(2):
+        await judge_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), memo=memo)
+        memo.clear()
+
+    assert len(runs) == 2
