@@ -3,7 +3,7 @@
 Both write the same completions: the learning rate is 0, so that the weights and with them what is sampled stay the
 same. Plain TRL gives every completion the same reward and keeps nothing; ours parses, runs and grades every completion
 and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process. Each way has
-to judge every program itself. Prompts and equal completions are shared in the last way only, which is the preset's.
+to judge every program itself. Prompts are shared in the last way only, which is the preset's.
 """
 
 from __future__ import annotations
@@ -78,11 +78,9 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     for name, executions, shared in (
         ("wfdsl-train", 1, False),
         (f"wfdsl-train, {most} executions", most, False),
-        (f"wfdsl-train, {most} executions, both shared", most, True),
+        (f"wfdsl-train, {most} executions, prompts shared", most, True),
     ):
-        base = planned.train.base.model_copy(
-            update={"executions": executions, "share_prompts": shared, "share_executions": shared}
-        )
+        base = planned.train.base.model_copy(update={"executions": executions, "share_prompts": shared})
         KNOWN.clear()
         stamps, train = _Stamps(), planned.train.model_copy(update={"base": base})
         listeners = (entries.append, stamps.hear)

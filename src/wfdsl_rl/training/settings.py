@@ -115,8 +115,8 @@ class Grpo(_Strict):
     learned from, where workers are cheaper than the model's own steps."""
     share_executions: bool = False
     """Whether completions of a question that are the same, word for word, are run together: `executions` times in all
-    and not each, with one reward. What they teach together is the same, up to luck, for fewer worker calls. Our choice;
-    the paper runs each."""
+    and not each, with one reward. Fewer worker calls, and more noise: the reward of what is written often is the mean
+    of fewer runs. Our choice: no, as in the paper, which runs each."""
     epsilon: float = Field(default=0.2, gt=0)
     """Where the ratio of probabilities is clipped. Source: the same."""
     beta: float = Field(default=0.0, ge=0)
