@@ -11,7 +11,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any, Final
 
-from datasets import Dataset, disable_progress_bars
+from datasets import Dataset, concatenate_datasets, disable_progress_bars
 from transformers import PrinterCallback, Trainer
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
@@ -19,7 +19,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.rewarding import reward_function
 from wfdsl_rl.training.sharing import share_prompts
-from wfdsl_rl.training.tokens import in_even_batches, learned_columns, tokenized
+from wfdsl_rl.training.tokens import learned_columns, tokenized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _SMALL_VOCABULARY: Final = 4096
 """Up to so many tokens, the logits of a batch are small beside the rest. Our choice."""
+
+_TOGETHER: Final = 2048
+"""So many rows are tokenized at once. Our choice."""
 
 
 class SmallVocabularyTrainer(SFTTrainer):  # type: ignore[misc,unused-ignore]
@@ -162,7 +165,7 @@ def warmup_trainer(
     cpu: bool,
     callbacks: Sequence[Any] = (),
 ) -> SFTTrainer:
-    """The trainer of a warm-up; rows have `prompt` and `completion`, both as messages, and are read once."""
+    """The trainer of a warm-up; rows have `prompt` and `completion`, both as messages, and are read in order."""
     config = SFTConfig(
         output_dir=str(folder),
         max_steps=warmup.steps,
@@ -185,16 +188,21 @@ def warmup_trainer(
         dataloader_pin_memory=not cpu,
     )
     kind = SmallVocabularyTrainer if len(tokenizer) <= _SMALL_VOCABULARY else SFTTrainer
-    columns = in_even_batches(tokenized(tokenizer, rows), batch=warmup.batch, seed=train.seed)
     trainer = kind(
         model=model,
         processing_class=tokenizer,
         args=config,
-        train_dataset=Dataset.from_dict(columns),
+        train_dataset=_tokenized(tokenizer, rows),
         callbacks=list(callbacks),
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
+
+
+def _tokenized(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> Dataset:
+    """Rows as tokens, some at a time, because lists of numbers take many times the memory of a data set."""
+    parts = [rows[at : at + _TOGETHER] for at in range(0, len(rows), _TOGETHER)]
+    return concatenate_datasets([Dataset.from_dict(tokenized(tokenizer, part)) for part in parts])
 
 
 def _peft(lora: Lora) -> Any:

@@ -79,8 +79,10 @@ def test_the_table_names_every_ablation() -> None:
         "conductor.examples",
         "train.warmup.steps",
         "train.base.executions",
+        "train.base.share_executions",
         "train.base.loss",
         "train.base.scale_rewards",
+        "train.reward.step",
         "train.reward.wrong",
     }
 
