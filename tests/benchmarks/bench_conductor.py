@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wfdsl_rl.tasks.task import Task
 
 PRESET = "gym/paper7"
-QUESTIONS, SUBSET_QUESTIONS, SEED, LUCK = 4000, 2000, 277, 4
+QUESTIONS, SUBSET_QUESTIONS, SEED, LUCK = 4000, 2000, 77, 4
 """How many questions, of which series (training has others), and draws of luck for each completion."""
 RANDOM, ORACLE, MOA_CALLS = 57.5, 79.0, 8
 """Random well-formed workflows (mean over lengths), best workflow per family (both docs/explanation/gym.md), calls of a
