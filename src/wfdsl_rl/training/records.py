@@ -59,8 +59,7 @@ class SampleFiles:
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
     """A sample as plain values."""
     judged = sample.judged
-    run, runs = judged.run, [each.run for each in sample.outcomes if each.run is not None]
-    usd = total_usd(each.list_usd for each in runs) if runs else None
+    run, runs = judged.run, sample.runs
     return {
         "step": sample.step,
         "row": sample.row["row"],
@@ -81,8 +80,8 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "answer": None if run is None else run.answer,
         "extracted": None if judged.verdict is None else judged.verdict.extracted,
         "shared": sample.shared,
-        "tokens": 0 if sample.shared else sum(each.usage.total_tokens for each in runs),
-        "usd": 0.0 if sample.shared else usd,
+        "tokens": sum(each.usage.total_tokens for each in runs),
+        "usd": total_usd(each.list_usd for each in runs) if runs or sample.shared else None,
     }
 
 

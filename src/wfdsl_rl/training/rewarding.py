@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from wfdsl.conductor.offer import Offer
+    from wfdsl.interpreter.record import Run
     from wfdsl.pool import Pool
     from wfdsl_rl.judge import Judge, Judged
     from wfdsl_rl.reward import Rewards
@@ -54,6 +55,11 @@ class Sample:
     def outcomes(self) -> tuple[Judged, ...]:
         """By every execution."""
         return (self.judged, *self.again)
+
+    @property
+    def runs(self) -> list[Run]:
+        """What was run for it, and cost something: nothing if it is shared."""
+        return [] if self.shared else [each.run for each in self.outcomes if each.run is not None]
 
 
 class NoOutcome(WfdslError):  # noqa: N818  (what it says, not what it is)
@@ -117,13 +123,7 @@ class Rewarder:
         return [self.seed, self.stage] if self.stage else [self.seed]
 
     def _told(self, samples: list[Sample]) -> list[Sample]:
-        self.spent += [
-            judged.run.list_usd
-            for sample in samples
-            if not sample.shared
-            for judged in sample.outcomes
-            if judged.run is not None
-        ]
+        self.spent += [run.list_usd for sample in samples for run in sample.runs]
         for listener in self.listeners:
             listener(samples)
         return samples
