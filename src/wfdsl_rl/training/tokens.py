@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch import Tensor
 
@@ -34,6 +34,13 @@ def tokenized(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> Columns:
     begins = map(_common, prompts, wholes)
     labels = [[IGNORED] * begin + whole[begin:] for begin, whole in zip(begins, wholes, strict=True)]
     return {"input_ids": wholes, "labels": labels}
+
+
+def parts_of_a_length(batch: Mapping[str, Tensor], parts: int) -> list[dict[str, Tensor]]:
+    """A batch of (rows, tokens) in parts whose rows are about as long, without what is only padding in a part."""
+    mask = batch["attention_mask"]
+    chunks = mask.sum(dim=1).argsort(stable=True).chunk(parts)
+    return [{name: values[rows][:, mask[rows].any(dim=0)] for name, values in batch.items()} for rows in chunks]
 
 
 def learned_columns(labels: Tensor) -> tuple[Tensor, Tensor]:

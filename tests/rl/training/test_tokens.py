@@ -15,7 +15,7 @@ from trl import SFTConfig, SFTTrainer
 from tests.rl.training.test_warming import a_gym_setting, rows_for
 from wfdsl_rl.training.networks import load
 from wfdsl_rl.training.supervised import new_model
-from wfdsl_rl.training.tokens import IGNORED, learned_columns, tokenized
+from wfdsl_rl.training.tokens import IGNORED, learned_columns, parts_of_a_length, tokenized
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +49,20 @@ def test_columns_are_those_in_which_anything_is_learned() -> None:
 
     assert columns.tolist() == [1, 2]  # of the tokens that the learned ones come behind
     assert learned.tolist() == [[5, IGNORED], [IGNORED, 6]]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_parts_of_a_batch_have_rows_of_a_length_and_no_common_padding(side: str) -> None:
+    lengths = [5, 2, 4, 3]
+    rows = [[10 * at + 1 + token for token in range(length)] for at, length in enumerate(lengths)]
+    pads = [[0] * (max(lengths) - length) for length in lengths]
+    ids = torch.tensor([[*pad, *row] if side == "left" else [*row, *pad] for row, pad in zip(rows, pads, strict=True)])
+
+    parts = parts_of_a_length({"input_ids": ids, "attention_mask": (ids > 0).long()}, 2)
+
+    short, long = [part["input_ids"].tolist() for part in parts]
+    assert short == ([[0, 11, 12], [31, 32, 33]] if side == "left" else [[11, 12, 0], [31, 32, 33]])
+    assert long == ([[0, 21, 22, 23, 24], rows[0]] if side == "left" else [[21, 22, 23, 24, 0], rows[0]])
+    assert [part["attention_mask"].tolist() for part in parts] == [
+        [[int(token > 0) for token in row] for row in part["input_ids"].tolist()] for part in parts
+    ]
