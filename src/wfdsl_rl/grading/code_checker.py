@@ -29,21 +29,24 @@ async def judge_by_checker(program: str, tests: CodeTests, slot: Slot) -> Verdic
     async with AsyncExitStack() as stack:
         starting = [slot.process("candidate", seconds=seconds), slot.process("checker", seconds=seconds)]
         candidate, checker = [await stack.enter_async_context(one) for one in starting]
-        try:
-            await load(candidate, program, tests, [tests.entry_point] if tests.entry_point else [])
-            await checker.wait_ready()
-            await checker.send(json.dumps([tests.preamble, tests.checker, tests.entry_point]).encode("ascii"))
-            return await _checked(program, candidate, checker, tests.timeout_s)
-        except WrongError as problem:
-            return Verdict("wrong", program, str(problem))
+        await candidate.wait_ready()
+        await checker.wait_ready()
+        async with slot.turn:
+            try:
+                return await _checked(program, tests, candidate, checker)
+            except WrongError as problem:
+                return Verdict("wrong", program, str(problem))
 
 
-async def _checked(program: str, candidate: Inside, checker: Inside, timeout_s: float) -> Verdict:
+async def _checked(program: str, tests: CodeTests, candidate: Inside, checker: Inside) -> Verdict:
+    """Load the program, and run the checking text against it. Raises: WrongError."""
+    await load(candidate, program, tests, [tests.entry_point] if tests.entry_point else [])
+    await checker.send(json.dumps([tests.preamble, tests.checker, tests.entry_point]).encode("ascii"))
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(tests.timeout_s):
             outcome, reason = await _carried(candidate, checker)
     except TimeoutError:
-        raise WrongError(f"it ran past its time limit of {timeout_s:g} s") from None
+        raise WrongError(f"it ran past its time limit of {tests.timeout_s:g} s") from None
     return Verdict(outcome, program, reason)  # type: ignore[arg-type]
 
 

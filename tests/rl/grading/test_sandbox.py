@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,11 +42,23 @@ async def test_two_runs_of_a_program_are_alike() -> None:
 async def test_no_more_programs_run_at_one_time_than_there_are_slots() -> None:
     sandbox = Sandbox(slots=1, limits=LIMITS)
     await sandbox.probe()
+    source = "import time\nbegun = time.monotonic()\ntime.sleep(0.2)\nprint(begun, time.monotonic())"
 
-    ran = await asyncio.gather(*(sandbox.run("import time; time.sleep(0.2)") for _ in range(3)))
+    ran = await asyncio.gather(*(sandbox.run(source) for _ in range(3)))
 
-    assert [one.ending for one in ran] == ["ended"] * 3
+    spans = sorted(tuple(map(float, one.output.split())) for one in ran)
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
     assert left_running() == []
+
+
+@needs_sandbox
+async def test_waiting_for_a_turn_takes_nothing_from_the_time_of_a_program() -> None:
+    sandbox = Sandbox(slots=1, limits=LIMITS)
+    await sandbox.probe()
+
+    ran = await asyncio.gather(*(sandbox.run("import time; time.sleep(0.5)", timeout_s=1.5) for _ in range(4)))
+
+    assert [one.ending for one in ran] == ["ended"] * 4
 
 
 @needs_sandbox

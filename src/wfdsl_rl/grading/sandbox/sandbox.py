@@ -1,4 +1,8 @@
-"""Where programs that nobody has read are run: a pool of slots, each a place behind walls for one program at a time."""
+"""Where programs that nobody has read are run: a pool of places behind walls, each for one program at a time.
+
+Raising walls and tearing them down is mostly waiting for the kernel. So there are more places than programs run at one
+time: behind walls that stand, a program waits for its turn, and its time begins with that.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from wfdsl_rl.grading.sandbox.command import interpreter, walls
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
 UNSAFE = "UNSAFE, without a sandbox: "
+_PLACES_EACH = 4  # for each program that runs. Our choice: walls take several times as long as a usual program
+_MOST_PLACES = 32  # each has an interpreter in memory, and user ids of its own
 
 _log = logging.getLogger(__name__)
 
@@ -46,11 +52,20 @@ class Ran:
     """Wall time, from the moment at which the walls stood."""
 
 
+class _Gates(NamedTuple):
+    """What the tasks of one event loop share."""
+
+    places: asyncio.Semaphore
+    turns: asyncio.Semaphore
+
+
 class Slot:
     """A place for one program, and beside it for one checker, with private user ids."""
 
-    def __init__(self, sandbox: Sandbox, number: int) -> None:
+    def __init__(self, sandbox: Sandbox, number: int, turns: asyncio.Semaphore) -> None:
         self._sandbox, self._number = sandbox, number
+        self.turn = turns
+        """Held while a program runs, from the moment at which its walls stand."""
 
     @asynccontextmanager
     async def process(self, role: Role, *, seconds: float) -> AsyncIterator[Inside]:
@@ -84,9 +99,10 @@ class Sandbox:
         self._packages = packages
         self._walls = None if unsafe else walls(self.limits, packages)
         self.slots = slots or _processors()
-        self._free = list(range(self.slots))
+        self._places = max(self.slots, min(_PLACES_EACH * self.slots, _MOST_PLACES))
+        self._free = list(range(self._places))
         self._lock = threading.Lock()
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Gates] = WeakKeyDictionary()
         self._probed = False
         self._probing: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         if unsafe:
@@ -132,13 +148,14 @@ class Sandbox:
     @asynccontextmanager
     async def _taken(self) -> AsyncIterator[Slot]:
         loop = asyncio.get_running_loop()
-        async with self._loops.setdefault(loop, asyncio.Semaphore(self.slots)):
-            with self._lock:  # two loops may ask at one time, each with as many slots
-                number = heappop(self._free) if self._free else self.slots + threading.get_ident() % self.slots
+        gates = self._loops.setdefault(loop, _Gates(asyncio.Semaphore(self._places), asyncio.Semaphore(self.slots)))
+        async with gates.places:
+            with self._lock:  # two loops may ask at one time, each with as many places
+                number = heappop(self._free) if self._free else self._places + threading.get_ident() % self._places
             try:
-                yield Slot(self, number)
+                yield Slot(self, number, gates.turns)
             finally:
-                if number < self.slots:
+                if number < self._places:
                     with self._lock:
                         heappush(self._free, number)
 
@@ -152,26 +169,32 @@ async def run_in(slot: Slot, source: str, *, stdin: str, timeout_s: float) -> Ra
     """Run a program in this slot. Raises: SandboxFailed."""
     async with slot.process("program", seconds=timeout_s) as inside:
         await inside.wait_ready()
-        begun = time.monotonic()
-        text = source.encode("utf-8", "surrogatepass")
-        output: bytes = b""
-        ending: Ending = "ended"
-        given = b"%012d" % len(text) + text + stdin.encode("utf-8", "surrogatepass")
-        feeding = asyncio.create_task(inside.write(given, last=True))
-        reading, complaining = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
-        try:
-            async with asyncio.timeout(timeout_s):
-                output, _ = await asyncio.gather(reading, complaining)
-                await inside.process.wait()
-        except TimeoutError:
-            ending = "timeout"
-        except TooMuchError:
-            ending = "output"
-        finally:
-            inside.kill()
-            for task in (feeding, reading, complaining):
-                task.cancel()
-            await asyncio.gather(feeding, reading, complaining, return_exceptions=True)
-        code = inside.process.returncode if ending == "ended" else None
-        errors = inside.errors[-2000:].decode("utf-8", "replace")
-        return Ran(ending, code, output, errors, time.monotonic() - begun)
+        async with slot.turn:
+            return await _ran(inside, source, stdin=stdin, timeout_s=timeout_s)
+
+
+async def _ran(inside: Inside, source: str, *, stdin: str, timeout_s: float) -> Ran:
+    """Give a program and its input to a process that is ready, and wait for its end."""
+    begun = time.monotonic()
+    text = source.encode("utf-8", "surrogatepass")
+    output: bytes = b""
+    ending: Ending = "ended"
+    given = b"%012d" % len(text) + text + stdin.encode("utf-8", "surrogatepass")
+    feeding = asyncio.create_task(inside.write(given, last=True))
+    reading, complaining = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
+    try:
+        async with asyncio.timeout(timeout_s):
+            output, _ = await asyncio.gather(reading, complaining)
+            await inside.process.wait()
+    except TimeoutError:
+        ending = "timeout"
+    except TooMuchError:
+        ending = "output"
+    finally:
+        inside.kill()
+        for task in (feeding, reading, complaining):
+            task.cancel()
+        await asyncio.gather(feeding, reading, complaining, return_exceptions=True)
+    code = inside.process.returncode if ending == "ended" else None
+    errors = inside.errors[-2000:].decode("utf-8", "replace")
+    return Ran(ending, code, output, errors, time.monotonic() - begun)
