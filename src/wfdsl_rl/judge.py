@@ -117,9 +117,12 @@ class Judge:
         pool: Pool,
         *,
         sample: str,
+        run_id: str | None = None,
         previous: tuple[str, str] | None = None,
     ) -> Judged:
         """Judge a completion; `previous` is the final pair of the round before, in a second round.
+
+        Runs of one `sample` have the same luck; `run_id` is the name of this one, `sample` unless given.
 
         Raises:
             BudgetExhausted: a call does not fit into the budget any more.
@@ -137,7 +140,7 @@ class Judge:
         if refused is not None:
             return Judged("invalid", problems=(refused,))
         workflow = self.ablation.applied(offer.to_pool(checked.workflow))
-        return await self.execute(workflow, task, pool, sample=sample, previous=previous)
+        return await self.execute(workflow, task, pool, sample=sample, run_id=run_id, previous=previous)
 
     async def execute(
         self,
@@ -146,6 +149,7 @@ class Judge:
         pool: Pool,
         *,
         sample: str,
+        run_id: str | None = None,
         previous: tuple[str, str] | None = None,
     ) -> Judged:
         """Judge a workflow, in the pool's own numbering, by running it once.
@@ -155,7 +159,7 @@ class Judge:
             UsageError: the pool cannot run workflows at all, or the task's grader is no grader.
         """
         options = RunOptions(**(self.options or RunOptions()))
-        options["sample"] = options["run_id"] = sample
+        options["sample"], options["run_id"] = sample, run_id or sample
         options["previous"] = previous
         try:
             record = await run(workflow, task.question, pool, **options)

@@ -55,7 +55,7 @@ class Forecast:
     memory_gib: float | None
     """Weights, gradients and moments, without activations and caches; None if the size is not known."""
     at_most: bool = False
-    """Whether less may be run, because completions that are the same share their executions."""
+    """Whether less may be run, because completions that are the same are run once."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -120,7 +120,7 @@ def forecast_of(planned: Planned, stages: Sequence[StageName]) -> Forecast:
         calls,
         None if usd is None else calls * usd,
         _memory_gib(planned),
-        any(stage.share_executions for stage in reinforced),
+        any(stage.common_random_numbers for stage in reinforced),
     )
 
 

@@ -85,8 +85,8 @@ class Rewarder:
     """The form of thoughts whose truth is looked at, which no reward depends on; None: it is not looked at."""
     executions: int = 1
     """How often each workflow of a training is run; its reward is the mean."""
-    share_executions: bool = False
-    """Whether equal completions of a row of a training are run together, so often in all."""
+    common_random_numbers: bool = False
+    """Whether the completions of a row of a training are run in one sample, and equal ones once."""
     spent: list[float | None] = field(default_factory=list)
     """What runs since the last iteration cost by the price list, in US dollars; None where a price is not known."""
 
@@ -149,25 +149,35 @@ class Rewarder:
 
     def _key(self, row: Mapping[str, Any], text: str, index: int) -> object:
         """The same for what is run together."""
-        if self.share_executions and row["split"] == "train":
+        if self._in_one_sample(row):
             return row["row"], tuple(row["previous"] or ()), text
         return row["row"], index
+
+    def _in_one_sample(self, row: Mapping[str, Any]) -> bool:
+        return self.common_random_numbers and row["split"] == "train"
 
     async def _sample(
         self, gate: asyncio.Semaphore, row: Mapping[str, Any], text: str, step: int, index: int
     ) -> Sample:
-        name = "/".join(map(str, [*self._names, row["split"], step, row["row"], index]))
+        group = "/".join(map(str, [*self._names, row["split"], step, row["row"]]))
+        name = f"{group}/{index}"
+        luck = group if self._in_one_sample(row) else name
         task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
         offer = offer_of(dict(row), self.pool)
         async with gate:
             judged = await self.judge.judge(
-                text, task, answering(row, offer), self.pool, sample=name, previous=previous
+                text, task, answering(row, offer), self.pool, sample=luck, run_id=name, previous=previous
             )
             again: list[Judged] = []
             if judged.workflow is not None and row["split"] == "train":
                 again = [
                     await self.judge.execute(
-                        judged.workflow, task, self.pool, sample=f"{name}/{number}", previous=previous
+                        judged.workflow,
+                        task,
+                        self.pool,
+                        sample=f"{luck}/{number}",
+                        run_id=f"{name}/{number}",
+                        previous=previous,
                     )
                     for number in range(1, self.executions)
                 ]

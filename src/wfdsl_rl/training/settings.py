@@ -113,10 +113,11 @@ class Grpo(_Strict):
     executions: int = Field(default=1, gt=0)
     """How often each workflow is run; its reward is the mean. Source: the same. More of them are less noise in what is
     learned from, where workers are cheaper than the model's own steps."""
-    share_executions: bool = False
-    """Whether completions of a question that are the same, word for word, are run together: `executions` times in all
-    and not each, with one reward. Fewer worker calls, and more noise: the reward of what is written often is the mean
-    of fewer runs. Our choice: no, as in the paper, which runs each."""
+    common_random_numbers: bool = False
+    """Whether the completions of a question are run in one sample: the same call has the same reply in all of them, and
+    completions that are the same are run once. Rewards then differ by what was written, and not by luck, and workers
+    are called less. Source: Glasserman and Yao 1992, "Some guidelines and guarantees for common random numbers". Our
+    choice: no, as in the paper, where each has a sample of its own."""
     epsilon: float = Field(default=0.2, gt=0)
     """Where the ratio of probabilities is clipped. Source: the same."""
     beta: float = Field(default=0.0, ge=0)

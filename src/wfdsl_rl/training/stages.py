@@ -52,7 +52,7 @@ def _trainer(setting: Setting, name: StageName, model: tuple[Any, Any], reports:
     tokenizer, network = model
     folder, warnings = setting.folder(name), Warnings(setting.say)
     rewarder = make_rewarder(setting, folder)
-    rewarder.executions, rewarder.share_executions = stage.executions, stage.share_executions
+    rewarder.executions, rewarder.common_random_numbers = stage.executions, stage.common_random_numbers
     rewarder.listeners.append(warnings.hear_samples)
     begin = partial(_begun, setting, stage, tokenizer)
     falling = FallingKl(stage.beta, stage.beta_free)

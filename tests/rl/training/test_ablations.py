@@ -79,7 +79,7 @@ def test_the_table_names_every_ablation() -> None:
         "conductor.examples",
         "train.warmup.steps",
         "train.base.executions",
-        "train.base.share_executions",
+        "train.base.common_random_numbers",
         "train.base.loss",
         "train.base.scale_rewards",
         "train.reward.step",

@@ -9,6 +9,7 @@ import pytest
 
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.pool import Pool
+from wfdsl_rl.gym import make
 from wfdsl_rl.judge import Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.resources import rollout_options
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from wfdsl_rl.training.rewarding import Sample
 
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+CHECKED = 'model_id = [0, 1]\nsubtasks = ["Solve it.", "Check it."]\naccess_list = [[], [0]]'
 GONE = "the line is dead"
 
 
@@ -71,7 +73,7 @@ async def test_first_rounds_of_a_warm_up_are_not_told(tasks: tuple[Task, ...], p
 
 
 @pytest.mark.parametrize(("split", "runs"), [("train", 6), ("eval", 4)])
-async def test_equal_completions_of_a_question_can_share_their_executions(
+async def test_equal_completions_of_a_question_are_run_once_in_one_sample(
     tasks: tuple[Task, ...], prompt: Prompt, split: str, runs: int
 ) -> None:
     asked: list[str] = []
@@ -82,7 +84,7 @@ async def test_equal_completions_of_a_question_can_share_their_executions(
 
     told: list[Sequence[Sample]] = []
     judging = rewarder(counted, tasks, told)
-    judging.executions, judging.share_executions = 2, True
+    judging.executions, judging.common_random_numbers = 2, True
     one, other = rows(tasks, prompt, split)
     longer = RIGHT.replace("Solve it.", "Solve it, please.")
 
@@ -98,13 +100,48 @@ async def test_equal_completions_of_a_question_can_share_their_executions(
 
 async def test_second_rounds_of_different_answers_share_nothing(tasks: tuple[Task, ...], prompt: Prompt) -> None:
     judging = rewarder(up, tasks, [])
-    judging.share_executions = True
+    judging.common_random_numbers = True
     row = rows(tasks, prompt, "train")[0]
     revising = [{**row, "previous": ("Solve it.", answer)} for answer in ("yes", "no", "yes")]
 
     samples = await judging.batch(revising, [RIGHT] * 3, 0)
 
     assert [sample.shared for sample in samples] == [False, False, True]
+
+
+@pytest.mark.parametrize("common", [True, False])
+async def test_completions_of_a_question_can_have_the_same_luck(prompt: Prompt, *, common: bool) -> None:
+    """What the first worker says is then no difference between a workflow and one with a step more."""
+    pool, tasks = Pool.load("gym/paper7"), make("gym/paper7", 8, 5, split="train")
+    tasks = [task for task in tasks if task.kind != "code"][:4]
+    judging = replace(rewarder(up, tasks, []), pool=pool, executions=3)
+    judging.common_random_numbers = common
+    drawn = rows_of(tasks, pool, prompt, count=4, max_steps=5, draw=Draw())
+
+    samples = await judging.batch([row for row in drawn for _ in "ab"], [RIGHT, CHECKED] * 4, 0)
+
+    said = [[each.run.steps[0].response for each in sample.outcomes if each.run is not None] for sample in samples]
+    assert {len(set(each)) > 1 for each in said} == {True}  # executions differ
+    assert (said[::2] == said[1::2]) is common
+    assert len({run.id for sample in samples for run in sample.runs}) == 8 * 3
+
+
+async def test_a_call_that_completions_have_in_common_is_made_once(
+    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    async def counted(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[-1]["content"])
+        return f"reply {len(asked)}"
+
+    pool = Pool.from_functions([counted, up])
+    judging = replace(rewarder(counted, tasks, []), pool=pool, executions=2, common_random_numbers=True, concurrency=1)
+    row = rows_of(tasks, pool, prompt, count=1, max_steps=5, draw=Draw())[0]
+    with rollout_options(Experiment(), judging.pool, tmp_path) as options:
+        await replace(judging, judge=Judge(options=options)).batch([row, row], [RIGHT, CHECKED], 0)
+
+    assert len(asked) == 2  # the step that both begin with, once for each execution
 
 
 async def test_a_stage_is_not_given_the_replies_of_another(
