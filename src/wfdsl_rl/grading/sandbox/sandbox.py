@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
 UNSAFE = "UNSAFE, without a sandbox: "
-_PLACES_EACH = 4  # for each program that runs. Our choice: walls take several times as long as a usual program
+_PLACES_EACH = 2  # for each program that runs. Our choice: more of them only fight for the processors
 _MOST_PLACES = 32  # each has an interpreter in memory, and user ids of its own
 
 _log = logging.getLogger(__name__)
