@@ -433,8 +433,9 @@ async def test_a_batch_without_any_outcome_stops_the_training(tasks: tuple[Task,
         await rewarder(pool, tasks).batch(rows, [RIGHT, RIGHT], 0)
 
 
+@pytest.mark.parametrize(("common", "calls"), [(False, (4, 8)), (True, (2, 4))])
 async def test_a_step_that_is_done_again_makes_no_call_twice(
-    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
+    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path, *, common: bool, calls: tuple[int, int]
 ) -> None:
     asked: list[str] = []
 
@@ -447,14 +448,14 @@ async def test_a_step_that_is_done_again_makes_no_call_twice(
 
     for _ in range(2):
         with rollout_options(Experiment(), pool, tmp_path) as options:
-            shared = replace(rewarder(pool, tasks), judge=Judge(options=options))
+            shared = replace(rewarder(pool, tasks), judge=Judge(options=options), common_random_numbers=common)
             await shared.batch([*rows, *rows], [RIGHT] * 4, 0)
     again = len(asked)
     with rollout_options(Experiment(), pool, tmp_path) as options:
-        shared = replace(rewarder(pool, tasks), judge=Judge(options=options))
+        shared = replace(rewarder(pool, tasks), judge=Judge(options=options), common_random_numbers=common)
         await shared.batch([*rows, *rows], [RIGHT] * 4, 1)
 
-    assert (again, len(asked)) == (4, 8)
+    assert (again, len(asked)) == calls
 
 
 async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
