@@ -100,7 +100,8 @@ class Rewarder:
         samples = await self._samples(rows, texts, step)
         trained = [sample for sample in samples if sample.row["split"] == "train"]
         if trained and all(sample.reward is None for sample in trained):
-            raise NoOutcome(f"step {step}: no completion has an outcome: {samples[0].judged.problems[0]}")
+            why = next((problem for sample in samples for problem in sample.judged.problems), "nothing was graded")
+            raise NoOutcome(f"step {step}: no completion has an outcome: {why}")
         return self._told(samples)
 
     async def first_rounds(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:

@@ -13,7 +13,7 @@ from wfdsl_rl.gym import make
 from wfdsl_rl.judge import Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.resources import rollout_options
-from wfdsl_rl.training.rewarding import Rewarder, reward_function
+from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
 from wfdsl_rl.training.rows import Draw, rows_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,15 @@ async def test_an_evaluation_without_outcomes_does_not_stop_a_training(tasks: tu
 
     assert [sample.reward for sample in samples] == [None, None]
     assert told == [samples]
+
+
+async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
+    tasks: tuple[Task, ...], prompt: Prompt
+) -> None:
+    judging = replace(rewarder(up, tasks, []), judge=Judge(grades=False))
+
+    with pytest.raises(NoOutcome, match="step 3: no completion has an outcome: nothing was graded"):
+        await judging.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 3)
 
 
 async def test_first_rounds_are_told_to_those_who_keep_completions(tasks: tuple[Task, ...], prompt: Prompt) -> None:
