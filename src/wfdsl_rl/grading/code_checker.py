@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from wfdsl_rl.grading.code_function import WrongError, load
@@ -26,16 +25,11 @@ _OUTCOMES = {"right": "right", "wrong": "wrong", "unjudged": "unjudged"}
 async def judge_by_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
     """Run the checking text against the program. The whole text has the time of one test. Raises: SandboxFailed."""
     seconds = tests.timeout_s * 2
-    async with AsyncExitStack() as stack:
-        starting = [slot.process("candidate", seconds=seconds), slot.process("checker", seconds=seconds)]
-        candidate, checker = [await stack.enter_async_context(one) for one in starting]
-        await candidate.wait_ready()
-        await checker.wait_ready()
-        async with slot.turn:
-            try:
-                return await _checked(program, tests, candidate, checker)
-            except WrongError as problem:
-                return Verdict("wrong", program, str(problem))
+    async with slot.processes("candidate", "checker", seconds=seconds) as (candidate, checker):
+        try:
+            return await _checked(program, tests, candidate, checker)
+        except WrongError as problem:
+            return Verdict("wrong", program, str(problem))
 
 
 async def _checked(program: str, tests: CodeTests, candidate: Inside, checker: Inside) -> Verdict:

@@ -27,22 +27,15 @@ class _NoValueError(Exception):
 
 async def judge_function(program: str, tests: CodeTests, slot: Slot) -> Verdict:
     """Call the function for each test until one fails. Raises: SandboxFailed."""
-    async with slot.process("candidate", seconds=tests.timeout_s * (len(tests.inputs) + 1)) as inside:
-        await inside.wait_ready()
-        async with slot.turn:
-            return await _called(inside, program, tests)
-
-
-async def _called(inside: Inside, program: str, tests: CodeTests) -> Verdict:
-    """What a process that is ready makes of the program."""
-    try:
-        await load(inside, program, tests, [tests.entry_point])
-        for number, (given, expected) in enumerate(zip(tests.inputs, tests.expected, strict=True), start=1):
-            problem = await _problem(inside, tests, given, expected)
-            if problem:
-                return Verdict("wrong", program, f"test {number} of {len(tests.inputs)}: {problem}")
-    except WrongError as problem:
-        return Verdict("wrong", program, str(problem))
+    async with slot.processes("candidate", seconds=tests.timeout_s * (len(tests.inputs) + 1)) as (inside,):
+        try:
+            await load(inside, program, tests, [tests.entry_point])
+            for number, (given, expected) in enumerate(zip(tests.inputs, tests.expected, strict=True), start=1):
+                problem = await _problem(inside, tests, given, expected)
+                if problem:
+                    return Verdict("wrong", program, f"test {number} of {len(tests.inputs)}: {problem}")
+        except WrongError as problem:
+            return Verdict("wrong", program, str(problem))
     return Verdict("right", program, f"all {len(tests.inputs)} tests passed")
 
 

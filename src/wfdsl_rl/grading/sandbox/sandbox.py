@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -25,6 +25,7 @@ from wfdsl_rl.grading.sandbox.texts import code_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from wfdsl_rl.grading.sandbox.texts import Role
@@ -63,17 +64,22 @@ class Slot:
     """A place for one program, and beside it for one checker, with private user ids."""
 
     def __init__(self, sandbox: Sandbox, number: int, turns: asyncio.Semaphore) -> None:
-        self._sandbox, self._number = sandbox, number
-        self.turn = turns
-        """Held while a program runs, from the moment at which its walls stand."""
+        self._sandbox, self._number, self._turns = sandbox, number, turns
 
     @asynccontextmanager
-    async def process(self, role: Role, *, seconds: float) -> AsyncIterator[Inside]:
-        """A process of this role, which is ready after `wait_ready`. Raises: SandboxFailed."""
+    async def processes(self, *roles: Role, seconds: float) -> AsyncIterator[list[Inside]]:
+        """Processes of these roles, whose walls stand and whose turn it is. Raises: SandboxFailed."""
+        async with AsyncExitStack() as stack:
+            insides = [await stack.enter_async_context(self._process(role, seconds)) for role in roles]
+            for inside in insides:
+                await inside.wait_ready()
+            async with self._turns:  # given back before their walls are torn down
+                yield insides
+
+    def _process(self, role: Role, seconds: float) -> AbstractAsyncContextManager[Inside]:
         place = self._number * 2 + (role == "checker")
         command, most = self._sandbox.command(role, place, seconds), self._sandbox.limits.output_bytes
-        async with started(command, code=code_of(role), most=most, walled=not self._sandbox.unsafe) as inside:
-            yield inside
+        return started(command, code=code_of(role), most=most, walled=not self._sandbox.unsafe)
 
 
 class Sandbox:
@@ -167,10 +173,8 @@ def _processors() -> int:
 
 async def run_in(slot: Slot, source: str, *, stdin: str, timeout_s: float) -> Ran:
     """Run a program in this slot. Raises: SandboxFailed."""
-    async with slot.process("program", seconds=timeout_s) as inside:
-        await inside.wait_ready()
-        async with slot.turn:
-            return await _ran(inside, source, stdin=stdin, timeout_s=timeout_s)
+    async with slot.processes("program", seconds=timeout_s) as (inside,):
+        return await _ran(inside, source, stdin=stdin, timeout_s=timeout_s)
 
 
 async def _ran(inside: Inside, source: str, *, stdin: str, timeout_s: float) -> Ran:
