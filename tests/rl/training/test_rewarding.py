@@ -17,7 +17,7 @@ from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
 from wfdsl_rl.training.rows import Draw, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from wfdsl.conductor.prompt import Prompt
@@ -35,6 +35,16 @@ async def down(messages: list[dict[str, Any]]) -> str:
 
 async def up(messages: list[dict[str, Any]]) -> str:
     return "yes"
+
+
+def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[str]]:
+    """A worker that numbers its replies and keeps what it was asked."""
+
+    async def counted(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages[-1]["content"])
+        return f"reply {len(asked)}"
+
+    return counted
 
 
 def rewarder(worker: Any, tasks: Sequence[Task], told: list[Sequence[Sample]]) -> Rewarder:
@@ -86,11 +96,7 @@ async def test_equal_completions_of_a_question_are_run_once_in_one_sample(
     tasks: tuple[Task, ...], prompt: Prompt, split: str, runs: int
 ) -> None:
     asked: list[str] = []
-
-    async def counted(messages: list[dict[str, Any]]) -> str:
-        asked.append(messages[-1]["content"])
-        return f"reply {len(asked)}"
-
+    counted = numbering(asked)
     told: list[Sequence[Sample]] = []
     judging = rewarder(counted, tasks, told)
     judging.executions, judging.common_random_numbers = 2, True
@@ -139,11 +145,7 @@ async def test_a_call_that_completions_have_in_common_is_made_once(
     tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
 ) -> None:
     asked: list[str] = []
-
-    async def counted(messages: list[dict[str, Any]]) -> str:
-        asked.append(messages[-1]["content"])
-        return f"reply {len(asked)}"
-
+    counted = numbering(asked)
     pool = Pool.from_functions([counted, up])
     judging = replace(rewarder(counted, tasks, []), pool=pool, executions=2, common_random_numbers=True, concurrency=1)
     row = rows_of(tasks, pool, prompt, count=1, max_steps=5, draw=Draw())[0]
