@@ -33,10 +33,14 @@ FUNCTION = CodeTests(style="function", inputs=("[1]", "[2]", "[3]"), expected=("
 CHECKER = CodeTests(style="program", entry_point="f", checker="assert f(1) == 2\nassert f(2) == 3\nassert f(3) == 4")
 
 
-async def timed(act: Callable[[], Awaitable[object]], runs: int) -> list[float]:
-    """Milliseconds of each of so many runs, one after the other."""
+async def timed(
+    act: Callable[[], Awaitable[object]], runs: int, before: Callable[[], Awaitable[object]] | None = None
+) -> list[float]:
+    """Milliseconds of each of so many runs, one after the other; what is done before each does not count."""
     taken = []
     for _ in range(runs):
+        if before is not None:
+            await before()
         begun = time.perf_counter()
         await act()
         taken.append((time.perf_counter() - begun) * 1e3)
@@ -46,8 +50,12 @@ async def timed(act: Callable[[], Awaitable[object]], runs: int) -> list[float]:
 async def costs(sandbox: Sandbox) -> Table:
     """What one run of each kind takes."""
     program, memo = "def f(x): return x + 1", VerdictMemo()
+
+    async def run() -> object:
+        return await sandbox.run("print(1)")
+
     kinds: dict[str, Callable[[], Awaitable[object]]] = {
-        "run a program": lambda: sandbox.run("print(1)"),
+        "run a program": run,
         "function, 3 tests": lambda: judge_program(program, FUNCTION, sandbox=sandbox, memo=None),
         "checking text, 3 calls (two processes)": lambda: judge_program(program, CHECKER, sandbox=sandbox, memo=None),
         "function, known already": lambda: judge_program(program, FUNCTION, sandbox=sandbox, memo=memo),
@@ -57,9 +65,17 @@ async def costs(sandbox: Sandbox) -> Table:
         table.add_column(heading, justify="left" if heading == "what" else "right")
     for name, act in kinds.items():
         await act()
-        taken = await timed(act, RUNS)
-        table.add_row(name, f"{statistics.median(taken):.2f}", f"{min(taken):.2f}")
+        table.add_row(name, *typical(await timed(act, RUNS)))
+    table.add_row(
+        "run a program, in a process that stood ready", *typical(await timed(run, RUNS, before=sandbox.prepare))
+    )
+    await sandbox.dismiss()
     return table
+
+
+def typical(taken: list[float]) -> tuple[str, str]:
+    """The median and the shortest of some times."""
+    return f"{statistics.median(taken):.2f}", f"{min(taken):.2f}"
 
 
 async def lag(sandbox: Sandbox) -> str:

@@ -161,7 +161,7 @@ def _graded(stages: Sequence[StageName]) -> bool:
 
 def _require_sandbox(setting: Setting) -> None:
     """Without the sandbox every program is unjudged, and a whole kind of question would silently teach nothing."""
-    if any(task.kind == "code" for task in (*setting.tasks, *setting.eval_tasks)):
+    if setting.has_programs:
         from wfdsl_rl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
 
         asyncio.run(shared_sandbox().probe())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wfdsl_rl.judge import Ablation, Judge
@@ -10,8 +12,10 @@ from wfdsl_rl.training.records import SampleFiles
 from wfdsl_rl.training.rewarding import Rewarder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from wfdsl_rl.training.rewarding import Sample
     from wfdsl_rl.training.setting import Setting
 
 
@@ -30,3 +34,26 @@ def make_rewarder(setting: Setting, folder: Path, *, grades: bool = True) -> Rew
         stage=folder.name,
         thought=train.warmup.thought if "warmup" in train.stages() and train.warmup.thought != "none" else None,
     )
+
+
+@contextmanager
+def programs_between_batches(setting: Setting, rewarder: Rewarder, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Processes of the sandbox are started when a batch has been judged, for the next one: one core idles then.
+
+    `loop` is the one in which batches are judged, in another thread.
+    """
+    if not setting.has_programs:
+        yield
+        return
+    from wfdsl_rl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+
+    sandbox = shared_sandbox()
+
+    def prepare(_: Sequence[Sample]) -> None:
+        sandbox.prepare()
+
+    rewarder.listeners.append(prepare)
+    try:
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(sandbox.dismiss(), loop).result()

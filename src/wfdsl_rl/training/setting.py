@@ -55,6 +55,11 @@ class Setting:
         """Where every log entry of every stage goes."""
         return self.out / "metrics.jsonl"
 
+    @property
+    def has_programs(self) -> bool:
+        """Whether there are answers that have to be run."""
+        return any(task.kind == "code" for task in (*self.tasks, *self.eval_tasks))
+
     def folder(self, stage: StageName) -> Path:
         """Where a stage keeps what it makes."""
         return self.out / stage

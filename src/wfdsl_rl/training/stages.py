@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wfdsl_rl.training.given import begun
-from wfdsl_rl.training.judging import make_rewarder
+from wfdsl_rl.training.judging import make_rewarder, programs_between_batches
 from wfdsl_rl.training.networks import load, rounds_of, save_model
 from wfdsl_rl.training.records import FallingKl, MetricLines, PromptInCheckpoints, drop_lines_after
 from wfdsl_rl.training.recursion import RecursionTrainer
@@ -21,6 +21,7 @@ from wfdsl_rl.training.watching import Reports, Warnings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wfdsl_rl.training.rewarding import Rewarder
     from wfdsl_rl.training.setting import Setting
     from wfdsl_rl.training.settings import Grpo, StageName
 
@@ -31,27 +32,35 @@ def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path
     if name == "recursion":
         model = warm_up_for_recursion(setting, model)
     tokenizer, network = load(model)
-    reports = Reports(setting, setting.folder(name))
-    trainer = _trainer(setting, name, (tokenizer, network), reports, resumed=checkpoint is not None)
+    reports, rewarder = Reports(setting, setting.folder(name)), make_rewarder(setting, setting.folder(name))
+    trainer = _trainer(setting, name, (tokenizer, network), reports, rewarder, resumed=checkpoint is not None)
     if checkpoint is not None:
         drop_lines_after(setting.metrics_file, name, int(checkpoint.name.rpartition("-")[2]))
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if not stage.refresh.steps:
-        return save_model(setting, name, trainer.model, tokenizer)
-    before = save_model(setting, name, trainer.model, tokenizer, folder="before-refresh")
-    final = refresh(setting, name, before)
-    if setting.eval_tasks:
-        _evaluate_once_more(trainer, final)
-        reports.write(trainer.state.global_step)
+    with programs_between_batches(setting, rewarder, trainer.async_loop):
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        if not stage.refresh.steps:
+            return save_model(setting, name, trainer.model, tokenizer)
+        before = save_model(setting, name, trainer.model, tokenizer, folder="before-refresh")
+        final = refresh(setting, name, before)
+        if setting.eval_tasks:
+            _evaluate_once_more(trainer, final)
+            reports.write(trainer.state.global_step)
     return final
 
 
-def _trainer(setting: Setting, name: StageName, model: tuple[Any, Any], reports: Reports, *, resumed: bool) -> Any:
+def _trainer(
+    setting: Setting,
+    name: StageName,
+    model: tuple[Any, Any],
+    reports: Reports,
+    rewarder: Rewarder,
+    *,
+    resumed: bool,
+) -> Any:
     """The trainer of a stage with all that listens to it."""
     stage: Grpo = getattr(setting.train, name)
     tokenizer, network = model
     folder, warnings = setting.folder(name), Warnings(setting.say)
-    rewarder = make_rewarder(setting, folder)
     rewarder.executions, rewarder.common_random_numbers = stage.executions, stage.common_random_numbers
     rewarder.listeners.append(warnings.hear_samples)
     begin = partial(_begun, setting, stage, tokenizer)

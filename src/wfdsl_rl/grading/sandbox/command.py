@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ALL_IDS = 1 << 31
 _FIRST_ID = 1_800_000_000  # far above what accounts and container mappings use
-_IDS_EACH = 128  # of one process that grades
+IDS_EACH = 128  # user ids of one process that grades, one for each of those inside
 _PACKAGES = "/packages"
 _INSIDE = {
     "PATH": "/nowhere",
@@ -44,16 +44,16 @@ class Walls:
     """What does not change from one program to the next: where the tools are and what is visible."""
 
     before: tuple[str, ...]
-    """The command up to the interpreter, without what differs by slot."""
+    """The command up to the interpreter, without what differs by process."""
     as_root: bool
     setpriv: str
     interpreter: str
 
-    def command(self, slot: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
+    def command(self, number: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
         """The command that runs `source`, which is ours and trusted, inside the walls."""
         command = (*self.before, "--seccomp", str(seccomp_fd), "--")
         if self.as_root:
-            who = str(private_id(slot))
+            who = str(private_id(number))
             command += (self.setpriv, "--reuid", who, "--regid", who, "--clear-groups", "--")
         return (*command, *interpreter(self.interpreter, source))
 
@@ -91,13 +91,13 @@ def walls(limits: SandboxLimits, packages: Path | None) -> Walls:
     return Walls(before, root, setpriv, path)
 
 
-def private_id(slot: int) -> int:
-    """A user id that no account has, and no other slot at the same time."""
+def private_id(number: int) -> int:
+    """A user id that no account has, and no process with another number."""
     mapped = _mapped_ids()
     if mapped >= _ALL_IDS:
-        return _FIRST_ID + os.getpid() % 1_000_000 * _IDS_EACH + slot % _IDS_EACH
+        return _FIRST_ID + os.getpid() % 1_000_000 * IDS_EACH + number % IDS_EACH
     if mapped > 60_000:
-        return 40_000 + (os.getpid() * 7 + slot) % 20_000
+        return 40_000 + (os.getpid() * 7 + number) % 20_000
     raise SandboxMissing(
         f"root of this container has {mapped} user ids, too few for one that is private to a program: "
         "run as a user other than root, or map at least 65,536 ids"

@@ -1,7 +1,7 @@
 """A process inside the sandbox, seen from outside: what is written to it, what is read from it, and its end.
 
-Every read has a limit of bytes and of time; past it, all processes of the sandbox are killed. Leaving the `async with`
-block kills them too, whatever happened inside it, and waits until they are gone.
+Every read has a limit of bytes and of time; past it, all processes of the sandbox are killed. Whoever starts one ends
+it, whatever happened: that kills it with all that it started, and waits until they are gone.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import asyncio
 import os
 import signal
 import tempfile
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,11 @@ from wfdsl_rl.grading.sandbox.errors import SandboxFailed
 from wfdsl_rl.grading.sandbox.inside import READY
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
 START_S = 30.0  # the longest that the walls may take to stand, on a machine that is busy
 _CHUNK = 1 << 16
-_LENGTH = 12  # digits before a frame
+_LENGTH = 12  # digits of a number: the length of a frame, and the seconds that are there for one
 
 
 class TooMuchError(Exception):
@@ -46,6 +47,10 @@ class Inside:
     """What the interpreter reads before all else."""
     walled: bool
     """Whether the process is the wall, with the interpreter behind it, or the interpreter itself."""
+    ended: Callable[[], None]
+    """Called when nothing of it is left."""
+    stands: bool = False
+    """Whether the interpreter has said that it is ready."""
     errors: bytearray = field(default_factory=bytearray)
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
@@ -94,6 +99,8 @@ class Inside:
 
     async def wait_ready(self) -> None:
         """Wait until the walls stand. Raises: SandboxFailed."""
+        if self.stands:
+            return
         await self.send(self.code)
         try:
             async with asyncio.timeout(START_S):
@@ -108,6 +115,21 @@ class Inside:
             raise SandboxFailed(f"the sandbox did not start: {said or 'it said nothing'}") from problem
         if word != READY:
             raise SandboxFailed(f"the sandbox began with {word!r}")
+        self.stands = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be given something to do, as far as is known here."""
+        return self.process.returncode is None and not self._stdout.at_eof()
+
+    async def begin(self, seconds: float) -> None:
+        """Say how long what is sent next may take: processor time, rounded up, and a second to end in."""
+        await self.write(b"%0*d" % (_LENGTH, ceil(seconds) + 1))
+
+    async def end(self) -> None:
+        """Kill it, and wait until it is gone. Nothing can be done with it any more."""
+        self.kill()
+        await asyncio.shield(self._gone())
 
     def kill(self) -> None:
         """End every process inside.
@@ -125,6 +147,17 @@ class Inside:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
+    async def _gone(self) -> None:
+        """Close its pipes, whether or not all was read, and wait until it has ended.
+
+        In this order: asyncio waits for pipes as well, and one that is full and no longer read would never be done.
+        """
+        transport = self.process._transport  # type: ignore[attr-defined]
+        for number in range(3):
+            transport.get_pipe_transport(number).close()
+        await self.process.wait()
+        self.ended()
+
     @property
     def _stdin(self) -> asyncio.StreamWriter:
         assert self.process.stdin is not None
@@ -136,26 +169,26 @@ class Inside:
         return self.process.stdout
 
 
-@asynccontextmanager
 async def started(
-    command: Callable[[int], Sequence[str]], *, code: bytes, most: int, walled: bool
-) -> AsyncIterator[Inside]:
+    command: Callable[[int], Sequence[str]], *, code: bytes, most: int, walled: bool, ended: Callable[[], None]
+) -> Inside:
     """Start the command that `command` gives for the number of an open file with the filter of system calls.
 
-    The walls may still be rising: `wait_ready` waits for them.
+    The walls may still be rising: `wait_ready` waits for them. `ended` is called when nothing is left of it, also if it
+    could not be started. Its environment is empty: what bubblewrap itself is given could be read inside, at
+    /proc/1/environ.
 
-    Its environment is empty: what bubblewrap itself is given could be read inside, at /proc/1/environ.
+    Raises: SandboxFailed.
     """
-    with tempfile.TemporaryFile() as rules:
-        rules.write(seccomp.program() if seccomp.supported() else b"")
-        rules.seek(0)
-        process = await _spawned(command(rules.fileno()), rules.fileno())
-    inside = Inside(process, most, code, walled)
     try:
-        yield inside
-    finally:
-        inside.kill()
-        await asyncio.shield(_gone(process))
+        with tempfile.TemporaryFile() as rules:
+            rules.write(seccomp.program() if seccomp.supported() else b"")
+            rules.seek(0)
+            process = await _spawned(command(rules.fileno()), rules.fileno())
+    except BaseException:
+        ended()
+        raise
+    return Inside(process, most, code, walled, ended)
 
 
 def _first_inside(outside: int) -> list[int]:
@@ -180,14 +213,3 @@ async def _spawned(command: Sequence[str], rules: int) -> asyncio.subprocess.Pro
         )
     except OSError as problem:
         raise SandboxFailed(f"the sandbox could not be started: {problem}") from problem
-
-
-async def _gone(process: asyncio.subprocess.Process) -> None:
-    """Close its pipes, whether or not all was read, and wait until it has ended.
-
-    In this order: asyncio waits for pipes as well, and one that is full and no longer read would never be done.
-    """
-    transport = process._transport  # type: ignore[attr-defined]
-    for number in range(3):
-        transport.get_pipe_transport(number).close()
-    await process.wait()

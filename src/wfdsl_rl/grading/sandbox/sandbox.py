@@ -14,26 +14,28 @@ import threading
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from wfdsl_rl.grading.sandbox.command import interpreter, walls
+from wfdsl_rl.grading.sandbox.command import IDS_EACH, interpreter, walls
 from wfdsl_rl.grading.sandbox.limits import SandboxLimits
-from wfdsl_rl.grading.sandbox.process import Inside, TooMuchError, started
+from wfdsl_rl.grading.sandbox.process import TooMuchError, started
+from wfdsl_rl.grading.sandbox.standing import Standing
 from wfdsl_rl.grading.sandbox.texts import code_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from wfdsl_rl.grading.sandbox.process import Inside
     from wfdsl_rl.grading.sandbox.texts import Role
 
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
 UNSAFE = "UNSAFE, without a sandbox: "
 _PLACES_EACH = 2  # for each program that runs. Our choice: more of them only fight for the processors
-_MOST_PLACES = 32  # each has an interpreter in memory, and user ids of its own
+_MOST_PLACES = 32  # each has an interpreter in memory, or two, and each of those a user id of its own
 
 _log = logging.getLogger(__name__)
 
@@ -58,28 +60,26 @@ class _Gates(NamedTuple):
 
     places: asyncio.Semaphore
     turns: asyncio.Semaphore
+    standing: Standing
 
 
 class Slot:
-    """A place for one program, and beside it for one checker, with private user ids."""
+    """A place for one program, and beside it for one checker."""
 
-    def __init__(self, sandbox: Sandbox, number: int, turns: asyncio.Semaphore) -> None:
-        self._sandbox, self._number, self._turns = sandbox, number, turns
+    def __init__(self, gates: _Gates) -> None:
+        self._gates = gates
 
     @asynccontextmanager
     async def processes(self, *roles: Role, seconds: float) -> AsyncIterator[list[Inside]]:
         """Processes of these roles, whose walls stand and whose turn it is. Raises: SandboxFailed."""
         async with AsyncExitStack() as stack:
-            insides = [await stack.enter_async_context(self._process(role, seconds)) for role in roles]
+            insides = [await stack.enter_async_context(self._gates.standing.one(role)) for role in roles]
             for inside in insides:
                 await inside.wait_ready()
-            async with self._turns:  # given back before their walls are torn down
+            async with self._gates.turns:  # given back before their walls are torn down
+                for inside in insides:
+                    await inside.begin(seconds)
                 yield insides
-
-    def _process(self, role: Role, seconds: float) -> AbstractAsyncContextManager[Inside]:
-        place = self._number * 2 + (role == "checker")
-        command, most = self._sandbox.command(role, place, seconds), self._sandbox.limits.output_bytes
-        return started(command, code=code_of(role), most=most, walled=not self._sandbox.unsafe)
 
 
 class Sandbox:
@@ -106,7 +106,7 @@ class Sandbox:
         self._walls = None if unsafe else walls(self.limits, packages)
         self.slots = slots or _processors()
         self._places = max(self.slots, min(_PLACES_EACH * self.slots, _MOST_PLACES))
-        self._free = list(range(self._places))
+        self._free = list(range(IDS_EACH))
         self._lock = threading.Lock()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Gates] = WeakKeyDictionary()
         self._probed = False
@@ -143,27 +143,60 @@ class Sandbox:
         async with self.slot() as slot:
             return await run_in(slot, source, stdin=stdin, timeout_s=timeout_s)
 
-    def command(self, role: Role, place: int, seconds: float) -> Callable[[int], Sequence[str]]:
-        """The command of one process, given the number of the open file with the filter of system calls."""
-        text = text_of(role, self.limits, seconds, walled=not self.unsafe)
-        found = self._walls
-        if found is None:
-            return lambda _: interpreter(sys.executable, text)
-        return lambda rules: found.command(place, text, seccomp_fd=rules)
+    def prepare(self) -> asyncio.Task[None]:
+        """Start, in the background, as many processes as programs took since this was said before: 32 at most.
+
+        For who knows that many more programs will come to this event loop, and not at once. They stand ready until
+        `dismiss`, which has to be called before the loop is closed. Nobody has to wait for the task.
+        """
+        return self._gates().standing.prepare()
+
+    async def dismiss(self) -> None:
+        """End the processes that stand ready."""
+        await self._gates().standing.dismiss()
+
+    @property
+    def ready(self) -> int:
+        """How many processes stand ready for the programs of this event loop."""
+        return self._gates().standing.count
+
+    def _gates(self) -> _Gates:
+        gates = self._loops.get(asyncio.get_running_loop())
+        if gates is None:
+            gates = _Gates(asyncio.Semaphore(self._places), asyncio.Semaphore(self.slots), Standing(self._start))
+            self._loops[asyncio.get_running_loop()] = gates
+        return gates
 
     @asynccontextmanager
     async def _taken(self) -> AsyncIterator[Slot]:
-        loop = asyncio.get_running_loop()
-        gates = self._loops.setdefault(loop, _Gates(asyncio.Semaphore(self._places), asyncio.Semaphore(self.slots)))
+        gates = self._gates()
         async with gates.places:
-            with self._lock:  # two loops may ask at one time, each with as many places
-                number = heappop(self._free) if self._free else self._places + threading.get_ident() % self._places
-            try:
-                yield Slot(self, number, gates.turns)
-            finally:
-                if number < self._places:
-                    with self._lock:
-                        heappush(self._free, number)
+            yield Slot(gates)
+
+    async def _start(self, role: Role) -> Inside:
+        """A new process of this role, with a user id of its own."""
+        with self._lock:  # threads may ask at one time, and several of them together for more than there are
+            number = heappop(self._free) if self._free else None
+        command = self._command(role, threading.get_ident() % IDS_EACH if number is None else number)
+        return await started(
+            command,
+            code=code_of(role),
+            most=self.limits.output_bytes,
+            walled=not self.unsafe,
+            ended=partial(self._given_back, number),
+        )
+
+    def _command(self, role: Role, number: int) -> Callable[[int], Sequence[str]]:
+        """The command of one process, given the number of the open file with the filter of system calls."""
+        text, found = text_of(role, self.limits, walled=not self.unsafe), self._walls
+        if found is None:
+            return lambda _: interpreter(sys.executable, text)
+        return lambda rules: found.command(number, text, seccomp_fd=rules)
+
+    def _given_back(self, number: int | None) -> None:
+        if number is not None:
+            with self._lock:
+                heappush(self._free, number)
 
 
 def _processors() -> int:

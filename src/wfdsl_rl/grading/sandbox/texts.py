@@ -10,7 +10,6 @@ import marshal
 import re
 from functools import cache
 from importlib.resources import files
-from math import ceil
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wfdsl_rl.grading.sandbox.inside import READY
@@ -48,10 +47,10 @@ exec(marshal.loads(b"".join(parts)))
 """
 
 
-def text_of(role: Role, limits: SandboxLimits, seconds: float, *, walled: bool) -> str:
+def text_of(role: Role, limits: SandboxLimits, *, walled: bool) -> str:
     """What the interpreter inside runs first: it reads the code of its role, and then binds itself."""
     processes = limits.processes if walled else _UNBOUND
-    numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files, ceil(seconds) + 1)
+    numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
     return f"{_FIRST}\nlimit{numbers}\nfirst_to_go()\nusual_names()\n{_BEGINNINGS[role]}\n"
 
 

@@ -1,4 +1,4 @@
-"""The first lines that run inside: limits, then word that all is ready, then what was sent.
+"""The first lines that run inside: limits, then word that all is ready, then what was sent, maybe much later.
 
 This text needs no import but of built-in modules, because every program waits for it.
 """
@@ -12,19 +12,21 @@ import sys
 from wfdsl_rl.grading.sandbox.inside import READY
 
 
-def limit(memory: int, processes: int, file: int, opened: int, seconds: int) -> None:
-    """Bind this process and all that it starts."""
-    for kind, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_NPROC, processes),
-        (resource.RLIMIT_FSIZE, file),
-        (resource.RLIMIT_NOFILE, opened),
-        (resource.RLIMIT_CPU, seconds),
-    ):
-        if resource.getrlimit(kind)[1] != resource.RLIM_INFINITY:
-            most = min(most, resource.getrlimit(kind)[1])  # noqa: PLW2901
-        resource.setrlimit(kind, (most, most))
+def limit(memory: int, processes: int, file: int, opened: int) -> None:
+    """Bind this process and all that it starts, in everything but time, of which nothing is known yet."""
+    bind(resource.RLIMIT_CORE, 0)
+    bind(resource.RLIMIT_AS, memory)
+    bind(resource.RLIMIT_NPROC, processes)
+    bind(resource.RLIMIT_FSIZE, file)
+    bind(resource.RLIMIT_NOFILE, opened)
+
+
+def bind(kind: int, most: int) -> None:
+    """One limit, which is never more than what was allowed before."""
+    allowed = resource.getrlimit(kind)[1]
+    if allowed != resource.RLIM_INFINITY:
+        most = min(most, allowed)
+    resource.setrlimit(kind, (most, most))
 
 
 def first_to_go() -> None:
@@ -79,5 +81,6 @@ def usual_names() -> None:
 
 
 def ready() -> None:
-    """Everything that follows on the channel comes from what was sent."""
+    """Say so, and wait for the seconds of processor time of what is to be run, which is sent next."""
     posix.write(1, READY)
+    bind(resource.RLIMIT_CPU, int(read_exactly(0, 12)))

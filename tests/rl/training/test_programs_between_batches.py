@@ -1,0 +1,93 @@
+"""Programs of a training: processes that will run those of the next batch start behind this one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.rl.grading.sandboxes import left_running, needs_sandbox
+from tests.rl.training.toy import TASKS, a_prompt, a_setting
+from wfdsl.pool import Pool
+from wfdsl_rl.grading.code import KNOWN, shared_sandbox
+from wfdsl_rl.tasks.task import CodeTests, Task
+from wfdsl_rl.training.judging import make_rewarder, programs_between_batches
+from wfdsl_rl.training.rows import Draw, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+    from pathlib import Path
+
+TESTS = CodeTests(style="stdin", inputs=("",), expected=("1",), timeout_s=10)
+PRINTING = Task(id="c", question="Print 1.", gold="", kind="code", tests=TESTS)
+COMPLETION = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+
+
+async def programmer(messages: list[dict[str, Any]]) -> str:
+    return "```python\nprint(1)\n```"
+
+
+@contextmanager
+def loop_in_a_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """As TRL judges: in an event loop that runs until the end."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def run_in(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+
+async def prepared() -> int:
+    await shared_sandbox().prepare()
+    return shared_sandbox().ready
+
+
+async def standing() -> int:
+    return shared_sandbox().ready
+
+
+@needs_sandbox
+def test_processes_stand_ready_between_batches_and_none_is_left_behind_them(tmp_path: Path) -> None:
+    KNOWN.clear()
+    pool = Pool.from_functions([programmer])
+    setting = replace(a_setting(tmp_path), pool=pool, tasks=(PRINTING,), eval_tasks=())
+    rewarder = make_rewarder(setting, tmp_path / "base")
+    rows = rows_of((PRINTING,), pool, a_prompt(), count=1, max_steps=5, draw=Draw(), split="train")
+
+    with loop_in_a_thread() as loop:
+        with programs_between_batches(setting, rewarder, loop):
+            judged = run_in(loop, rewarder.batch(rows, [COMPLETION], 0))
+            between = run_in(loop, prepared())
+        behind = run_in(loop, standing())
+
+    assert judged[0].judged.fate == "right"
+    assert between >= 1
+    assert behind == 0
+    assert left_running() == []
+
+
+def test_where_there_are_no_programs_no_sandbox_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Any:
+        raise AssertionError("no sandbox is needed")
+
+    monkeypatch.setattr("wfdsl_rl.grading.code.shared_sandbox", missing)
+    setting = replace(a_setting(tmp_path), tasks=TASKS, eval_tasks=())
+    rewarder = make_rewarder(setting, tmp_path / "base")
+    before = list(rewarder.listeners)
+
+    with loop_in_a_thread() as loop, programs_between_batches(setting, rewarder, loop):
+        assert rewarder.listeners == before
