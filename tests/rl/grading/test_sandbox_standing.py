@@ -28,9 +28,7 @@ CHECKER = CodeTests(style="program", entry_point="f", checker="assert f(1) == 2"
 @pytest.fixture
 async def sandbox() -> AsyncIterator[Sandbox]:
     sandbox = Sandbox(slots=2, limits=LIMITS)
-    await sandbox.probe()
-    await sandbox.prepare()  # what the probe took does not count
-    await sandbox.dismiss()
+    sandbox._probed = True  # the walls were tried when it was found out that there are any, and programs count here
     yield sandbox
     await sandbox.dismiss()
     assert left_running() == []
@@ -119,7 +117,18 @@ async def test_preparing_ends_where_it_is_when_it_is_dismissed(sandbox: Sandbox)
     assert left_running() == []
 
 
-async def test_never_more_stand_than_there_may_be() -> None:
+@needs_sandbox
+async def test_the_largest_burst_so_far_says_how_many_stand(sandbox: Sandbox) -> None:
+    stood = []
+    for burst in (1, 4, 2):
+        await asyncio.gather(*(sandbox.run("print(1)") for _ in range(burst)))
+        await sandbox.prepare()
+        stood.append(sandbox.ready)
+
+    assert stood == [1, 4, 4]
+
+
+async def test_never_more_of_a_role_stand_than_there_may_be() -> None:
     started = []
 
     async def start(role: str) -> None:
@@ -127,8 +136,8 @@ async def test_never_more_stand_than_there_may_be() -> None:
         raise SandboxFailed("enough was seen")
 
     standing = Standing(start)  # type: ignore[arg-type]
-    standing._taken["program"] = MOST
-    standing._ready["checker"] = [None] * MOST  # type: ignore[list-item]
+    standing._taken["program"] = MOST + 1
+    standing._ready["program"] = [None] * MOST  # type: ignore[list-item]
 
     await standing.prepare()
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ALL_IDS = 1 << 31
 _FIRST_ID = 1_800_000_000  # far above what accounts and container mappings use
-IDS_EACH = 128  # user ids of one process that grades, one for each of those inside
+IDS_EACH = 256  # user ids of one process that grades, one for each of those inside
 _PACKAGES = "/packages"
 _INSIDE = {
     "PATH": "/nowhere",

@@ -144,7 +144,7 @@ class Sandbox:
             return await run_in(slot, source, stdin=stdin, timeout_s=timeout_s)
 
     def prepare(self) -> asyncio.Task[None]:
-        """Start, in the background, as many processes as programs took since this was said before: 32 at most.
+        """Start, in the background, as many processes as programs ever took between two calls of this: 32 of a kind.
 
         For who knows that many more programs will come to this event loop, and not at once. They stand ready until
         `dismiss`, which has to be called before the loop is closed. Nobody has to wait for the task.

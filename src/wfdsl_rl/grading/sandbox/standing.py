@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wfdsl_rl.grading.sandbox.process import Inside
     from wfdsl_rl.grading.sandbox.texts import Role
 
-MOST = 32  # that stand ready: each has an interpreter in memory, 3 MiB. Our choice
+MOST = 32  # of a role that stand ready: each has an interpreter in memory, 3 MiB. Our choice
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ class Standing:
         self._start = start
         self._ready: defaultdict[Role, list[Inside]] = defaultdict(list)
         self._taken: Counter[Role] = Counter()
+        self._most: Counter[Role] = Counter()
         self._preparing: asyncio.Task[None] | None = None
 
     @property
@@ -54,10 +55,11 @@ class Standing:
             await inside.end()
 
     def prepare(self) -> asyncio.Task[None]:
-        """Start as many as were taken since the last time, but for those that stand, in the background."""
+        """Start, in the background, what is missing to as many as were ever taken between two calls of this."""
+        self._most |= self._taken
+        self._taken.clear()
         if self._preparing is None or self._preparing.done():
-            taken, self._taken = self._taken, Counter()
-            self._preparing = asyncio.create_task(self._prepare(taken))
+            self._preparing = asyncio.create_task(self._prepare())
         return self._preparing
 
     async def dismiss(self) -> None:
@@ -79,11 +81,11 @@ class Standing:
             await inside.end()
         return None
 
-    async def _prepare(self, taken: Counter[Role]) -> None:
+    async def _prepare(self) -> None:
         """One after the other: whoever computes meanwhile has the other processors."""
         try:
-            for role, count in taken.items():
-                while len(self._ready[role]) < count and self.count < MOST:
+            for role, count in list(self._most.items()):
+                while len(self._ready[role]) < min(count, MOST):
                     self._ready[role].append(await self._stood(role))
         except SandboxFailed as problem:
             _log.warning("no process of the sandbox stands ready: %s", problem)
