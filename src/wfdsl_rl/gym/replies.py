@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl_rl.gym import wording
@@ -15,7 +16,7 @@ from wfdsl_rl.gym.noise import Scalars, text_key
 from wfdsl_rl.gym.states import FAILS, NO_ANSWER, OTHER, PASSES, STRANGER, THIN, UNCHECKED, WRONG, Attempt, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from wfdsl_rl.gym.item import Item
     from wfdsl_rl.gym.profiles import Domain
@@ -80,7 +81,7 @@ def read(text: str, item: Item) -> Reading:
     given = _given(lines, domain)
     if given is None:
         return Reading(Attempt(voice, NO_ANSWER, cut=True)) if lines[-1] in _CUTS else _stranger(text, item)
-    answer = _number(given, answers_of(item))
+    answer = _numbers(answers_of(item)).get(given, OTHER)
     return Reading(_with_meaning(voice, answer, _meanings(lines[1:-1])), given)
 
 
@@ -121,16 +122,18 @@ def _stranger(text: str, item: Item) -> Reading:
     given = final_answer(text, item.kind, choices=item.choices)
     if given is None:
         return Reading(Plan(STRANGER, THIN))
-    return Reading(Attempt(STRANGER, _number(_plain(given), [_plain(answer) for answer in answers_of(item)])), given)
+    answers = tuple(_plain(answer) for answer in answers_of(item))
+    return Reading(Attempt(STRANGER, _numbers(answers).get(_plain(given), OTHER)), given)
 
 
 def _plain(answer: str) -> str:
     return re.sub(r"\s+", "", answer).casefold()
 
 
-def _number(given: str, answers: Sequence[str]) -> int:
-    """Which of the answers this is."""
-    return next((number for number, answer in enumerate(answers) if answer.rstrip("\n") == given), OTHER)
+@lru_cache(maxsize=1024)
+def _numbers(answers: tuple[str, ...]) -> Mapping[str, int]:
+    """The number of each answer; the first one, if two are alike."""
+    return {answer.rstrip("\n"): number for number, answer in reversed(list(enumerate(answers)))}
 
 
 def _one_of(texts: Sequence[str], key: int, stream: int) -> str:
