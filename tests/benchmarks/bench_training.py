@@ -3,7 +3,8 @@
 Both write the same completions: the learning rate is 0, so that the weights and with them what is sampled stay the
 same. Plain TRL gives every completion the same reward and keeps nothing; ours parses, runs and grades every completion
 and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process. Each way has
-to judge every program itself. Prompts are shared in the last way only, which is the preset's.
+to judge every program itself. Prompts, and what equal completions come to, are shared in the last way only, which is
+the preset's.
 
 A shared machine has slow minutes. So the ways take turns, several times over.
 """
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROUNDS = 3
-ITERATIONS = 9
+ITERATIONS = 8
 SKIPPED = 2  # first steps of each round, in which memory is allocated and programs are judged for the first time
 PRESET = "gym-tiny"
 
@@ -81,14 +82,15 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     ways = {
         "wfdsl-train": (1, False),
         f"wfdsl-train, {most} executions": (most, False),
-        f"wfdsl-train, {most} executions, prompts shared": (most, True),
+        f"wfdsl-train, {most} executions, shared": (most, True),
     }
     plain: list[float] = []
     ours: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(ROUNDS):
         plain += _plain(replace(setting, out=folder / f"{turn}"), model, stage_rows(setting, "base"))
         for name, (executions, shared) in ways.items():
-            base = planned.train.base.model_copy(update={"executions": executions, "share_prompts": shared})
+            update = {"executions": executions, "share_prompts": shared, "common_random_numbers": shared}
+            base = planned.train.base.model_copy(update=update)
             KNOWN.clear()
             stamps, train = _Stamps(), planned.train.model_copy(update={"base": base})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
