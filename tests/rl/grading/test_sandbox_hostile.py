@@ -369,27 +369,40 @@ async def test_a_program_is_not_root() -> None:
 
 
 @pytest.mark.slow
-def test_everything_ends_when_the_grader_is_killed() -> None:
-    grader = """
+@pytest.mark.parametrize(
+    ("act", "processes"),
+    [
+        pytest.param(
+            r'sandbox.run("import os\nos.fork() or os.setsid()\nwhile True: pass", timeout_s=60)', 2, id="run"
+        ),
+        pytest.param("stand(sandbox)", 1, id="stand"),
+    ],
+)
+def test_everything_ends_when_the_grader_is_killed(act: str, processes: int) -> None:
+    grader = f"""
 import asyncio, os
 from wfdsl_rl.grading.sandbox import Sandbox
 from wfdsl_rl.grading.sandbox.command import private_id
+async def stand(sandbox):
+    await sandbox.prepare()
+    await asyncio.sleep(60)
 async def main():
     sandbox = Sandbox(slots=1)
     await sandbox.probe()
     print(os.getpid(), private_id(0), flush=True)
-    await sandbox.run("import os\\nos.fork() or os.setsid()\\nwhile True: pass", timeout_s=60)
+    await {act}
 asyncio.run(main())
 """
+    expected = processes if os.geteuid() == 0 else 0
     with subprocess.Popen([sys.executable, "-c", grader], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         _, private = process.stdout.readline().split()
-        before = _wait_for(private, at_least=2 if os.geteuid() == 0 else 0)
+        before = _wait_for(private, at_least=expected)
         process.send_signal(signal.SIGKILL)
 
     after = _wait_for(private, at_most=0)
 
-    assert len(before) >= (2 if os.geteuid() == 0 else 0)
+    assert len(before) >= expected
     assert after == []
 
 
