@@ -97,7 +97,7 @@ def private_id(number: int) -> int:
     if mapped >= _ALL_IDS:
         return _FIRST_ID + os.getpid() % 1_000_000 * IDS_EACH + number % IDS_EACH
     if mapped > 60_000:
-        return 40_000 + (os.getpid() * 7 + number) % 20_000
+        return 40_000 + (os.getpid() * IDS_EACH + number) % 20_000
     raise SandboxMissing(
         f"root of this container has {mapped} user ids, too few for one that is private to a program: "
         "run as a user other than root, or map at least 65,536 ids"
