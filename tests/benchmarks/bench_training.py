@@ -3,8 +3,8 @@
 Both write the same completions: the learning rate is 0, so that the weights and with them what is sampled stay the
 same. Plain TRL gives every completion the same reward and keeps nothing; ours parses, runs and grades every completion
 and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process. Each way has
-to judge every program itself. Prompts, and what equal completions come to, are shared in the last way only, which is
-the preset's.
+to judge every program itself. Prompts, and what equal completions come to, are shared in the last way only; the preset
+shares prompts.
 
 A shared machine has slow minutes. So the ways take turns, several times over.
 """
