@@ -60,8 +60,10 @@ def _problems_of_stage(train: TrainSettings, name: StageName) -> Iterable[str]:
         nothing = "without a warm-up that shows thoughts there is nothing to"
         if stage.refresh.steps:
             yield f"train.{name}.refresh: {nothing} refresh: set steps to 0"
-        if stage.give_reading:
-            yield f"train.{name}.give_reading: {nothing} give: set it to false"
+        if stage.give != "nothing":
+            yield f'train.{name}.give: {nothing} give: set it to "nothing"'
+    elif stage.give == "shape" and train.warmup.thought == "kind":
+        yield f'train.{name}.give: train.warmup.thought "kind" has no shape: set it to "sketch" or "places"'
     if stage.refresh.steps and train.lora is not None:
         yield (
             f"train.{name}.refresh: it trains all weights, and train.lora asks for adapters: set steps to 0, or leave "

@@ -42,7 +42,8 @@ class Planned(NamedTuple):
         Raises:
             UsageError: it cannot be read.
         """
-        return tuple(_load(self.train.tasks, self.train.task_count, self.train.seed, split="train"))
+        train = self.train
+        return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
 
     def eval_tasks(self) -> tuple[Task, ...]:
         """What evaluations ask.
@@ -52,7 +53,9 @@ class Planned(NamedTuple):
         """
         train = self.train
         source = train.eval_tasks or (train.tasks if _is_gym(train.tasks) else "")
-        return tuple(_load(source, train.eval_count, train.seed, split="test")) if source and train.eval_count else ()
+        if not source or not train.eval_count:
+            return ()
+        return _load("eval_tasks", source, train.eval_count, train.seed, split="test")
 
     def resolved(self) -> dict[str, Any]:
         """Everything that was decided, as plain values."""
@@ -115,9 +118,13 @@ def _is_gym(name: str) -> bool:
     return name.startswith("gym/")
 
 
-def _load(source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> list[Task]:
+def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> tuple[Task, ...]:
     if _is_gym(source):
         from wfdsl_rl.gym import make  # noqa: PLC0415  (numbers and families are needed only here)
 
-        return make(source, count, seed, split=split)
-    return load_tasks(source, limit=count, seed=seed)
+        return tuple(make(source, count, seed, split=split))
+    try:
+        return tuple(load_tasks(source, limit=count, seed=seed))
+    except UsageError as error:
+        advice = f"write it with wfdsl-data select, or name others with --set train.{key}=FILE or =gym/paper7"
+        raise UsageError(f"train.{key}: {error}; {advice}") from None

@@ -107,6 +107,11 @@ class Prior:
         (shape,) = rng.choices((KEEP, *REVISIONS), [keeping, *revisions])
         return self._completion(rng, offer, kind, signs, shape)
 
+    def any_shape(self, key: object) -> str:
+        """One of the shapes that are shown at all, all of them as likely; the same for the same key."""
+        shapes = [shape for length in sorted(self.lengths) if self.lengths[length] for shape in SHAPES[length]]
+        return random.Random(f"shape:{self.seed}:{key}").choice(shapes)
+
     def _completion(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], shape: str) -> str:
         asked = named(offer, kind) if self.thought == "places" else by_advertisement(offer, kind)
         roles = "" if shape == KEEP else shape

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from wfdsl_rl.training.prior import Thought  # noqa: TC001  (pydantic reads it)
 
 StageName: TypeAlias = Literal["warmup", "base", "pools", "recursion"]
+Given: TypeAlias = Literal["nothing", "reading", "shape"]
 STAGES: tuple[StageName, ...] = ("warmup", "base", "pools", "recursion")
 
 _Counts: TypeAlias = Annotated[tuple[int, ...], Field(strict=False)]
@@ -142,10 +143,11 @@ class Grpo(_Strict):
     """Our choice; TRL's default."""
     entropy_coefficient: float = Field(default=0.0, ge=0)
     """Weight of an entropy bonus. Our choice: none."""
-    give_reading: bool = False
-    """Whether what a thought says of its prompt is given, and true, in the completions that rewards judge: then rewards
-    teach what is chosen, and not what is read. Needs a warm-up with thoughts, and evaluations give nothing. Our choice.
-    """
+    give: Given = "nothing"
+    """What is given of a thought in the completions that rewards judge: its reading, which says of the prompt what is
+    so, or the reading and, in first rounds, a shape drawn from those of the warm-up, evenly. What is given is not
+    taught: with readings rewards teach what is chosen and not what is read, with shapes who gets which role in each of
+    them. Needs a warm-up with thoughts, and evaluations give nothing. Our choice: nothing."""
     refresh: Supervised = Supervised()
     """Supervised steps behind the rewards, on what the model itself writes behind a thought that says of its prompt
     what is so. Rewards let a small model forget how to read what they do not ask for. Our choice: none."""

@@ -15,7 +15,7 @@ from wfdsl_rl.training.rows import rows_of, with_second_rounds
 from wfdsl_rl.training.settings import Recursion
 from wfdsl_rl.training.supervised import refresh, warm_up_for_recursion
 from wfdsl_rl.training.trainer import grpo_config, grpo_trainer
-from wfdsl_rl.training.warming import draw_of, true_reading_of
+from wfdsl_rl.training.warming import draw_of, given_to
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def _evaluate_once_more(trainer: Any, model: Path) -> None:
 
 
 def _begun(setting: Setting, stage: Grpo, tokenizer: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """The row with what its completions begin with, if the stage gives that; evaluations are given nothing."""
-    given = stage.give_reading and row["split"] == "train"
-    return begun(row, true_reading_of(setting, row), tokenizer) if given else row
+    """The row with what its completions begin with, if the stage gives anything."""
+    given = given_to(setting, stage, row)
+    return begun(row, given, tokenizer) if given else row
 
 
 def stage_rows(setting: Setting, name: StageName) -> list[dict[str, Any]]:

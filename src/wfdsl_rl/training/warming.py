@@ -84,6 +84,16 @@ def true_reading_of(setting: Setting, row: Mapping[str, Any]) -> str:
     return true_reading(setting.train.warmup.thought, row["kind"], offer, row["previous"])
 
 
+def given_to(setting: Setting, stage: Grpo, row: Mapping[str, Any]) -> str:
+    """What a stage gives of the thought about a row: nothing in evaluations, and no shape in further rounds."""
+    if stage.give == "nothing" or row["split"] != "train":
+        return ""
+    reading = true_reading_of(setting, row)
+    if stage.give == "reading" or row["previous"]:
+        return reading
+    return f"{reading} {prior_of(setting.train).any_shape(row['row'])}"
+
+
 def _shown_if_valid(setting: Setting, rows: Sequence[dict[str, Any]], said: Sequence[str]) -> list[dict[str, Any]]:
     """The rows whose completions are strictly valid."""
     return [

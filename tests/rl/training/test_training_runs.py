@@ -9,6 +9,7 @@ import shutil
 import statistics
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
 from wfdsl_rl.training.settings import RecursionWarmup, Supervised  # noqa: E402
 from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
 from wfdsl_rl.training.stages import reinforce  # noqa: E402
+from wfdsl_rl.training.warming import prior_of  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,9 +209,7 @@ def test_exchanged_workers_answer_for_each_other_in_both_rounds(trained: Setting
 
 
 def test_an_interrupted_stage_of_recursion_comes_to_the_same_weights(trained: Setting, tmp_path: Path) -> None:
-    stage = TRAIN.recursion.model_copy(
-        update={"iterations": 4, "give_reading": True, "balanced": True, "exchanged": 0.5}
-    )
+    stage = TRAIN.recursion.model_copy(update={"iterations": 4, "give": "reading", "balanced": True, "exchanged": 0.5})
     train, model = TRAIN.model_copy(update={"recursion": stage}), str(trained.folder("base") / "final")
     whole, broken = (replace(trained, out=tmp_path / name, train=train, eval_tasks=()) for name in ("whole", "broken"))
     reinforce(whole, "recursion", model)
@@ -295,7 +295,7 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setting,
 def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
     trained: Setting, tmp_path: Path, name: StageName
 ) -> None:
-    stage = getattr(TRAIN, name).model_copy(update={"give_reading": True, "iterations": 2, "share_prompts": True})
+    stage = getattr(TRAIN, name).model_copy(update={"give": "reading", "iterations": 2, "share_prompts": True})
     setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={name: stage}), eval_tasks=())
     model = str(trained.folder("base") / "final")
 
@@ -310,6 +310,25 @@ def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
         assert {each["round"] for each in batch} == ({1, 2} if name == "recursion" else {1})
         length = statistics.mean(len(tokenizer(each["completion"]).input_ids) for each in batch)
         assert entry["completions/mean_length"] < length - 2  # what was given is not counted, nor taught
+
+
+@pytest.mark.parametrize("name", ["base", "recursion"])
+def test_a_shape_is_given_to_all_first_rounds_of_a_row(trained: Setting, tmp_path: Path, name: StageName) -> None:
+    stage = getattr(TRAIN, name).model_copy(update={"give": "shape", "iterations": 2})
+    warmup = TRAIN.warmup.model_copy(update={"lengths": {"1": 1.0, "2": 1.0, "3": 0.0}})
+    train = TRAIN.model_copy(update={name: stage, "warmup": warmup})
+    setting = replace(trained, out=tmp_path, train=train, eval_tasks=())
+
+    reinforce(setting, name, str(trained.folder("base") / "final"))
+
+    kinds, shapes = {task.id: task.kind for task in setting.tasks}, set()
+    batches = samples(tmp_path / name / "samples")
+    for each in chain(*(batch for file, batch in batches.items() if file.startswith("step"))):
+        shape = prior_of(train).any_shape(each["row"])
+        shapes.add(shape)
+        begins = f"{kinds[each['task']]} 0 1 2{f' {shape}' if each['round'] == 1 else ''}"
+        assert each["completion"].startswith(begins)
+    assert shapes == {"S", "PF", "SV"}
 
 
 def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Setting) -> None:

@@ -79,10 +79,19 @@ def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFix
 
 
 def test_without_a_warm_up_no_reading_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["paper-7b", "--dry-run", "--set", "train.base.give_reading=true"])
+    code = main(["paper-7b", "--dry-run", "--set", "train.base.give=reading"])
 
     assert code == 2
-    assert "train.base.give_reading: without a warm-up that shows thoughts there is nothing to give" in (
+    assert "train.base.give: without a warm-up that shows thoughts there is nothing to give" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_thought_without_a_shape_gives_none(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["gym-tiny", "--dry-run", "--set", "train.warmup.thought=kind", "--set", "train.pools.give=shape"])
+
+    assert code == 2
+    assert 'train.pools.give: train.warmup.thought "kind" has no shape: set it to "sketch" or "places"' in (
         capsys.readouterr().err
     )
 
@@ -162,6 +171,7 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
     ("arguments", "message"),
     [
         ([], "say what to train"),
+        (["paper-7b", "--dry-run"], "train.tasks: mix.jsonl: there is no such file; write it with wfdsl-data select"),
         (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-tiny"),
         (["--resume", "nowhere"], "nowhere holds no training that was begun"),
         (["gym-tiny", "--resume", "nowhere"], "leave out the experiment"),

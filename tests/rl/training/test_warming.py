@@ -230,6 +230,16 @@ def test_sensible_second_rounds_revise_what_admits_a_doubt(sensible: float) -> N
         assert kept(*signs) == pytest.approx(1 - sensible, abs=0.08)
 
 
+def test_any_shape_is_one_of_those_that_are_shown_and_all_are_as_likely() -> None:
+    prior = Prior(lengths={2: 5.0, 3: 0.1, 4: 0.0}, seed=2)
+
+    drawn = Counter(prior.any_shape(row) for row in range(2000))
+
+    assert set(drawn) == {"PF", "SV", "PFV", "SVV", "SSC"}
+    assert min(drawn.values()) > 300
+    assert [prior.any_shape(row) for row in range(20)] != [Prior(seed=3).any_shape(row) for row in range(20)]
+
+
 def test_the_warm_up_shows_no_subset_that_is_held_out(tmp_path: Path) -> None:
     setting = a_gym_setting(tmp_path, pools=Pools(iterations=5), recursion=Recursion(iterations=0))
 
