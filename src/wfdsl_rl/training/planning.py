@@ -14,6 +14,7 @@ from wfdsl.errors import UsageError
 from wfdsl.experiment.experiment import read_experiment
 from wfdsl.toml_file import first_problem
 from wfdsl_rl.tasks.loading import load_tasks
+from wfdsl_rl.tasks.rows import is_data_file
 from wfdsl_rl.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -119,12 +120,11 @@ def _is_gym(name: str) -> bool:
 
 
 def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> tuple[Task, ...]:
-    if _is_gym(source):
-        from wfdsl_rl.gym import make  # noqa: PLC0415  (numbers and families are needed only here)
-
-        return tuple(make(source, count, seed, split=split))
+    path = Path(source)
     try:
-        return tuple(load_tasks(source, limit=count, seed=seed))
+        return tuple(load_tasks(f"{source}@{split}" if _is_gym(source) else source, limit=count, seed=seed))
     except UsageError as error:
-        advice = f"write it with wfdsl-data select, or name others with --set train.{key}=FILE or =gym/paper7"
-        raise UsageError(f"train.{key}: {error}; {advice}") from None
+        advice = ""
+        if is_data_file(path) and not path.exists():  # such as the mix that the paper's presets name
+            advice = f"; write it with wfdsl-data select, or name others with --set train.{key}=FILE or =gym/paper7"
+        raise UsageError(f"train.{key}: {error}{advice}") from None
