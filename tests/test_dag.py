@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl.dag import to_dag
+from wfdsl.language.tree import Access
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.topology import (
     calls,
     critical_path,
@@ -20,8 +22,6 @@ from wfdsl.topology import (
     waves,
     width,
 )
-from wfdsl.tree import Access
-from wfdsl.workflow import Step, Workflow
 
 
 @st.composite

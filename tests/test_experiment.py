@@ -12,7 +12,7 @@ from wfdsl.experiment.conducting import conducting_of
 from wfdsl.experiment.experiment import Experiment, read_experiment
 from wfdsl.experiment.setting import Setting
 from wfdsl.experiment.tables import BudgetTable, ConductorTable, RunTable
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 
 WORKERS = '[[pool.workers]]\nname = "a"\nprovider = "scripted"\noptions = { replies = ["x"] }\n'
 WHOLE = f"""

@@ -29,41 +29,41 @@ LAYERS = [
     ["render"],
     ["dag"],
     ["topology"],
-    ["syntax"],
-    ["check"],
-    ["workflow"],
+    ["language"],
+    ["language.check"],
+    ["language.workflow"],
     ["experiment"],
-    ["pool_file"],
-    ["pool"],
+    ["workers.pool_file"],
+    ["workers.pool"],
     ["toml_file"],
-    ["workers.protocol"],
-    ["tree"],
-    ["diagnostics"],
+    ["protocols"],
+    ["language.tree"],
+    ["language.diagnostics"],
     ["errors"],
     ["redaction"],
-    ["source"],
+    ["language.source"],
     ["_version"],
 ]
 """From the top down. A package stands for its modules, and what has a row of its own does not count to its package."""
 
 LATE = {
-    ("api", "syntax.expand"): "completions need no workflow files",
-    ("api", "syntax.print_file"): "completions need no workflow files",
-    ("api", "syntax.workflow_file"): "completions need no workflow files",
-    ("errors", "diagnostics.render"): "drawing is needed only once there is an error",
+    ("api", "language.expand"): "completions need no workflow files",
+    ("api", "language.print_file"): "completions need no workflow files",
+    ("api", "language.workflow_file"): "completions need no workflow files",
+    ("errors", "language.diagnostics.render"): "drawing is needed only once there is an error",
     ("interpreter.record", "interpreter.record_json"): "pydantic is needed only to read and write records",
     ("interpreter.running", "interpreter.journal"): "most runs have no journal",
     ("interpreter.running", "interpreter.journal_reading"): "most runs have no journal",
     ("interpreter.running", "interpreter.journaling"): "most runs have no journal",
-    ("pool", "pool_file"): "pools made in Python need no TOML",
-    ("pool", "workers.bench"): "a pool builds its workers when they are used",
-    ("pool", "workers.function"): "a pool builds its workers when they are used",
-    ("pool", "workers.registry"): "a pool builds its workers when they are used",
-    ("pool", "workers.text_policy"): "a pool builds its workers when they are used",
-    ("pool_file", "workers.registry"): "plug-ins are looked up when a name asks for them",
-    ("syntax.tables", "syntax.lark_grammar"): "importing Lark is what the cache of tables saves",
-    ("workflow", "check"): "the checker builds workflows",
-    ("workflow", "render.svg"): "only notebooks draw",
+    ("workers.pool", "workers.pool_file"): "pools made in Python need no TOML",
+    ("workers.pool", "workers.bench"): "a pool builds its workers when they are used",
+    ("workers.pool", "workers.function"): "a pool builds its workers when they are used",
+    ("workers.pool", "workers.registry"): "a pool builds its workers when they are used",
+    ("workers.pool", "workers.text_policy"): "a pool builds its workers when they are used",
+    ("workers.pool_file", "workers.registry"): "plug-ins are looked up when a name asks for them",
+    ("language.tables", "language.lark_grammar"): "importing Lark is what the cache of tables saves",
+    ("language.workflow", "language.check"): "the checker builds workflows",
+    ("language.workflow", "render.svg"): "only notebooks draw",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
@@ -71,13 +71,20 @@ HOMES = {
     "anthropic": ["workers."],
     "httpx2": ["workers."],
     "hypothesis": ["testing."],
-    "lark": ["syntax."],
+    "lark": ["language."],
     "llguidance": ["workers.constrained_decoding"],
     "networkx": ["dag", "render."],
     "openai": ["workers."],
     "opentelemetry": ["interpreter.telemetry"],
-    "platformdirs": ["syntax.tables", "interpreter.journal_file"],
-    "pydantic": ["conductor.model", "experiment.", "interpreter.record_json", "pool", "pool_file", "toml_file"],
+    "platformdirs": ["language.tables", "interpreter.journal_file"],
+    "pydantic": [
+        "conductor.model",
+        "experiment.",
+        "interpreter.record_json",
+        "workers.pool",
+        "workers.pool_file",
+        "toml_file",
+    ],
     "rich": ["render.", "cli."],
     "torch": ["workers.constrained_decoding", "workers.transformers_local"],
     "transformers": ["workers.constrained_decoding", "workers.transformers_local"],
@@ -101,7 +108,7 @@ HEAVY = [
     "transformers",
 ]
 
-LONG_TABLES = {"diagnostics/codes.py": 600}
+LONG_TABLES = {"language/diagnostics/codes.py": 600}
 """Files that are one table, row after row, with the lines that they may have."""
 
 
@@ -144,7 +151,7 @@ def test_the_interpreter_knows_workers_only_as_a_protocol() -> None:
         if found.importer.startswith("interpreter") and found.imported.startswith("workers.")
     }
 
-    assert known == {"workers.protocol"}
+    assert known == set()
 
 
 def test_every_import_inside_a_function_has_a_reason() -> None:
@@ -232,11 +239,11 @@ def test_a_file_is_short_and_finished(path: Path) -> None:
 
 
 def test_the_checks_see_what_they_look_for(tmp_path: Path) -> None:
-    path = SOURCES / "check.py"
+    path = SOURCES / "language" / "check.py"
 
     found = {(found.imported, found.late) for found in PACKAGE.imports_of(path)}
 
-    assert ("wfdsl.workflow", False) in found
+    assert ("wfdsl.language.workflow", False) in found
     assert ("collections.abc", False) not in found
-    assert PACKAGE.layer_of("workers.protocol") > PACKAGE.layer_of("workers.openai_api")
-    assert PACKAGE.layer_of("cli.main") < PACKAGE.layer_of("api") < PACKAGE.layer_of("source")
+    assert PACKAGE.layer_of("protocols") > PACKAGE.layer_of("workers.openai_api")
+    assert PACKAGE.layer_of("cli.main") < PACKAGE.layer_of("api") < PACKAGE.layer_of("language.source")

@@ -22,7 +22,7 @@ import pytest
 
 import wfdsl
 from wfdsl._version import __version__
-from wfdsl.syntax.grammar import grammar_folder
+from wfdsl.language.grammar import grammar_folder
 
 ROOT = Path(__file__).parent.parent
 GRAMMARS = ["conductor.lark", "literals.lark", "workflow.lark"]
@@ -34,9 +34,9 @@ SEMVER = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-
 PROBE = """
 import json, sys, wfdsl
 from importlib.metadata import distribution
-from wfdsl.syntax.grammar import grammar_folder
+from wfdsl.language.grammar import grammar_folder
 from wfdsl.api import analyze_file_text
-from wfdsl.pool_file import shipped_names
+from wfdsl.workers.pool_file import shipped_names
 lists = 'model_id = [0, 1]\\nsubtasks = ["a", "b"]\\naccess_list = [[], [0]]'
 print(json.dumps({
     "package": wfdsl.__file__,
@@ -181,7 +181,7 @@ def test_the_wheel_holds_every_module_grammar_and_conductor_as_it_is(built: Buil
         assert path.relative_to(ROOT / "src").as_posix() in packed
     for name in GRAMMARS:
         assert packed[f"wfdsl/grammars/{name}"] == (ROOT / "grammars" / name).read_bytes()
-    for path in (ROOT / "src" / "wfdsl_rl" / "conductors").glob("*/*.*"):
+    for path in (ROOT / "src" / "wfdsl_rl" / "gym" / "checkpoints").glob("*/*.*"):
         if path.parent.name != "__pycache__":
             assert packed[path.relative_to(ROOT / "src").as_posix()] == path.read_bytes()
 

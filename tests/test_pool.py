@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.pool import Pool, PoolSettings, Prices, WorkerEntry
-from wfdsl.workers.protocol import Call, Reply, Usage
+from wfdsl.protocols import Call, Reply, Usage
+from wfdsl.workers.pool import Pool, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.scripted import ScriptedWorker
 
 ASK = Call(({"role": "user", "content": "?"},))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.pool import Pool, Prices
-from wfdsl.pool_file import parse_pool, pool_names
+from wfdsl.workers.pool import Pool, Prices
+from wfdsl.workers.pool_file import parse_pool, pool_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,7 +189,7 @@ def test_a_template_without_keys_says_which_variable_to_set(name: str, monkeypat
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package that brings a provider and a family of pools."""
     (tmp_path / "plug_in_for_test.py").write_text(
-        "from wfdsl.pool import Pool, WorkerEntry\n"
+        "from wfdsl.workers.pool import Pool, WorkerEntry\n"
         "from wfdsl.workers.scripted import ScriptedWorker\n"
         "def build(entry, bench):\n"
         "    return ScriptedWorker([f'plugged {entry.model}'])\n"
@@ -218,7 +218,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("plugin")
 async def test_plug_ins_bring_pools_and_providers() -> None:
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
     pool = Pool.load("family/hard")
 

@@ -19,14 +19,14 @@ import wfdsl
 import wfdsl.testing
 from wfdsl import Step, Workflow
 from wfdsl.api import analyze_file_text
-from wfdsl.check import live_steps
+from wfdsl.language.check import live_steps
+from wfdsl.language.tree import ALL
 from wfdsl.testing import completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.files import write_file
 from wfdsl.testing.mutations import mutated
 from wfdsl.testing.pen import Pen
 from wfdsl.testing.strategies import pens
 from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

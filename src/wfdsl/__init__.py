@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wfdsl.conductor.policy import Policy as Policy
     from wfdsl.conductor.policy import Solution as Solution
     from wfdsl.dag import to_dag as to_dag
-    from wfdsl.diagnostics.diagnostic import Diagnostic as Diagnostic
     from wfdsl.errors import BudgetExhausted as BudgetExhausted
     from wfdsl.errors import JournalFailure as JournalFailure
     from wfdsl.errors import RunFailed as RunFailed
@@ -36,44 +35,45 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
     from wfdsl.interpreter.running import stream as stream
-    from wfdsl.pool import Pool as Pool
-    from wfdsl.pool import WorkerEntry as WorkerEntry
-    from wfdsl.source import Source as Source
-    from wfdsl.source import Span as Span
-    from wfdsl.workers.protocol import Call as Call
-    from wfdsl.workers.protocol import Reply as Reply
-    from wfdsl.workers.protocol import Usage as Usage
-    from wfdsl.workers.protocol import Worker as Worker
-    from wfdsl.workers.protocol import WorkerFailure as WorkerFailure
-    from wfdsl.workflow import Step as Step
-    from wfdsl.workflow import Workflow as Workflow
+    from wfdsl.language.diagnostics.diagnostic import Diagnostic as Diagnostic
+    from wfdsl.language.source import Source as Source
+    from wfdsl.language.source import Span as Span
+    from wfdsl.language.workflow import Step as Step
+    from wfdsl.language.workflow import Workflow as Workflow
+    from wfdsl.protocols import Call as Call
+    from wfdsl.protocols import Reply as Reply
+    from wfdsl.protocols import Usage as Usage
+    from wfdsl.protocols import Worker as Worker
+    from wfdsl.protocols import WorkerFailure as WorkerFailure
+    from wfdsl.workers.pool import Pool as Pool
+    from wfdsl.workers.pool import WorkerEntry as WorkerEntry
 
 _HOMES = {
     "Budget": "interpreter.budget",
     "BudgetExhausted": "errors",
-    "Call": "workers.protocol",
+    "Call": "protocols",
     "Checked": "api",
     "Conductor": "conductor.conductor",
-    "Diagnostic": "diagnostics.diagnostic",
+    "Diagnostic": "language.diagnostics.diagnostic",
     "Experiment": "experiment.experiment",
     "Journal": "interpreter.journal",
     "JournalFailure": "errors",
     "Policy": "conductor.policy",
-    "Pool": "pool",
-    "Reply": "workers.protocol",
+    "Pool": "workers.pool",
+    "Reply": "protocols",
     "Run": "interpreter.record",
     "RunFailed": "errors",
     "Solution": "conductor.policy",
-    "Source": "source",
-    "Span": "source",
-    "Step": "workflow",
-    "Usage": "workers.protocol",
+    "Source": "language.source",
+    "Span": "language.source",
+    "Step": "language.workflow",
+    "Usage": "protocols",
     "UsageError": "errors",
     "WfdslError": "errors",
-    "Worker": "workers.protocol",
-    "WorkerEntry": "pool",
-    "WorkerFailure": "workers.protocol",
-    "Workflow": "workflow",
+    "Worker": "protocols",
+    "WorkerEntry": "workers.pool",
+    "WorkerFailure": "protocols",
+    "Workflow": "language.workflow",
     "WorkflowError": "errors",
     "analyze": "api",
     "dumps": "api",

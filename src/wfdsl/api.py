@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from wfdsl.check import DEFAULT_MAX_STEPS, Limits, PoolSize, build, check, check_columns, empty_workflow
-from wfdsl.diagnostics.diagnostic import Diagnostic, in_order, once_per_place
 from wfdsl.errors import UsageError, WorkflowError
-from wfdsl.source import Source, Span
-from wfdsl.syntax.completion import Profile, read_completion
-from wfdsl.syntax.printer import print_completion
+from wfdsl.language.check import DEFAULT_MAX_STEPS, Limits, PoolSize, build, check, check_columns, empty_workflow
+from wfdsl.language.completion import Profile, read_completion
+from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order, once_per_place
+from wfdsl.language.printer import print_completion
+from wfdsl.language.source import Source, Span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from io import BufferedIOBase
     from os import PathLike
 
-    from wfdsl.syntax.expand import PoolLike
-    from wfdsl.tree import WorkflowTree
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.expand import PoolLike
+    from wfdsl.language.tree import WorkflowTree
+    from wfdsl.language.workflow import Workflow
 
 MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
 _UTF8_BYTES_PER_CHAR = 4
@@ -111,8 +111,8 @@ def analyze_file_text(
     Raises:
         UsageError: a parameter that the file does not have, or a value of the wrong type for one.
     """
-    from wfdsl.syntax.expand import expand  # noqa: PLC0415  (completions need neither; it costs start-up time)
-    from wfdsl.syntax.workflow_file import read_workflow_file  # noqa: PLC0415
+    from wfdsl.language.expand import expand  # noqa: PLC0415  (completions need neither; it costs start-up time)
+    from wfdsl.language.workflow_file import read_workflow_file  # noqa: PLC0415
 
     source = Source(text, name)
     if len(text) > max_chars:
@@ -280,7 +280,7 @@ def dumps(workflow: Workflow, form: Form = "completion") -> str:
         WorkflowError: the completion form cannot say it (an unresolved worker, a depth of its own).
     """
     if form == "wf":
-        from wfdsl.syntax.print_file import print_file  # noqa: PLC0415  (completions do not need it)
+        from wfdsl.language.print_file import print_file  # noqa: PLC0415  (completions do not need it)
 
         return print_file(workflow)
     return print_completion(workflow)

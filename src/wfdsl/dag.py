@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from wfdsl.language.tree import ALL
 from wfdsl.topology import is_conductor, live_steps, topology
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from wfdsl.workflow import Step, Workflow
+    from wfdsl.language.workflow import Step, Workflow
 
 
 def to_dag(

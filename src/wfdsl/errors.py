@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl.diagnostics.diagnostic import Diagnostic
     from wfdsl.interpreter.record import Run
-    from wfdsl.source import Source
+    from wfdsl.language.diagnostics.diagnostic import Diagnostic
+    from wfdsl.language.source import Source
 
 
 class WfdslError(Exception):
@@ -40,7 +40,7 @@ class WorkflowError(WfdslError, ValueError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        from wfdsl.diagnostics.render import as_text  # noqa: PLC0415  (drawing is needed only once there is an error)
+        from wfdsl.language.diagnostics.render import as_text  # noqa: PLC0415  (drawing is needed only once there is an error)
 
         return "\n\n".join(as_text(found, self.source) for found in self.diagnostics)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from wfdsl.api import Checked
-    from wfdsl.check import PoolSize
+    from wfdsl.language.check import PoolSize
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 _ENDLESS_LINE = 1 << 30  # bytes of a line that is skipped, since the next one may be fine; our choice

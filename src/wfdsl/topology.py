@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from wfdsl.workflow import Step, Workflow
+    from wfdsl.language.workflow import Step, Workflow
 
 Topology: TypeAlias = Literal["single", "chain", "best-of-n", "independent-then-aggregate", "tree", "general"]
 

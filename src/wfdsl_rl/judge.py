@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.api import analyze
-from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.errors import RunFailed
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.tree import ALL
-from wfdsl.workflow import Workflow
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Workflow
 from wfdsl_rl.grading.grade import grade
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.record import Run
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.grading.verdict import Verdict
     from wfdsl_rl.tasks.task import Task
 

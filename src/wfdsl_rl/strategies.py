@@ -21,7 +21,7 @@ from wfdsl.topology import essential, live_steps, topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 Role: TypeAlias = Literal["planner", "refiner", "verifier", "aggregator"]
 ROLES: Final[tuple[Role, ...]] = ("planner", "refiner", "verifier", "aggregator")

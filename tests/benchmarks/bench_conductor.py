@@ -22,9 +22,9 @@ from wfdsl import Pool, Step, Workflow
 from wfdsl.conductor.offer import Offer
 from wfdsl.topology import live_steps
 from wfdsl_rl import gym
-from wfdsl_rl.gym.presets import preset_of
-from wfdsl_rl.gym.profiles import DOMAINS
-from wfdsl_rl.gym.simulate import simulate
+from wfdsl_rl.gym.world.presets import preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS
+from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.training.rows import Draw
 
 if TYPE_CHECKING:

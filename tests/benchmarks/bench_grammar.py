@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from wfdsl import analyze
-from wfdsl.pool import WorkerEntry
-from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.workers.local import LocalServer, model_file
+from wfdsl.workers.pool import WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

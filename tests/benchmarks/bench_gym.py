@@ -17,12 +17,12 @@ from rich.table import Table
 
 from wfdsl import Pool, Workflow, run
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.accuracy import Accuracy, Exam, expected_accuracy
-from wfdsl_rl.gym.presets import PRESETS, Preset, preset_of
-from wfdsl_rl.gym.profiles import DOMAINS, PROFILES
-from wfdsl_rl.gym.search import best_extension, best_team, random_teams, second_round, team
-from wfdsl_rl.gym.simulate import simulate
-from wfdsl_rl.gym.workers import USUAL_TOKENS
+from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy
+from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
+from wfdsl_rl.gym.world.search import best_extension, best_team, random_teams, second_round, team
+from wfdsl_rl.gym.world.simulate import simulate
+from wfdsl_rl.gym.world.workers import USUAL_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -30,12 +30,12 @@ from typing_extensions import TypedDict
 from wfdsl import Pool, Reply, Step, Usage, WorkerEntry, Workflow, run
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
-from wfdsl.pool import Prices
+from wfdsl.workers.pool import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 WORKFLOW = Workflow(
     (

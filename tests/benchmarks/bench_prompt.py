@@ -12,7 +12,7 @@ from rich.table import Table
 
 from wfdsl.conductor.offer import Offer
 from wfdsl.conductor.prompt import Prompt, shipped_prompts
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 
 TARGET_MICROSECONDS = 50.0
 _NUMBER = 1000

@@ -3,9 +3,9 @@
 Run with `python -m tests.benchmarks recursion`; WFDSL_CONDUCTORS names other folders than the one that ships, parted by
 colons. All of it is simulated. Each question has its first round, greedy, and then a second one that sees it and its
 final reply; gains are paired. Nothing is asked again and nothing falls back: an invalid completion is wrong. The most
-that there is to gain is what `wfdsl_rl.gym.search.second_round` finds for the workflow that the Conductor writes most
-often for each kind of question: it knows the gym, and chooses for each kind of reply between keeping and all revisions
-of up to two steps.
+that there is to gain is what `wfdsl_rl.gym.world.search.second_round` finds for the workflow that the Conductor writes
+most often for each kind of question: it knows the gym, and chooses for each kind of reply between keeping and all
+revisions of up to two steps.
 
 The last line of a Conductor has subsets of the workers that no training has offered, under shuffled ordinals, where
 nobody has searched for the most to gain.
@@ -30,10 +30,10 @@ from wfdsl import Pool, Workflow
 from wfdsl.conductor.offer import Offer
 from wfdsl.topology import live_steps
 from wfdsl_rl import gym
-from wfdsl_rl.gym.accuracy import Exam
-from wfdsl_rl.gym.presets import preset_of
-from wfdsl_rl.gym.profiles import DOMAINS
-from wfdsl_rl.gym.search import second_round
+from wfdsl_rl.gym.world.accuracy import Exam
+from wfdsl_rl.gym.world.presets import preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS
+from wfdsl_rl.gym.world.search import second_round
 from wfdsl_rl.judge import Judge, Judged
 from wfdsl_rl.training.recursion_rows import asked_again
 

@@ -49,8 +49,8 @@ def main() -> None:
 
 def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
-    from wfdsl_rl.conductors import GYM_TINY, load
     from wfdsl_rl.grading.code import KNOWN
+    from wfdsl_rl.gym.checkpoints import GYM_TINY, load
     from wfdsl_rl.training.planning import plan_training
     from wfdsl_rl.training.setting import Setting
     from wfdsl_rl.training.stages import reinforce, stage_rows

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from tests.syntax.wf_families import FAMILIES
 from tests.syntax.wf_reading import ToyPool
-from wfdsl.source import Source
-from wfdsl.syntax.expand import expand
-from wfdsl.syntax.workflow_file import read_workflow_file
+from wfdsl.language.expand import expand
+from wfdsl.language.source import Source
+from wfdsl.language.workflow_file import read_workflow_file
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "debate.wf"
 TARGET_MILLISECONDS = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.profiles import DOMAINS
+from wfdsl_rl.gym.world.profiles import DOMAINS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from wfdsl import Conductor, Pool, Run, RunFailed, WorkerEntry, WorkerFailure
 from wfdsl.conductor.offer import Offering
 from wfdsl.conductor.policy import Solution
-from wfdsl.pool import Prices
 from wfdsl.testing import ScriptedWorker, workflows
+from wfdsl.workers.pool import Prices
 
 from .scripted_server import EMPTY, lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 WORKERS = 4
 BOSS = WORKERS

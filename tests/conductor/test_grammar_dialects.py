@@ -10,7 +10,7 @@ import pytest
 from wfdsl import Conductor, UsageError, WorkerEntry
 from wfdsl.conductor.model import local_entry
 from wfdsl.conductor.settings import Grammar
-from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.testing import ScriptedWorker
 
 from .scripted_server import EMPTY, lists

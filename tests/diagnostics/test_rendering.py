@@ -9,9 +9,9 @@ from inline_snapshot import snapshot
 
 import wfdsl
 from wfdsl.cli.drawing import draw
-from wfdsl.diagnostics.diagnostic import Diagnostic, in_order
-from wfdsl.diagnostics.render import as_json, as_text, summary
-from wfdsl.source import Source, Span
+from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
+from wfdsl.language.diagnostics.render import as_json, as_text, summary
+from wfdsl.language.source import Source, Span
 
 
 def drawn(text: str, start: int, end: int, *, label: str = "here") -> str:

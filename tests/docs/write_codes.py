@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.explain import _FORMS, _KINDS
-from wfdsl.diagnostics.codes import CODES
-from wfdsl.diagnostics.render import as_text
+from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.diagnostics.render import as_text
 
 if TYPE_CHECKING:
-    from wfdsl.diagnostics.codes import Code
+    from wfdsl.language.diagnostics.codes import Code
 
 
 def code_list() -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from wfdsl.api import MAX_CHARS
-from wfdsl.check import DEFAULT_MAX_STEPS, MOST_DIGITS
-from wfdsl.diagnostics.codes import CODES
-from wfdsl.syntax.expand import MOST_COPIES, MOST_COPIES_IN_ALL, MOST_SIGHTS
+from wfdsl.language.check import DEFAULT_MAX_STEPS, MOST_DIGITS
+from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.expand import MOST_COPIES, MOST_COPIES_IN_ALL, MOST_SIGHTS
 
 
 def repairs() -> str:

@@ -37,7 +37,7 @@ def rl_names() -> str:
 
 def gym_names() -> str:
     """The names of `wfdsl_rl.gym`."""
-    found = [_definition("wfdsl_rl.gym.making", name) for name in gym.__all__]
+    found = [_definition("wfdsl_rl.gym.world.making", name) for name in gym.__all__]
     return "\n\n".join(_function("wfdsl_rl.gym", node) for node in found if not isinstance(node, ast.ClassDef))
 
 

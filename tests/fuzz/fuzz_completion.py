@@ -29,9 +29,9 @@ _GUIDED = atheris is not None and __name__ == "__main__" and "random" not in sys
 
 with atheris.instrument_imports(include=["wfdsl"]) if _GUIDED else nullcontext():
     from wfdsl.api import analyze, analyze_file_text, dumps, parse
-    from wfdsl.diagnostics.codes import CODES
-    from wfdsl.diagnostics.render import as_json, as_text
     from wfdsl.errors import WorkflowError
+    from wfdsl.language.diagnostics.codes import CODES
+    from wfdsl.language.diagnostics.render import as_json, as_text
     from wfdsl.testing.drawing import draw_workflow
     from wfdsl.testing.files import write_file
     from wfdsl.testing.mutations import TOKENS, mutated

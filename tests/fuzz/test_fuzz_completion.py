@@ -10,7 +10,7 @@ import pytest
 
 from tests.fuzz import fuzz_completion
 from tests.fuzz.fuzz_completion import Figures, check_text, random_text, seeds
-from wfdsl.syntax import literals
+from wfdsl.language import literals
 
 TARGET = Path(fuzz_completion.__file__)
 

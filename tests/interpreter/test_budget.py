@@ -15,7 +15,7 @@ from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Account, Budget, BudgetSpent
 from wfdsl.interpreter.record import Charge
 from wfdsl.interpreter.running import run
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 ONE = Workflow((Step(0, "a"),))
 WIDE = Workflow((*(Step(0, f"try {index}") for index in range(6)), Step(0, "pick", "all")))

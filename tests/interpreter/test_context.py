@@ -10,7 +10,7 @@ from wfdsl import Step, Workflow
 from wfdsl.interpreter.context import messages_for
 
 if TYPE_CHECKING:
-    from wfdsl.workers.protocol import Message
+    from wfdsl.protocols import Message
 
 THREE = Workflow((Step(0, "Plan."), Step(1, "Solve.", (0,)), Step(0, "Check.", "all")))
 RESPONSES = ["a plan", "a solution", ""]

@@ -9,7 +9,7 @@ from tests.interpreter.toy_workers import always, in_turn, on_test_clock, pool_o
 
 from wfdsl import RunFailed, Step, Workflow, run
 from wfdsl.interpreter.deadline import Watch
-from wfdsl.workers.protocol import Reply
+from wfdsl.protocols import Reply
 
 CHAIN = Workflow((Step(0, "a"), Step(1, "b", (0,))))
 

@@ -12,7 +12,7 @@ from tests.interpreter.toy_workers import Answering, on_test_clock, pool_of
 
 from wfdsl import Step, Workflow
 from wfdsl.interpreter.running import run
-from wfdsl.workers.protocol import Call, Reply
+from wfdsl.protocols import Call, Reply
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.record import Run

@@ -23,7 +23,7 @@ from wfdsl.interpreter.journal_reading import full_id, plan_of, remove, run_of, 
 from wfdsl.interpreter.owner import Owner, is_alive
 from wfdsl.interpreter.record import Charge, Run
 from wfdsl.interpreter.running import resume, run
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

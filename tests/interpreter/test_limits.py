@@ -13,7 +13,7 @@ from wfdsl.interpreter.gate import Gate
 from wfdsl.interpreter.limits import AdaptiveGate
 from wfdsl.interpreter.rates import Window
 from wfdsl.interpreter.running import run
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from wfdsl import Pool

@@ -13,13 +13,13 @@ from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import Charge, Run
 from wfdsl.interpreter.running import resume, run
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl.interpreter.nested import ConductorCall
-    from wfdsl.workers.protocol import Worker
+    from wfdsl.protocols import Worker
 
 INNER = Workflow((Step(0, "inner plan"), Step(0, "inner answer", (0,))))
 OUTER = Workflow((Step(0, "prepare"), Step(1, "delegate", (0,)), Step(0, "conclude", (1,))))

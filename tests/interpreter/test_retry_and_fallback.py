@@ -10,7 +10,7 @@ from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_cl
 from wfdsl import RunFailed, Step, Workflow
 from wfdsl.interpreter import events
 from wfdsl.interpreter.running import run
-from wfdsl.workers.protocol import Call, Reply, WorkerFailure
+from wfdsl.protocols import Call, Reply, WorkerFailure
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.record import Run

@@ -13,7 +13,7 @@ from wfdsl import Pool, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
 from wfdsl.interpreter.gate import Gate
 from wfdsl.interpreter.running import run, run_sync, stream
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.record import Run

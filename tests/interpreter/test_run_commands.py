@@ -18,7 +18,7 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.events import BudgetCharged
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import run
-from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
+from wfdsl.protocols import Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from tests.interpreter.toy_workers import always, in_turn, pool_of
 from wfdsl import RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter.record import Charge, LostCall, Run, StepRecord
 from wfdsl.interpreter.running import run
+from wfdsl.protocols import Message, Reply, Usage, WorkerFailure
 from wfdsl.render.status import StepStatus
-from wfdsl.workers.protocol import Message, Reply, Usage, WorkerFailure
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "run-record.md"
 BRANCHES = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "dead"), Step(0, "c", (0, 1))))

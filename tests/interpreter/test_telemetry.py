@@ -12,7 +12,7 @@ from tests.interpreter.toy_workers import always, in_turn, pool_of
 from wfdsl import RunFailed, Step, Workflow
 from wfdsl.interpreter.running import run
 from wfdsl.interpreter.telemetry import SpanListener
-from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
+from wfdsl.protocols import Reply, Usage, WorkerFailure
 
 TWO = Workflow((Step(0, "secret plan"), Step(1, "answer", (0,))))
 

@@ -9,8 +9,8 @@ import asyncio
 import selectors
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wfdsl.pool import Pool, Prices, WorkerEntry
-from wfdsl.workers.protocol import Call, Reply, Worker
+from wfdsl.protocols import Call, Reply, Worker
+from wfdsl.workers.pool import Pool, Prices, WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.status import StepStatus
-from wfdsl.workflow import Step, Workflow
 
 if TYPE_CHECKING:
+    from wfdsl.language.tree import Access
     from wfdsl.render.drawing import Options
-    from wfdsl.tree import Access
 
 ODD_TEXTS = (
     'Say "hi" <b>&amp;</b> `code` [x] {y} (z) end',

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.layout import Lane, place
 from wfdsl.render.status import StepStatus
 from wfdsl.render.svg import to_svg
 from wfdsl.render.typeface import text_width
-from wfdsl.workflow import Step, Workflow
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.dot import to_dot
 from wfdsl.render.json_text import to_json
 from wfdsl.render.mermaid import to_mermaid
 from wfdsl.render.status import StepStatus
-from wfdsl.workflow import Step, Workflow
 
 needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's `dot` is not installed")
 

@@ -15,10 +15,10 @@ from wfdsl.conductor.model import conductor_names, model_entry
 from wfdsl.conductor.named import named_conductor
 from wfdsl.errors import UsageError
 from wfdsl.experiment.experiment import read_experiment
-from wfdsl.pool import Pool
-from wfdsl_rl.conductors import GYM_TINY, load
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.presets import PRESETS
+from wfdsl_rl.gym.checkpoints import GYM_TINY, load
+from wfdsl_rl.gym.world.presets import PRESETS
 from wfdsl_rl.policies import policies_of
 
 if TYPE_CHECKING:

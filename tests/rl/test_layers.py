@@ -31,7 +31,6 @@ LAYERS = [
     ["tasks.gold_check"],
     ["grading.grade"],
     ["gym"],
-    ["conductors"],
     ["grading"],
     ["tasks"],
     ["grading.verdict"],

@@ -10,7 +10,7 @@ from tests.rl.evaluation.toys import pool_of
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError, WorkflowError
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.policies import label_of, policies_of, policy_of, spelled_out
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing import workflows
-from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.strategies import (
     ROLES,
     STRUCTURE_RULES,
@@ -24,7 +24,7 @@ from wfdsl_rl.strategies import (
 )
 
 if TYPE_CHECKING:
-    from wfdsl.tree import Access
+    from wfdsl.language.tree import Access
 
 
 def flow(*steps: tuple[int, Access]) -> Workflow:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl import analyze
-from wfdsl.diagnostics.codes import CODES
+from wfdsl.language.diagnostics.codes import CODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from wfdsl import WorkflowError, analyze, dumps, parse
 from wfdsl.api import analyze_file_text
-from wfdsl.diagnostics.codes import CODES
-from wfdsl.diagnostics.render import as_json, as_text
+from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.diagnostics.render import as_json, as_text
 from wfdsl.testing import completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.mutations import TOKENS
 

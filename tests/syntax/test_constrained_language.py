@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from wfdsl import UsageError, Workflow, analyze, dumps
 from wfdsl.cli.main import main
-from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
-from wfdsl.syntax.constrained.language import TEXT, Bounds
-from wfdsl.syntax.constrained.shape import Chars
+from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.language.constrained.language import TEXT, Bounds
+from wfdsl.language.constrained.shape import Chars
+from wfdsl.language.workflow import Step
 from wfdsl.testing import workflows
-from wfdsl.workflow import Step
 
 if TYPE_CHECKING:
     from random import Random

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[tor
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[torch]'")
 
 from wfdsl import UsageError, analyze  # noqa: E402
-from wfdsl.syntax.constrained import llguidance_lark, max_tokens_for  # noqa: E402
+from wfdsl.language.constrained import llguidance_lark, max_tokens_for  # noqa: E402
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer  # noqa: E402
 
 MORE_LOGITS = 7  # than the tokenizer has tokens, as in many models

@@ -22,16 +22,16 @@ from hypothesis.extra.lark import from_lark
 from lark import Lark, Token, Tree, UnexpectedInput
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
-from wfdsl.syntax.completion import read_completion
-from wfdsl.syntax.grammar import grammar_folder
-from wfdsl.syntax.scan import BadList, Scanner, scanner
+from wfdsl.language.completion import read_completion
+from wfdsl.language.grammar import grammar_folder
+from wfdsl.language.scan import BadList, Scanner, scanner
 from wfdsl.testing import completions, near_misses, repairable_completions
 from wfdsl.testing.mutations import TOKENS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl.syntax.lalr import Token as OurToken
+    from wfdsl.language.lalr import Token as OurToken
     from wfdsl.testing import Written
 
 LABELS = {"MODEL_ID", "SUBTASKS", "ACCESS_LIST", "X_MODEL_ID", "X_SUBTASKS", "X_ACCESS_LIST"}

@@ -19,7 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfdsl import analyze
-from wfdsl.syntax.literals import string_value
+from wfdsl.language.literals import string_value
 from wfdsl.testing.pen import Pen
 from wfdsl.testing.strategies import pens, subtask_texts
 from wfdsl.testing.strings import spelled

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl.syntax import tables
-from wfdsl.syntax.grammar import grammar_folder
-from wfdsl.syntax.tables import GrammarData, load_grammar_data, make_grammar_data
+from wfdsl.language import tables
+from wfdsl.language.grammar import grammar_folder
+from wfdsl.language.tables import GrammarData, load_grammar_data, make_grammar_data
 
 if TYPE_CHECKING:
     from pathlib import Path

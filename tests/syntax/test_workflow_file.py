@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.syntax.wf_reading import ToyPool, codes, file_tree, read, workflow
-from wfdsl.diagnostics.render import as_text
 from wfdsl.errors import UsageError
-from wfdsl.source import Source
-from wfdsl.syntax.file_scan import FileGrammar
-from wfdsl.syntax.grammar import grammar_folder
-from wfdsl.syntax.workflow_file import read_workflow_file
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.diagnostics.render import as_text
+from wfdsl.language.file_scan import FileGrammar
+from wfdsl.language.grammar import grammar_folder
+from wfdsl.language.source import Source
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow_file import read_workflow_file
 
 if TYPE_CHECKING:
     from pathlib import Path

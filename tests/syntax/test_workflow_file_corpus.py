@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.syntax.wf_reading import read
-from wfdsl.diagnostics.codes import CODES
-from wfdsl.source import Source
+from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.source import Source
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus" / "wf").glob("*.wf"))
 _EXPECTED = re.compile(r"#!((?: [a-z-]+)+)$")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.syntax.wf_reading import file_tree, read, workflow
-from wfdsl.source import Source
-from wfdsl.syntax.format_file import format_file
-from wfdsl.syntax.print_file import print_file
-from wfdsl.syntax.workflow_file import read_workflow_file
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.format_file import format_file
+from wfdsl.language.print_file import print_file
+from wfdsl.language.source import Source
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow_file import read_workflow_file
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "docs" / "examples").glob("*.wf"))
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.syntax.wf_families import FAMILIES
 from tests.syntax.wf_reading import ToyPool
-from wfdsl.source import Source
-from wfdsl.syntax.expand import expand
-from wfdsl.syntax.workflow_file import read_workflow_file
+from wfdsl.language.expand import expand
+from wfdsl.language.source import Source
+from wfdsl.language.workflow_file import read_workflow_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 
 from tests.syntax.wf_reading import ToyPool, read, workflow
-from wfdsl.source import Source
-from wfdsl.syntax.expand import expand
-from wfdsl.syntax.file_scan import file_grammar
-from wfdsl.syntax.file_tree import Heading
-from wfdsl.syntax.format_file import format_file
-from wfdsl.syntax.grammar import grammar_folder
-from wfdsl.syntax.print_file import print_file
-from wfdsl.syntax.workflow_file import read_workflow_file
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.expand import expand
+from wfdsl.language.file_scan import file_grammar
+from wfdsl.language.file_tree import Heading
+from wfdsl.language.format_file import format_file
+from wfdsl.language.grammar import grammar_folder
+from wfdsl.language.print_file import print_file
+from wfdsl.language.source import Source
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow_file import read_workflow_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wfdsl.syntax.file_tree import FileTree
+    from wfdsl.language.file_tree import FileTree
 
 _AWKWARD = "\"'\\{}#:\n\r\t ar\x00\x85\ufeffé😀"
 _TEXTS = st.text(st.one_of(st.sampled_from(_AWKWARD), st.characters(exclude_categories=["Cs"])), max_size=30)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wfdsl.check import Limits, build, check
-from wfdsl.diagnostics.diagnostic import Diagnostic, in_order
-from wfdsl.source import Source
-from wfdsl.syntax.expand import expand
-from wfdsl.syntax.workflow_file import read_workflow_file
+from wfdsl.language.check import Limits, build, check
+from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
+from wfdsl.language.expand import expand
+from wfdsl.language.source import Source
+from wfdsl.language.workflow_file import read_workflow_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wfdsl.syntax.file_tree import FileTree
-    from wfdsl.tree import WorkflowTree
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.file_tree import FileTree
+    from wfdsl.language.tree import WorkflowTree
+    from wfdsl.language.workflow import Workflow
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
 
 from wfdsl.errors import UsageError
-from wfdsl.pool import Prices
-from wfdsl.workers.protocol import Usage
+from wfdsl.protocols import Usage
+from wfdsl.workers.pool import Prices
 
 PRICES = Prices(input=1.0, output=10.0, cached=0.5)
 

@@ -11,10 +11,10 @@ import pytest
 from tests.workers.wire import KINDS, Request, call, entry_for, good_body, good_events, serving, stream
 from tests.workers.wire import reply as http_reply
 
-from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers import conformance
 from wfdsl.workers.function import FunctionWorker
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.workers.pool import Pool, WorkerEntry
 from wfdsl.workers.scripted import ScriptedWorker
 
 if TYPE_CHECKING:

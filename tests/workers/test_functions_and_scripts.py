@@ -9,8 +9,8 @@ import pytest
 from tests.workers.wire import call
 
 from wfdsl.errors import UsageError
-from wfdsl.pool import Pool, WorkerEntry
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
+from wfdsl.workers.pool import Pool, WorkerEntry
 from wfdsl.workers.scripted import ScriptedWorker
 
 

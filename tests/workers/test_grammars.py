@@ -9,8 +9,8 @@ import pytest
 from tests.workers.wire import ask, call, entry_for, good_body, reply, serving
 
 from wfdsl import UsageError, WorkerEntry
-from wfdsl.pool import Pool
 from wfdsl.workers.grammars import dialect_of
+from wfdsl.workers.pool import Pool
 
 GRAMMAR = 'root ::= "yes" | "no"\n'
 WITH_GRAMMAR = call(settings={"grammar": GRAMMAR})

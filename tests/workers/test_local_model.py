@@ -17,9 +17,9 @@ import pytest
 from tests.workers.wire import call
 
 from wfdsl.errors import UsageError
-from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.local import model_file
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.workers.pool import Pool, WorkerEntry
 
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
 local = pytest.mark.local
@@ -131,8 +131,8 @@ async def test_nobody_without_the_key_is_served() -> None:
 def test_the_server_never_outlives_its_parent(end: signal.Signals) -> None:
     program = """
         import asyncio
-        from wfdsl.pool import Pool
-        from wfdsl.workers.protocol import Call
+        from wfdsl.workers.pool import Pool
+        from wfdsl.protocols import Call
 
         async def main():
             pool = Pool.load("local")

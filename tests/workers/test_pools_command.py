@@ -9,7 +9,7 @@ import pytest
 from werkzeug import Response
 
 from wfdsl.cli.main import main
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from wfdsl.pool import Pool, WorkerEntry
-from wfdsl.workers.protocol import Call, Reply, WorkerFailure
+from wfdsl.protocols import Call, Reply, WorkerFailure
+from wfdsl.workers.pool import Pool, WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

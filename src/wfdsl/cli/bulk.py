@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
-from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.cli.check import print_verdict
 from wfdsl.cli.configuration import parameters_of
 from wfdsl.cli.drawing import colour_for, draw
 from wfdsl.cli.inputs import STDIN, load_pool
 from wfdsl.errors import UsageError
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.survey import Row, Survey, read_rows
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.drawing import colour_for, draw
 from wfdsl.cli.inputs import add_input_options, analyze_input, count_or_none, load_pool
-from wfdsl.diagnostics.render import as_json, summary
 from wfdsl.errors import UsageError
+from wfdsl.language.diagnostics.render import as_json, summary
 
 if TYPE_CHECKING:
     import argparse
 
     from wfdsl.api import Checked
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

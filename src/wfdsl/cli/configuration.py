@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 
 class _Keep(argparse.Action):
@@ -123,8 +123,8 @@ def _print_unread_tables(pool: str) -> None:
     """`--pool` takes the workers of a file and nothing else: a budget that is there must not seem to hold."""
     from pathlib import Path
 
-    from wfdsl.pool_file import names_a_file
     from wfdsl.toml_file import read_toml_file
+    from wfdsl.workers.pool_file import names_a_file
 
     others = (
         [f"[{name}]" for name in read_toml_file(Path(pool), "pool file") if name != "pool"]

@@ -6,11 +6,11 @@ import os
 import re
 from typing import IO, TYPE_CHECKING
 
-from wfdsl.diagnostics.render import as_text
+from wfdsl.language.diagnostics.render import as_text
 
 if TYPE_CHECKING:
-    from wfdsl.diagnostics.diagnostic import Diagnostic
-    from wfdsl.source import Source
+    from wfdsl.language.diagnostics.diagnostic import Diagnostic
+    from wfdsl.language.source import Source
 
 _COLOURS = {"error": "31", "warning": "33", "note": "36"}
 _CARETS = re.compile(r"^(\s*\| *)(\^+.*)$", re.MULTILINE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wfdsl.diagnostics.codes import CODES, Code
 from wfdsl.errors import UsageError
-from wfdsl.syntax.suggestion import Suggestions
+from wfdsl.language.diagnostics.codes import CODES, Code
+from wfdsl.language.suggestion import Suggestions
 
 if TYPE_CHECKING:
     import argparse

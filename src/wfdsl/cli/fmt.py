@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.errors import UsageError, WorkflowError
-from wfdsl.source import Source
+from wfdsl.language.source import Source
 
 if TYPE_CHECKING:
     import argparse
@@ -67,8 +67,8 @@ def _format(file: str, args: argparse.Namespace) -> int:
 
 def _formatted_file(file: str, args: argparse.Namespace) -> tuple[str, str]:
     """A workflow file's text before and after; parameters and pool play no part."""
-    from wfdsl.syntax.format_file import format_file
-    from wfdsl.syntax.workflow_file import read_workflow_file
+    from wfdsl.language.format_file import format_file
+    from wfdsl.language.workflow_file import read_workflow_file
 
     name = "standard input" if file == STDIN else file
     text = read_input(file, args)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from wfdsl.experiment.tables import RunTable
     from wfdsl.interpreter.forecast import Forecast
-    from wfdsl.pool import Pool
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.workers.pool import Pool
 
 
 def print_forecast(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.cli.inputs import count, count_or_none
-from wfdsl.syntax.constrained import gbnf, llguidance_lark
-from wfdsl.syntax.constrained.language import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.constrained import gbnf, llguidance_lark
+from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK
 
 if TYPE_CHECKING:
     import argparse

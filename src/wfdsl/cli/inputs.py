@@ -9,15 +9,15 @@ from wfdsl.api import MAX_CHARS, Checked, Form, analyze_text, form_of, read_stre
 from wfdsl.cli.configuration import add_config_options, add_pool_option, parameters_of, pool_of
 from wfdsl.cli.drawing import colour_for, draw
 from wfdsl.errors import UsageError
-from wfdsl.source import Source
+from wfdsl.language.source import Source
 
 if TYPE_CHECKING:
     import argparse
     from io import BufferedIOBase
 
-    from wfdsl.diagnostics.diagnostic import Diagnostic
-    from wfdsl.pool import Pool
-    from wfdsl.syntax.completion import Profile
+    from wfdsl.language.completion import Profile
+    from wfdsl.language.diagnostics.diagnostic import Diagnostic
+    from wfdsl.workers.pool import Pool
 
 STDIN = "-"
 _POOL_NEEDED = "pool-needed"

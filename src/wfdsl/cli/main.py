@@ -116,6 +116,6 @@ def _hint(word: str) -> str:
 
 
 def _closest(word: str, known: Iterable[str]) -> str:
-    from wfdsl.syntax.suggestion import Suggestions
+    from wfdsl.language.suggestion import Suggestions
 
     return Suggestions().hint(word, known)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from wfdsl.pool import Pool, WorkerEntry
+    from wfdsl.workers.pool import Pool, WorkerEntry
 
 _CHECK_TIMEOUT_S = 60.0
 _CHECK_TOKENS = 64
@@ -56,7 +56,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from wfdsl.pool_file import pool_names
+    from wfdsl.workers.pool_file import pool_names
 
     names = pool_names()
     listed = {name: _listed(name) for name in names}
@@ -73,7 +73,7 @@ def _list(args: argparse.Namespace) -> int:
 def _listed(name: str) -> tuple[list[str] | None, str]:
     """A pool's workers and description; of one that only a plug-in can say more about, no workers and why."""
     from wfdsl.errors import UsageError
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
     try:
         pool = Pool.load(name)
@@ -83,7 +83,7 @@ def _listed(name: str) -> tuple[list[str] | None, str]:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
     if args.format == "json":
@@ -140,7 +140,7 @@ def _settings(entry: WorkerEntry) -> str:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
     results = asyncio.run(_check_all(pool))
@@ -163,7 +163,7 @@ async def _check_all(pool: Pool) -> list[dict[str, Any]]:
 
 async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
     from wfdsl.errors import UsageError
-    from wfdsl.workers.protocol import PROBE, Call, WorkerFailure
+    from wfdsl.protocols import PROBE, Call, WorkerFailure
 
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -184,7 +184,7 @@ async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
 
 
 def _init(args: argparse.Namespace) -> int:
-    from wfdsl.pool_file import parse_pool
+    from wfdsl.workers.pool_file import parse_pool
 
     models = args.model or asyncio.run(_models(args.base_url, args.api_key_env))
     text = _pool_text(args, models)
@@ -202,8 +202,8 @@ def _init(args: argparse.Namespace) -> int:
 
 async def _models(base_url: str, key_variable: str | None) -> list[str]:
     from wfdsl.errors import UsageError
-    from wfdsl.pool_file import build_entry
-    from wfdsl.workers.protocol import WorkerFailure
+    from wfdsl.protocols import WorkerFailure
+    from wfdsl.workers.pool_file import build_entry
     from wfdsl.workers.registry import load_builder
 
     asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": 30.0}

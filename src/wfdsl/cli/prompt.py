@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from wfdsl.conductor.checkpoint import Trained
     from wfdsl.conductor.offer import Offer
     from wfdsl.experiment.tables import ConductorTable
-    from wfdsl.pool import Pool
-    from wfdsl.workers.protocol import Message
+    from wfdsl.protocols import Message
+    from wfdsl.workers.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from wfdsl.errors import UsageError
-from wfdsl.syntax.suggestion import Suggestions
+from wfdsl.language.suggestion import Suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

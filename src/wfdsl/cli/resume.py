@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wfdsl.interpreter.plan import Plan
     from wfdsl.interpreter.record import LostCall, Run
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +77,7 @@ def _print_unused(before: Run, after: Run) -> None:
 
 def _pool(plan: Plan) -> Pool:
     """The pool that a run was started on, found again."""
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
     name = plan.origin.get("pool")
     if name is None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from wfdsl.api import Checked
     from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.workers.pool import Pool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

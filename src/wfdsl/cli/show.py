@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import argparse
 
     from wfdsl.api import Checked
-    from wfdsl.pool import Pool
+    from wfdsl.language.workflow import Workflow
     from wfdsl.render.drawing import Options
-    from wfdsl.workflow import Workflow
+    from wfdsl.workers.pool import Pool
 
 FORMATS = ("terminal", "mermaid", "dot", "svg", "json")
 _SUFFIXES = {

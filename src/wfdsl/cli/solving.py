@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from wfdsl.experiment.experiment import Experiment
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.workers.pool import Pool
 
 
 class FixedWorkflow(NamedTuple):

@@ -11,15 +11,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.conductor.example_sets import ExampleSet, example_of, row_of
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt, check_texts, shipped_prompts
 from wfdsl.errors import UsageError
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 FILE: Final = "wfdsl-prompt.json"
 FORMAT: Final = "wfdsl-prompt"

@@ -21,7 +21,7 @@ from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
 from wfdsl.interpreter.nested import ConductorCall
 from wfdsl.interpreter.runnable import require_runnable
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.workers.pool import Pool, WorkerEntry
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.conductor.settings import Grammar
     from wfdsl.interpreter.context import Question
-    from wfdsl.syntax.completion import Profile
-    from wfdsl.workers.protocol import Call, Reply, Worker
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.completion import Profile
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Call, Reply, Worker
 
 
 class Conductor:

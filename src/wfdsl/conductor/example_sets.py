@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.api import analyze
 from wfdsl.errors import UsageError
-from wfdsl.syntax.printer import print_completion
+from wfdsl.language.printer import print_completion
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.toml_file import read_toml_file
-from wfdsl.workflow import Step, Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.syntax.constrained.language import MAX_PROSE
+from wfdsl.language.constrained.language import MAX_PROSE
 from wfdsl.workers.gguf_folder import context_of_folder, slot_tokens
 from wfdsl.workers.grammars import dialect_of
 
 if TYPE_CHECKING:
     from wfdsl.conductor.settings import Grammar
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 _ORDINALS: Final = (999,)  # pools are not known yet; further digits cost a token each
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.pool import Pool, Prices, WorkerEntry
 from wfdsl.toml_file import first_problem
 from wfdsl.workers.gguf_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
+from wfdsl.workers.pool import Pool, Prices, WorkerEntry
 from wfdsl.workers.registry import providers
 
 LOCAL: Final = "local"

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from wfdsl.conductor.checkpoint import Trained
     from wfdsl.conductor.offer import Offering
     from wfdsl.conductor.policy import Policy
-    from wfdsl.pool import Pool
-    from wfdsl.syntax.completion import Profile
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.completion import Profile
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.workers.pool import Pool
 
 _LOCAL_PROMPT: Final = "tiny"
 _LOCAL_STEPS: Final = 3

@@ -16,9 +16,9 @@ from wfdsl.errors import UsageError
 from wfdsl.workers.registry import build_worker
 
 if TYPE_CHECKING:
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Worker
     from wfdsl.workers.bench import Bench
-    from wfdsl.workers.protocol import Worker
+    from wfdsl.workers.pool import WorkerEntry
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "max_rounds": (int,),

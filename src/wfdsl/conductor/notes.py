@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from wfdsl.diagnostics.codes import CODES
+from wfdsl.language.diagnostics.codes import CODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wfdsl.api import Checked
     from wfdsl.interpreter.record import Run
-    from wfdsl.workers.protocol import Reply
+    from wfdsl.protocols import Reply
 
 KEY: Final = "conductor"
 _MOST_PROBLEMS: Final = 5

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import UsageError
-from wfdsl.workflow import Workflow
+from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

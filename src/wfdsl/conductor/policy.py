@@ -14,9 +14,9 @@ from wfdsl.interpreter.running import RunOptions, run
 if TYPE_CHECKING:
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.record import Run
-    from wfdsl.pool import Pool
-    from wfdsl.workers.protocol import Usage
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Usage
+    from wfdsl.workers.pool import Pool
 
 FORMAT = "wfdsl-solution"
 VERSION = 1

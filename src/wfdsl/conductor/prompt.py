@@ -20,7 +20,7 @@ from wfdsl.errors import UsageError
 if TYPE_CHECKING:
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.context import Question
-    from wfdsl.workers.protocol import Message
+    from wfdsl.protocols import Message
 
 SHIPPED: Final = Path(__file__).parent / "templates"
 DEFAULT_PROMPT: Final = "paper"

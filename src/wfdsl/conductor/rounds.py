@@ -15,9 +15,9 @@ from wfdsl.api import Checked, analyze
 from wfdsl.conductor.notes import Completion, RoundNote, add_note, completion_of, problems_of
 from wfdsl.interpreter.failures import CAUSES
 from wfdsl.interpreter.runnable import require_runnable
-from wfdsl.syntax.printer import print_completion
+from wfdsl.language.printer import print_completion
+from wfdsl.protocols import Reply, WorkerFailure
 from wfdsl.topology import calls
-from wfdsl.workers.protocol import Reply, WorkerFailure
 
 if TYPE_CHECKING:
     from wfdsl.conductor.notes import Outcome
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.nested import ConductorCall
     from wfdsl.interpreter.record import Run
-    from wfdsl.workers.protocol import Worker
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Worker
 
 
 class Rounds:

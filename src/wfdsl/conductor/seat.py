@@ -15,7 +15,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import require_bounded
 from wfdsl.interpreter.lines import Line
 from wfdsl.interpreter.terms import terms_of
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.environment import WorkerPool
     from wfdsl.interpreter.nested import ConductorCall
-    from wfdsl.pool import Pool, WorkerEntry
-    from wfdsl.workers.protocol import Call, Reply, Worker
+    from wfdsl.protocols import Call, Reply, Worker
+    from wfdsl.workers.pool import Pool, WorkerEntry
 
 SEAT: Final = -1
 """No workflow can name it: ordinals in workflows begin at 0."""

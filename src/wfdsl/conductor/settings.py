@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
-from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.syntax.completion import Profile
-from wfdsl.syntax.constrained import gbnf, llguidance_lark, max_tokens_for
-from wfdsl.syntax.constrained.language import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.completion import Profile
+from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wfdsl.language.workflow import Workflow
     from wfdsl.workers.grammars import GrammarDialect
-    from wfdsl.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

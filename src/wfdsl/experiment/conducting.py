@@ -10,7 +10,7 @@ from wfdsl.conductor.offer import Offering
 
 if TYPE_CHECKING:
     from wfdsl.experiment.tables import ConductorTable
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 
 def conducting_of(table: ConductorTable, pool: Pool) -> Conducting:

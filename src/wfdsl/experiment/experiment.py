@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from wfdsl.errors import UsageError
 from wfdsl.experiment.setting import Setting
 from wfdsl.experiment.tables import MODELS, BudgetTable, ConductorTable, RunTable
-from wfdsl.pool import Pool
-from wfdsl.pool_file import TABLES, beside, load_pool, pool_of_table
 from wfdsl.toml_file import did_you_mean, first_problem, read_toml_file, require_keys, require_table
+from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool_file import TABLES, beside, load_pool, pool_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

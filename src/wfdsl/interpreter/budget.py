@@ -18,7 +18,7 @@ from wfdsl.interpreter.environment import ASKING
 from wfdsl.interpreter.events import BudgetCharged
 from wfdsl.interpreter.record import NO_CHARGE, Charge
 from wfdsl.interpreter.terms import utf8_bytes
-from wfdsl.workers.protocol import Usage, WorkerFailure
+from wfdsl.protocols import Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.interpreter.lines import Line
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from wfdsl.tree import ALL
+from wfdsl.language.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wfdsl.workers.protocol import Message
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Message
 
 Question: TypeAlias = "str | Sequence[Message]"
 QuestionFor: TypeAlias = Literal["all", "first"]

@@ -10,14 +10,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from wfdsl.interpreter.budget import BudgetSpent
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from types import TracebackType
 
     from wfdsl.interpreter.environment import Ask, StepCall
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
 
 
 def in_time(ask: Ask) -> Ask:

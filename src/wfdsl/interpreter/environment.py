@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.journaling import RunJournal
     from wfdsl.interpreter.lines import Line
     from wfdsl.interpreter.record import LostCall, Run
-    from wfdsl.workers.protocol import Call, Message, Reply, Worker
+    from wfdsl.protocols import Call, Message, Reply, Worker
 
 Ask: TypeAlias = "Callable[[Call], Awaitable[Reply]]"
 """What a worker is, and what every layer around one is."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wfdsl.interpreter.record import Run, StepRecord
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 Path: TypeAlias = tuple[int, ...]
 

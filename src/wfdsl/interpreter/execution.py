@@ -16,7 +16,7 @@ from wfdsl.interpreter.failures import CAUSES, StepFailure
 from wfdsl.interpreter.nested import ConductorCall
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.interpreter.schedule import schedule_of
-from wfdsl.workers.protocol import Call
+from wfdsl.protocols import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.failures import Cause
     from wfdsl.interpreter.record import RunStatus, StepState
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Reply
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Reply
 
 
 async def run_workflow(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed
 from wfdsl.interpreter.budget import BudgetSpent
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.record import Run, RunStatus

@@ -13,14 +13,14 @@ from wfdsl.interpreter.context import messages_for
 from wfdsl.interpreter.record import total_usd
 from wfdsl.interpreter.schedule import schedule_of
 from wfdsl.interpreter.terms import terms_of
-from wfdsl.workers.protocol import Usage
+from wfdsl.protocols import Usage
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.context import Question, QuestionFor
     from wfdsl.interpreter.environment import WorkerPool
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Message
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Message
 
 
 @dataclass(frozen=True, slots=True)

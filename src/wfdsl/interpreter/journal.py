@@ -18,14 +18,14 @@ from wfdsl.interpreter.journal_file import default_path, failure
 from wfdsl.interpreter.journal_writer import JournalWriter, Refusal
 from wfdsl.interpreter.owner import Owner, is_alive
 from wfdsl.interpreter.record import NO_CHARGE, Charge, LostCall
-from wfdsl.workers.protocol import Reply, Usage
+from wfdsl.protocols import Reply, Usage
 
 if TYPE_CHECKING:
     import sqlite3
     from types import TracebackType
 
     from wfdsl.interpreter.plan import Plan
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 Key: TypeAlias = str
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.interpreter.budget import bound_of, charge_of, charge_of_failure
 from wfdsl.interpreter.journal import Attempt
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.interpreter.journal import Journal, Key
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wfdsl.interpreter.environment import ASKING
 from wfdsl.interpreter.gate import Gate
 from wfdsl.interpreter.rates import Taking, Window
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
 
 _TOO_MUCH = {429, 529}
 """HTTP statuses that say that the provider is asked too much."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from wfdsl.interpreter.environment import Ask, WorkerPool
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
 
 
 class Line(NamedTuple):

@@ -15,7 +15,7 @@ from wfdsl.interpreter.environment import StepCall, settings_of
 from wfdsl.interpreter.lines import Lines, line_for
 from wfdsl.interpreter.record import NOTHING, total_usd
 from wfdsl.interpreter.runnable import require_runnable
-from wfdsl.workers.protocol import Call
+from wfdsl.protocols import Call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.events import Path
     from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Message, Reply, Usage
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Message, Reply, Usage
 
 OWN_STEP = -1
 """The index of a Conductor's own completions in paths."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wfdsl.interpreter.context import Question, QuestionFor
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from wfdsl.protocols import Usage
 from wfdsl.render.status import StepStatus
-from wfdsl.workers.protocol import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wfdsl.interpreter.context import Question
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.protocols import Finish, Message
     from wfdsl.render.status import State
-    from wfdsl.workers.protocol import Finish, Message
-    from wfdsl.workflow import Workflow
 
 StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
 """`stopped`: it was running when the run ended for another reason. `pruned`: dead, so it was left out."""

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import Charge, LostCall, Run, RunStatus, StepRecord, StepState
-from wfdsl.tree import ALL
-from wfdsl.workers.protocol import Finish, Message, Usage
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Finish, Message, Usage
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.context import Question

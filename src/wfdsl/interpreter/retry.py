@@ -11,14 +11,14 @@ import random
 from typing import TYPE_CHECKING
 
 from wfdsl.interpreter.events import FellBack, Retried
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wfdsl.interpreter.environment import Ask, StepCall
     from wfdsl.interpreter.terms import Terms
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
 
 _FIRST_BACK_OFF_S = 0.5
 _LONGEST_BACK_OFF_S = 60.0

@@ -8,7 +8,7 @@ from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 
 def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.journaling import RunJournal
     from wfdsl.interpreter.lines import Lines
     from wfdsl.interpreter.record import Run
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 
 class RunOptions(TypedDict, total=False):

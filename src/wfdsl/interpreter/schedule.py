@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True)

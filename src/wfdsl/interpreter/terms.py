@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.workers.protocol import Usage
+from wfdsl.protocols import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.workers.protocol import Message
+    from wfdsl.protocols import Message
 
 _MUCH = Usage(1_000_000, 1_000_000)
 _NOT_IDENTITY = {

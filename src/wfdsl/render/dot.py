@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from wfdsl.language.tree import ALL
 from wfdsl.render.drawing import draw
 from wfdsl.render.lettering import cells, wrap
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from wfdsl.language.workflow import Workflow
     from wfdsl.render.drawing import Card, Drawing, Options
-    from wfdsl.workflow import Workflow
 
 _WIDTH, _LINES = 36, 4
 _INK, _FAINT = "#8a93a3", "#c3c8d1"

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
+from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.render.lettering import plain
 from wfdsl.topology import calls, depth, essential, is_conductor, live_steps, topology, width
-from wfdsl.tree import ALL, Access, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from wfdsl.language.workflow import Workflow
     from wfdsl.render.status import StepStatus
     from wfdsl.topology import Topology
-    from wfdsl.workflow import Workflow
 
 
 class Options(TypedDict, total=False):

@@ -6,14 +6,14 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
+from wfdsl.language.tree import ALL
 from wfdsl.render.drawing import draw
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wfdsl.language.workflow import Workflow
     from wfdsl.render.drawing import Card, Options
-    from wfdsl.workflow import Workflow
 
 
 def to_json(workflow: Workflow, **options: Unpack[Options]) -> str:

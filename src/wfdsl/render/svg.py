@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 from xml.sax.saxutils import escape
 
+from wfdsl.language.tree import ALL
 from wfdsl.render.drawing import draw
 from wfdsl.render.layout import Lane, place
 from wfdsl.render.lettering import shorten, wrap
 from wfdsl.render.typeface import text_width
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from wfdsl.language.workflow import Workflow
     from wfdsl.render.drawing import Card, Drawing, Options
     from wfdsl.render.layout import Layout, Spot
-    from wfdsl.workflow import Workflow
 
 _MARGIN = 24
 _PAD = 14

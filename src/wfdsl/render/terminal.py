@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from rich.cells import cell_len
 from rich.text import Text
 
+from wfdsl.language.tree import ALL
 from wfdsl.render.drawing import draw
 from wfdsl.render.lanes import LaneRow, column, ink_text, lane_rows
 from wfdsl.render.lettering import wrap
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
+    from wfdsl.language.workflow import Workflow
     from wfdsl.render.drawing import Card, Drawing, Options
-    from wfdsl.workflow import Workflow
 
 _WIDEST = 110  # our choice: longer lines are hard to read
 _SUBTASK_LINES = 2

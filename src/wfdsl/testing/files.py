@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wfdsl.language.tree import ALL
 from wfdsl.testing.strings import escaped
 from wfdsl.testing.writing import Written
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
+    from wfdsl.language.tree import Access
+    from wfdsl.language.workflow import Step, Workflow
     from wfdsl.testing.pen import Pen
-    from wfdsl.tree import Access
-    from wfdsl.workflow import Step, Workflow
 
 _STEMS = ("s", "plan", "Solve", "check_it", "étape", "v-1.a", "by", "all1", "步")
 _SPACES = (" ", "  ", "\t", "\n    ", " \\\n ", "  # why: \"so\"\n  ")  # fmt: skip

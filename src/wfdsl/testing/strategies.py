@@ -9,13 +9,13 @@ try:
 except ImportError as error:
     raise ImportError("the strategies of wfdsl.testing draw with hypothesis: pip install hypothesis") from error
 
-from wfdsl.check import live_steps
+from wfdsl.language.check import live_steps
+from wfdsl.language.tree import ALL, Access
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing.files import write_file
 from wfdsl.testing.mutations import mutated
 from wfdsl.testing.pen import Pen
 from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, Written, write_completion
-from wfdsl.tree import ALL, Access
-from wfdsl.workflow import Step, Workflow
 
 if TYPE_CHECKING:
     from random import Random

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wfdsl.language.tree import ALL
 from wfdsl.testing.strings import gap, spelled
 from wfdsl.testing.surroundings import before, behind, prose
-from wfdsl.tree import ALL
 
 if TYPE_CHECKING:
+    from wfdsl.language.tree import Access
+    from wfdsl.language.workflow import Workflow
     from wfdsl.testing.pen import Pen
-    from wfdsl.tree import Access
-    from wfdsl.workflow import Workflow
 
 LABELS = ("model_id", "subtasks", "access_list")
 ALWAYS_POSSIBLE = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anthropic
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Finish, Reply, Usage, WorkerFailure
 from wfdsl.redaction import Scrubber
 from wfdsl.workers.chat_answer import bound
 from wfdsl.workers.grammars import require_grammar
@@ -16,15 +17,14 @@ from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_worker import Dialect, HttpWorker
 from wfdsl.workers.keys import read_key
 from wfdsl.workers.plain_json import count, mapping, mappings, text
-from wfdsl.workers.protocol import Finish, Reply, Usage, WorkerFailure
 from wfdsl.workers.sampling import sampling, split_system
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Call, Message, Worker
     from wfdsl.workers.bench import Bench
-    from wfdsl.workers.protocol import Call, Message, Worker
+    from wfdsl.workers.pool import WorkerEntry
     from wfdsl.workers.sampling import Sampling
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from wfdsl.pool import WorkerEntry
-    from wfdsl.workers.protocol import Worker
+    from wfdsl.protocols import Worker
+    from wfdsl.workers.pool import WorkerEntry
 
 
 @runtime_checkable

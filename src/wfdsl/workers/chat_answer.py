@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from wfdsl.protocols import Finish, Reply, Usage, WorkerFailure
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.plain_json import count, mapping, mappings, text
-from wfdsl.workers.protocol import Finish, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wfdsl.workers.protocol import Message
+    from wfdsl.protocols import Message
 
 _FINISHES: Final[Mapping[str, Finish]] = {
     "length": "length",

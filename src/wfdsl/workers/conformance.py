@@ -13,7 +13,7 @@ import asyncio
 import copy
 from typing import TYPE_CHECKING, Final, get_args
 
-from wfdsl.workers.protocol import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

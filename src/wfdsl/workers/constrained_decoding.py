@@ -45,7 +45,7 @@ class GrammarLogits(transformers.LogitsProcessor):  # type: ignore[misc,unused-i
 
         Args:
             tokenizer: what `grammar_tokenizer` gave.
-            grammar: in llguidance's dialect, as `wfdsl.syntax.constrained.llguidance_lark` prints it.
+            grammar: in llguidance's dialect, as `wfdsl.language.constrained.llguidance_lark` prints it.
             prompt_tokens: the tokens in a row before generation starts, with its padding.
 
         Raises:

@@ -6,12 +6,12 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 
 @asynccontextmanager

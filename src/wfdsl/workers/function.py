@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.pool import Prices, WorkerEntry
+from wfdsl.protocols import Reply, WorkerFailure
 from wfdsl.workers.deadline import in_time
-from wfdsl.workers.protocol import Reply, WorkerFailure
+from wfdsl.workers.pool import Prices, WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl.workers.protocol import Call, Worker
+    from wfdsl.protocols import Call, Worker
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 

@@ -17,7 +17,7 @@ from wfdsl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 CONFIGURATIONS: Final = ("config.json", "adapter_config.json")
 """What a folder has one of, if transformers can load it."""

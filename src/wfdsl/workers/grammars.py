@@ -16,7 +16,7 @@ from wfdsl.workers.plain_json import mapping
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 GrammarDialect: TypeAlias = Literal["gbnf", "llguidance"]
 

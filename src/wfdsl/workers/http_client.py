@@ -16,7 +16,7 @@ from wfdsl.errors import UsageError
 from wfdsl.workers.keys import read_variable
 
 if TYPE_CHECKING:
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 """Our choice."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.deadline import in_time
 from wfdsl.workers.http_body import read_events, read_object
 from wfdsl.workers.http_client import time_limits
 from wfdsl.workers.http_failure import with_failures
-from wfdsl.workers.protocol import WorkerFailure
 from wfdsl.workers.sampling import priced
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Call, Message, Reply
     from wfdsl.redaction import Scrubber
     from wfdsl.workers.http_body import Body
-    from wfdsl.workers.protocol import Call, Message, Reply
+    from wfdsl.workers.pool import WorkerEntry
 
 
 class Answer(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 _MAX_KEY_FILE_BYTES: Final = 65_536
 

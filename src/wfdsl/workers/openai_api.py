@@ -20,9 +20,9 @@ from wfdsl.workers.responses_answer import ResponsesAnswer
 from wfdsl.workers.sampling import sampling, split_system, with_system
 
 if TYPE_CHECKING:
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Call, Worker
     from wfdsl.workers.bench import Bench
-    from wfdsl.workers.protocol import Call, Worker
+    from wfdsl.workers.pool import WorkerEntry
     from wfdsl.workers.sampling import Sampling
 
 OPENAI_URL: Final = "https://api.openai.com/v1"

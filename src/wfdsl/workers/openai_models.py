@@ -14,7 +14,7 @@ from wfdsl.workers.openai_api import OPENAI_URL, openai_client
 from wfdsl.workers.plain_json import mappings, text
 
 if TYPE_CHECKING:
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.workers.pool import WorkerEntry
 
 
 async def server_models(entry: WorkerEntry) -> list[str]:

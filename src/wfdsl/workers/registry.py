@@ -15,9 +15,9 @@ from wfdsl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Worker
     from wfdsl.workers.bench import Bench
-    from wfdsl.workers.protocol import Worker
+    from wfdsl.workers.pool import WorkerEntry
 
 Builder: TypeAlias = "Callable[[WorkerEntry, Bench], Worker]"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from wfdsl.protocols import Finish, Reply, Usage, WorkerFailure
 from wfdsl.workers.chat_answer import bound
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.plain_json import count, mapping, mappings, text
-from wfdsl.workers.protocol import Finish, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wfdsl.workers.protocol import Message
+    from wfdsl.protocols import Message
 
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 

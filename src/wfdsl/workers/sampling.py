@@ -6,13 +6,13 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from wfdsl.errors import UsageError
-from wfdsl.workers.protocol import Message
+from wfdsl.protocols import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl.pool import WorkerEntry
-    from wfdsl.workers.protocol import Call, Reply
+    from wfdsl.protocols import Call, Reply
+    from wfdsl.workers.pool import WorkerEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.deadline import in_time
-from wfdsl.workers.protocol import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
-    from wfdsl.pool import WorkerEntry
     from wfdsl.workers.bench import Bench
+    from wfdsl.workers.pool import WorkerEntry
 
 Line: TypeAlias = str | Reply | WorkerFailure
 """What one call gets: a text, a whole reply, or a failure that is raised."""

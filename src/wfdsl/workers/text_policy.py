@@ -9,12 +9,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from wfdsl.workers.protocol import Reply, WorkerFailure
+from wfdsl.protocols import Reply, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wfdsl.workers.protocol import Call, Worker
+    from wfdsl.protocols import Call, Worker
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")

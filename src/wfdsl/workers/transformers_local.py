@@ -16,17 +16,17 @@ import torch  # type: ignore[import-not-found,unused-ignore]
 import transformers  # type: ignore[import-not-found,unused-ignore]
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Reply, Usage, WorkerFailure
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
 from wfdsl.workers.deadline import in_time
-from wfdsl.workers.protocol import Reply, Usage, WorkerFailure
 from wfdsl.workers.sampling import Sampling, priced, sampling, with_system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from wfdsl.pool import WorkerEntry
+    from wfdsl.protocols import Call, Message, Worker
     from wfdsl.workers.bench import Bench
-    from wfdsl.workers.protocol import Call, Message, Worker
+    from wfdsl.workers.pool import WorkerEntry
 
 _OPTIONS: Final[Mapping[str, Any]] = {"device": "auto", "dtype": "auto", "batch": 8, "template": {}}
 """Where it runs, in which numbers, calls per batch (our choice), and what the chat template is given."""

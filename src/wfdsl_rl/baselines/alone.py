@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
 
 if TYPE_CHECKING:
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 SOLVE: Final = "Solve the task and give the final answer."
 """What a worker is asked that solves the task by itself, in every baseline; our choice."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from wfdsl.conductor.prompt import question_text
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.baselines.alone import SOLVE, alone, workers_of
 from wfdsl_rl.baselines.counting import Counts, best, ranked
 from wfdsl_rl.baselines.embeddings import EmbeddingName, embed, nearest
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
-    from wfdsl.tree import Access
+    from wfdsl.language.tree import Access
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.baselines.embeddings import Vectors
     from wfdsl_rl.baselines.learned import Lessons
 

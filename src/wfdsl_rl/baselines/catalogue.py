@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.syntax.suggestion import Suggestions
+from wfdsl.language.suggestion import Suggestions
 from wfdsl_rl.baselines.parameters import Parameter, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wfdsl.conductor.policy import Policy
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.baselines.validation import Validation
 
 FOLDER: Final = Path(__file__).parent

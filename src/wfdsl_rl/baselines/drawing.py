@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.tree import ALL
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.baselines.alone import SOLVE, alone, workers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl.interpreter.context import Question
-    from wfdsl.pool import Pool
-    from wfdsl.tree import Access
+    from wfdsl.language.tree import Access
+    from wfdsl.workers.pool import Pool
 
 Form: TypeAlias = Literal["sensible", "any"]
 """`sensible`: plans come first, then attempts, then second looks. `any`: whatever is valid."""

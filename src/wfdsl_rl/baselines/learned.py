@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wfdsl.interpreter.context import Question
-    from wfdsl.pool import Pool
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.baselines.validation import Result, Validation
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.pool import Pool, WorkerEntry
-    from wfdsl.workers.protocol import Call, Reply, Worker
+    from wfdsl.protocols import Call, Reply, Worker
+    from wfdsl.workers.pool import Pool, WorkerEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.pool import Prices, WorkerEntry
-from wfdsl.workers.protocol import Reply
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Reply
+from wfdsl.workers.pool import Prices, WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.pool import Pool
-    from wfdsl.workers.protocol import Call, Worker
+    from wfdsl.protocols import Call, Worker
+    from wfdsl.workers.pool import Pool
 
     Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
     """From the responses, in order, to the index of the one to give."""

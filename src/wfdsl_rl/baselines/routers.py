@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.baselines.embeddings import Vectors
     from wfdsl_rl.baselines.learned import Lessons
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import UsageError
-from wfdsl.workflow import Step
+from wfdsl.language.workflow import Step
 from wfdsl_rl.baselines.alone import SOLVE, alone, workers_of
 from wfdsl_rl.baselines.embeddings import EmbeddingName, embed, nearest
 from wfdsl_rl.baselines.picking import picked_from, run_and_pick
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.baselines.embeddings import Vectors
     from wfdsl_rl.baselines.learned import Lessons
     from wfdsl_rl.baselines.validation import Result

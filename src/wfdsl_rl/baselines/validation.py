@@ -23,8 +23,8 @@ from wfdsl_rl.evaluation.naming import hash_of, task_hash
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wfdsl.pool import Pool
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
 
 TASKS: Final = 960

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from wfdsl.conductor.prompt import question_text
-from wfdsl.workflow import Step
+from wfdsl.language.workflow import Step
 from wfdsl_rl.baselines.alone import SOLVE
 from wfdsl_rl.baselines.answers import ballot, kind_of, majority
 from wfdsl_rl.baselines.picking import picked_from, run_and_pick
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.baselines.answers import AnswerKind
 
 RULE: Final = "Give the answer that most of the attempts agree on; on a tie, the earliest of them."

@@ -17,7 +17,7 @@ from wfdsl_rl.strategies import asked_steps
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
 
 CellOutcome: TypeAlias = Literal["right", "wrong", "unjudged", "failed"]
 """`unjudged`: there is an answer that the grader could not judge. `failed`: there is no answer."""

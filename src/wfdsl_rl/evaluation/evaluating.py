@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.budget import Ledger
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.record import Run
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.evaluation.grading import Judge
     from wfdsl_rl.tasks.task import Task
 

@@ -13,7 +13,7 @@ from wfdsl.topology import critical_path
 if TYPE_CHECKING:
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.record import Run
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 _GYM = "gym"
 
@@ -26,8 +26,8 @@ def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None
 
 
 def _simulated(run: Run, pool: Pool) -> float:
-    from wfdsl_rl.gym.costs import seconds_of  # noqa: PLC0415  (most pools are none of the gym's)
-    from wfdsl_rl.gym.profiles import PROFILES  # noqa: PLC0415
+    from wfdsl_rl.gym.world.costs import seconds_of  # noqa: PLC0415  (most pools are none of the gym's)
+    from wfdsl_rl.gym.world.profiles import PROFILES  # noqa: PLC0415
 
     profiles = {profile.name: profile for profile in PROFILES}
     seconds = [0.0] * len(run.steps)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wfdsl.conductor.policy import Policy
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.evaluation.evaluating import Evaluation
 
 FORMAT: Final = "wfdsl-evaluation"

@@ -16,7 +16,7 @@ from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:
     from wfdsl.conductor.policy import Policy
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
     from wfdsl_rl.evaluation.evaluating import Evaluation
 
 

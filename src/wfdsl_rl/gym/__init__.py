@@ -4,6 +4,6 @@
 model, and whatever shows results of the gym says "simulated".
 """
 
-from wfdsl_rl.gym.making import make
+from wfdsl_rl.gym.world.making import make
 
 __all__ = ["make"]

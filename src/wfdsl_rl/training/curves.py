@@ -13,9 +13,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.topology import topology
-from wfdsl.tree import ALL
-from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.judge import right_share
 from wfdsl_rl.strategies import asked_steps
 

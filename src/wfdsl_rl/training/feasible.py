@@ -13,7 +13,7 @@ from wfdsl_rl.training.prior import SHAPES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.training.settings import Grpo, StageName, TrainSettings
 
 LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")

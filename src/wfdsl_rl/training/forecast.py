@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from wfdsl.workers.protocol import Usage
+from wfdsl.protocols import Usage
 from wfdsl_rl.training.feasible import require_feasible
 from wfdsl_rl.training.rows import Draw, rows_of
 from wfdsl_rl.training.settings import Recursion
@@ -19,7 +19,7 @@ from wfdsl_rl.training.settings import Recursion
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.training.planning import Planned
     from wfdsl_rl.training.settings import Grpo, RecursionWarmup, StageName, Warmup
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wfdsl.conductor.offer import Offer
-from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.training.prior import named, shape_in, true_reading
 from wfdsl_rl.training.recursion_rows import workflow_in
 from wfdsl_rl.training.rows import offer_of

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from wfdsl.check import DEFAULT_MAX_STEPS
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.experiment.experiment import read_experiment
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.toml_file import first_problem
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.rows import is_data_file
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
 
 _PRESETS = files("wfdsl_rl.training") / "presets"

@@ -22,16 +22,16 @@ from itertools import takewhile
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from wfdsl.syntax.printer import quoted
-from wfdsl.tree import ALL
-from wfdsl.workflow import Step, Workflow
-from wfdsl_rl.gym.replies import signs_in
+from wfdsl.language.printer import quoted
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl_rl.gym.world.replies import signs_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wfdsl.conductor.offer import Offer
-    from wfdsl.tree import Access
+    from wfdsl.language.tree import Access
 
 WORDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "P": ("Plan it.", "Write a short plan.", "Plan the steps, do not solve."),

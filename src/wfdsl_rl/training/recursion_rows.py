@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
-from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.training.given import messages_of
 from wfdsl_rl.training.prior import admits_doubt
 from wfdsl_rl.training.rows import offer_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wfdsl.conductor.offer import Offer
     from wfdsl.conductor.prompt import Prompt
-    from wfdsl.workflow import Workflow
+    from wfdsl.language.workflow import Workflow
     from wfdsl_rl.training.rewarding import Sample
     from wfdsl_rl.training.setting import Setting
 

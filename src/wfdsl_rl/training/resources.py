@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wfdsl.experiment.experiment import Experiment
     from wfdsl.interpreter.record import Charge
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
 
 JOURNAL = "journal.db"
 

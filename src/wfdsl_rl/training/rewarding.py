@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.record import Run
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.judge import Judge, Judged
     from wfdsl_rl.reward import Rewards
     from wfdsl_rl.tasks.task import Task

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl.conductor.prompt import Prompt
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
     from wfdsl_rl.training.settings import StageName, TrainSettings
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
-from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.training.others import by_others
 from wfdsl_rl.training.prior import KEEP, Prior, shape_in, true_reading
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer

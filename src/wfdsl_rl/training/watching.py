@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 
 from wfdsl.conductor.offer import Offer
 from wfdsl.errors import UsageError
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.judge import Judge, right_share

@@ -11,7 +11,7 @@ import pytest
 from wfdsl.errors import BudgetExhausted, UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.protocols import WorkerFailure
 from wfdsl_rl.baselines.cascade import Cascade, team
 from wfdsl_rl.baselines.counting import Counts, best, ranked
 from wfdsl_rl.baselines.learned import LearnedPolicy
@@ -25,7 +25,7 @@ from .toys import Asked, Staff, specialists, staff, tasks
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 KNOWS = {"ann": "red", "bob": "blue", "cy": "thing"}
 

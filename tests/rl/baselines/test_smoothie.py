@@ -16,7 +16,7 @@ from wfdsl_rl.baselines.validation import Validation
 from .toys import Asked, staff, tasks
 
 if TYPE_CHECKING:
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 
 def learned(method: object, count: int = 4) -> LearnedPolicy:

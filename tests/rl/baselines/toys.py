@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.pool import Pool, Prices, WorkerEntry
-from wfdsl.workers.protocol import Reply, Usage
+from wfdsl.protocols import Reply, Usage
+from wfdsl.workers.pool import Pool, Prices, WorkerEntry
 from wfdsl_rl.tasks.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
 
 NAMES = ("ann", "bob", "cy")
 

@@ -14,10 +14,10 @@ from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
-from wfdsl.pool import Pool, Prices, WorkerEntry
-from wfdsl.workers.protocol import WorkerFailure
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import WorkerFailure
+from wfdsl.workers.pool import Pool, Prices, WorkerEntry
 from wfdsl.workers.scripted import ScriptedWorker
-from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.baselines.voting import MajorityVote
 from wfdsl_rl.evaluation.cell import Cell
 from wfdsl_rl.evaluation.grading import final_part
@@ -29,7 +29,7 @@ from wfdsl_rl.tasks.task import CodeTests
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
     from wfdsl_rl.tasks.task import Task
 
 BOTH = {"one": WorkflowPolicy(ONE), "two": WorkflowPolicy(TWO)}

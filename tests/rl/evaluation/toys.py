@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.conductor.policy import WorkflowPolicy
-from wfdsl.pool import Pool, Prices, WorkerEntry
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.workers.pool import Pool, Prices, WorkerEntry
 from wfdsl.workers.scripted import ScriptedWorker
-from wfdsl.workflow import Step, Workflow
 from wfdsl_rl.evaluation.cell import Cell
 from wfdsl_rl.evaluation.evaluating import Evaluation, evaluate
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
 
 if TYPE_CHECKING:
-    from wfdsl.workers.protocol import Call
+    from wfdsl.protocols import Call
     from wfdsl.workers.scripted import Script
 
 ONE = Workflow((Step(0, "Solve."),))

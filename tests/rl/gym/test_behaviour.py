@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from wfdsl_rl.gym.accuracy import states_of
-from wfdsl_rl.gym.arrays import Arrays
-from wfdsl_rl.gym.constants import Evidence
-from wfdsl_rl.gym.making import items
-from wfdsl_rl.gym.noise import Scalars, quantile, text_key
-from wfdsl_rl.gym.presets import preset_of
-from wfdsl_rl.gym.profiles import DOMAINS, Domain
-from wfdsl_rl.gym.questions import Questions
-from wfdsl_rl.gym.search import random_teams, team
-from wfdsl_rl.gym.simulate import simulate
-from wfdsl_rl.gym.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
+from wfdsl_rl.gym.world.accuracy import states_of
+from wfdsl_rl.gym.world.arrays import Arrays
+from wfdsl_rl.gym.world.constants import Evidence
+from wfdsl_rl.gym.world.making import items
+from wfdsl_rl.gym.world.noise import Scalars, quantile, text_key
+from wfdsl_rl.gym.world.presets import preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
+from wfdsl_rl.gym.world.questions import Questions
+from wfdsl_rl.gym.world.search import random_teams, team
+from wfdsl_rl.gym.world.simulate import simulate
+from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.grading.grade import grade_sync
-from wfdsl_rl.gym.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of, table
-from wfdsl_rl.gym.families.catalogue import CATALOGUE
-from wfdsl_rl.gym.families.facts import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
-from wfdsl_rl.gym.families.form import Split, bare
-from wfdsl_rl.gym.families.options import LETTERS
+from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of, table
+from wfdsl_rl.gym.world.families.catalogue import CATALOGUE
+from wfdsl_rl.gym.world.families.facts import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
+from wfdsl_rl.gym.world.families.form import Split, bare
+from wfdsl_rl.gym.world.families.options import LETTERS
 from wfdsl_rl.tasks.task import Task
 
 if TYPE_CHECKING:
-    from wfdsl_rl.gym.item import Item
+    from wfdsl_rl.gym.world.item import Item
     from wfdsl_rl.tasks.task import Kind
 
 KINDS: tuple[Kind, ...] = ("math", "choice", "text", "code")

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import pytest
 
-from wfdsl_rl.gym.families import SPLITS, domain_of, draw, recognise
-from wfdsl_rl.gym.families.facts import ELEMENTS
-from wfdsl_rl.gym.families.words import WORDS
-from wfdsl_rl.gym.item import Item
+from wfdsl_rl.gym.world.families import SPLITS, domain_of, draw, recognise
+from wfdsl_rl.gym.world.families.facts import ELEMENTS
+from wfdsl_rl.gym.world.families.words import WORDS
+from wfdsl_rl.gym.world.item import Item
 
 Oracle: TypeAlias = Callable[[Item], bool]
 ORACLES: dict[str, Oracle] = {}

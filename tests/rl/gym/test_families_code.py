@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl_rl.gym.families import draw
-from wfdsl_rl.gym.families.number_parts import CHANGE, GATHER, KEEP
-from wfdsl_rl.gym.families.recipes import FAILED, Part, Parts, Recipe
+from wfdsl_rl.gym.world.families import draw
+from wfdsl_rl.gym.world.families.number_parts import CHANGE, GATHER, KEEP
+from wfdsl_rl.gym.world.families.recipes import FAILED, Part, Parts, Recipe
 
 if TYPE_CHECKING:
-    from wfdsl_rl.gym.item import Item
+    from wfdsl_rl.gym.world.item import Item
 
 FAMILIES = ("list-code", "string-code", "number-code", "line-code")
 RUNNER = """

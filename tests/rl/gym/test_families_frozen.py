@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl_rl.gym.families import draw
+from wfdsl_rl.gym.world.families import draw
 
 if TYPE_CHECKING:
-    from wfdsl_rl.gym.families.form import Split
-    from wfdsl_rl.gym.item import Item
+    from wfdsl_rl.gym.world.families.form import Split
+    from wfdsl_rl.gym.world.item import Item
     from wfdsl_rl.tasks.task import Kind
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.families import FAMILIES, recognise
+from wfdsl_rl.gym.world.families import FAMILIES, recognise
 
 
 def test_kinds_and_families_come_in_equal_parts() -> None:

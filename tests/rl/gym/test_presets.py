@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from wfdsl import Pool, Workflow
-from wfdsl.pool_file import pool_names
-from wfdsl_rl.gym.accuracy import Exam, frozen_fingerprint
-from wfdsl_rl.gym.calibration import fitted_levels
-from wfdsl_rl.gym.families import FAMILIES, domain_of
-from wfdsl_rl.gym.presets import LEVELS, PRESETS, preset_of
-from wfdsl_rl.gym.profiles import DOMAINS, PROFILES
-from wfdsl_rl.gym.search import team
+from wfdsl.workers.pool_file import pool_names
+from wfdsl_rl.gym.world.accuracy import Exam, frozen_fingerprint
+from wfdsl_rl.gym.world.calibration import fitted_levels
+from wfdsl_rl.gym.world.families import FAMILIES, domain_of
+from wfdsl_rl.gym.world.presets import LEVELS, PRESETS, preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
+from wfdsl_rl.gym.world.search import team
 
 FROZEN = {
     "gym/paper7": "aa7017f1dc3b5c55",

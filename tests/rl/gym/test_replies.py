@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from wfdsl_rl.grading.extraction import final_answer
 from wfdsl_rl.grading.grade import grade
-from wfdsl_rl.gym import wording
-from wfdsl_rl.gym.making import items, task_of
-from wfdsl_rl.gym.profiles import DOMAINS, PROFILES, Domain
-from wfdsl_rl.gym.replies import answers_of, read, render
-from wfdsl_rl.gym.states import MISLEADING, NO_ANSWER, OTHER, RIGHT, SOUND, STRANGER, WRONG, Attempt, Plan
+from wfdsl_rl.gym.world import wording
+from wfdsl_rl.gym.world.making import items, task_of
+from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES, Domain
+from wfdsl_rl.gym.world.replies import answers_of, read, render
+from wfdsl_rl.gym.world.states import MISLEADING, NO_ANSWER, OTHER, RIGHT, SOUND, STRANGER, WRONG, Attempt, Plan
 
 if TYPE_CHECKING:
-    from wfdsl_rl.gym.item import Item
-    from wfdsl_rl.gym.roles import Role
+    from wfdsl_rl.gym.world.item import Item
+    from wfdsl_rl.gym.world.roles import Role
 
 ITEMS = [item for domain in DOMAINS for item in items(domain, 12, 7)]
 ROLES = ["solve", "none", "verify", "refine", "aggregate"]

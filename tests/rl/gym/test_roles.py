@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wfdsl_rl.gym.roles import Role, instruction_of, role_of
+from wfdsl_rl.gym.world.roles import Role, instruction_of, role_of
 
 WORDINGS = {
     "plan": ["Make a plan. Do not solve it yet.", "Outline it, without solving it.", "Plan how to solve this.",

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl_rl.gym.accuracy import Exam, expected_accuracy
-from wfdsl_rl.gym.presets import preset_of
-from wfdsl_rl.gym.profiles import DOMAINS, Domain
-from wfdsl_rl.gym.search import best_extension, best_team, random_teams, second_round, structures, team
+from wfdsl_rl.gym.world.accuracy import Exam, expected_accuracy
+from wfdsl_rl.gym.world.presets import preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
+from wfdsl_rl.gym.world.search import best_extension, best_team, random_teams, second_round, structures, team
 
 if TYPE_CHECKING:
-    from wfdsl_rl.gym.questions import Questions
+    from wfdsl_rl.gym.world.questions import Questions
 
 
 @pytest.fixture(scope="module")

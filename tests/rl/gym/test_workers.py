@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
-from wfdsl.pool import WorkerEntry
-from wfdsl.syntax.printer import print_completion
+from wfdsl.language.printer import print_completion
 from wfdsl.workers.bench import Bench
+from wfdsl.workers.pool import WorkerEntry
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.families import recognise
-from wfdsl_rl.gym.presets import preset_of
-from wfdsl_rl.gym.replies import read
-from wfdsl_rl.gym.search import SUBTASKS, team
-from wfdsl_rl.gym.simulate import simulate
-from wfdsl_rl.gym.workers import build
+from wfdsl_rl.gym.world.families import recognise
+from wfdsl_rl.gym.world.presets import preset_of
+from wfdsl_rl.gym.world.replies import read
+from wfdsl_rl.gym.world.search import SUBTASKS, team
+from wfdsl_rl.gym.world.simulate import simulate
+from wfdsl_rl.gym.world.workers import build
 
 if TYPE_CHECKING:
-    from wfdsl.workers.protocol import Message
-    from wfdsl_rl.gym.item import Item
+    from wfdsl.protocols import Message
+    from wfdsl_rl.gym.world.item import Item
     from wfdsl_rl.tasks.task import Task
 
 POOL, PRESET = Pool.load("gym/paper7"), preset_of("gym/paper7")

@@ -10,7 +10,7 @@ from tests.rl.training.toy import EVAL_TASKS, TASKS, a_pool, a_prompt, a_setting
 
 if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
-    from wfdsl.pool import Pool
+    from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
     from wfdsl_rl.training.setting import Setting
 

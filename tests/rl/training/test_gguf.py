@@ -13,12 +13,12 @@ import pytest
 from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl.conductor.offer import Offer
 from wfdsl.errors import UsageError
-from wfdsl.pool import Pool, WorkerEntry
+from wfdsl.protocols import Call
 from wfdsl.workers.gguf_folder import Habits, habits_of
 from wfdsl.workers.local import LocalServer
-from wfdsl.workers.protocol import Call
-from wfdsl_rl.conductors import GYM_TINY, load
+from wfdsl.workers.pool import Pool, WorkerEntry
 from wfdsl_rl.gym import make
+from wfdsl_rl.gym.checkpoints import GYM_TINY, load
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")

@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
 
 from tests.rl.grading.sandboxes import left_running, needs_sandbox
 from tests.rl.training.toy import TASKS, a_prompt, a_setting
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.grading.code import KNOWN, shared_sandbox
 from wfdsl_rl.tasks.task import CodeTests, Task
 from wfdsl_rl.training.judging import make_rewarder, programs_between_batches

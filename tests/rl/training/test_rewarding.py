@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.experiment.experiment import Experiment
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.judge import Judge
 from wfdsl_rl.reward import Rewards

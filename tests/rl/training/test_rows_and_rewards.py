@@ -17,9 +17,10 @@ from wfdsl.conductor.offer import Offer
 from wfdsl.errors import BudgetExhausted, UsageError
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
-from wfdsl.pool import Pool
-from wfdsl_rl.gym import make, wording
-from wfdsl_rl.gym.replies import signs_in
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.gym import make
+from wfdsl_rl.gym.world import wording
+from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.judge import Ablation, Judge
 from wfdsl_rl.reward import Rewards
 from wfdsl_rl.training.prior import (

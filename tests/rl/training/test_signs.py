@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.interpreter.record import Run, StepRecord
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.judge import Judged
 from wfdsl_rl.training.rewarding import Sample
 from wfdsl_rl.training.signs import signs_of

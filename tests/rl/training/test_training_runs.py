@@ -25,8 +25,8 @@ from trl import GRPOTrainer  # noqa: E402
 
 from tests.rl.training.toy import TRAIN, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.gym import wording  # noqa: E402
-from wfdsl_rl.gym.states import PASSES  # noqa: E402
+from wfdsl_rl.gym.world import wording  # noqa: E402
+from wfdsl_rl.gym.world.states import PASSES  # noqa: E402
 from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
 from wfdsl_rl.training.course import run_course  # noqa: E402
 from wfdsl_rl.training.curves import curve_of  # noqa: E402

@@ -15,9 +15,9 @@ pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'"
 from tests.rl.training.toy import TRAIN, a_setting
 from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.replies import signs_in
+from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.training import trainer
 from wfdsl_rl.training.judging import make_rewarder
 from wfdsl_rl.training.networks import load

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
 
-from wfdsl.workflow import Step, Workflow
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.judge import Judged
 from wfdsl_rl.training.rewarding import Sample
 from wfdsl_rl.training.watching import Warnings

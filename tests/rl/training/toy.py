@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.pool import Pool
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.settings import Grpo, NewModel, Recursion, TrainSettings, Warmup
 

@@ -1,0 +1,361 @@
+"""Every static rule of the language, one function each, over the tree that both forms are read into.
+
+A rule looks at the whole tree and yields all that breaks it. Nothing here depends on how a workflow was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from wfdsl.errors import WorkflowError
+from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, more_of_the_same
+from wfdsl.language.source import Span
+from wfdsl.language.tree import ALL, Access, AccessNode, Node, WorkflowTree
+from wfdsl.language.workflow import Step, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+MOST_DIGITS = 18  # of an ordinal or index: no pool has so many workers, and it bounds what int() takes
+NOWHERE = Span(0, 0)
+DEFAULT_MAX_STEPS = 5  # arXiv 2512.04388, section 4: at most five steps
+
+
+@runtime_checkable
+class PoolShape(Protocol):
+    """What the checker asks of a pool: which ordinals it has, and which of them are Conductors."""
+
+    @property
+    def ordinals(self) -> Sequence[int]:
+        """The ordinals that a workflow may use."""
+        ...
+
+    @property
+    def conductors(self) -> Collection[int]:
+        """Those whose worker is a Conductor."""
+        ...
+
+
+PoolSize: TypeAlias = int | PoolShape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a workflow is checked against."""
+
+    ordinals: Collection[int] | None = None
+    """The workers that there are; None: not known, so that any ordinal from 0 is fine."""
+    conductors: Collection[int] = ()
+    """The workers that are Conductors."""
+    max_steps: int | None = DEFAULT_MAX_STEPS
+    """The most steps a workflow may have; None: any number."""
+    depth_left: int | None = None
+    """How many levels of recursion are left; 0 forbids Conductor nodes; None: not known."""
+    recursion: bool = False
+    """Whether this is round 2 or later, in which "all" shows the first step the round before."""
+
+    @classmethod
+    def of(
+        cls, pool_size: PoolSize, max_steps: int | None, depth_left: int | None = None, *, recursion: bool = False
+    ) -> Limits:
+        """The limits that a pool, or just its size, gives."""
+        if pool_size is None or isinstance(pool_size, int):
+            return cls(None if pool_size is None else range(pool_size), (), max_steps, depth_left, recursion)
+        conductors = frozenset(pool_size.conductors)
+        return cls(tuple(pool_size.ordinals), conductors, max_steps, depth_left, recursion)
+
+
+def check(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
+    """All that is wrong with a tree."""
+    unequal = lengths_differ({label: len(column) for label, column in tree.columns.items()}, tree.span)
+    return [*check_columns(tree, limits), *(_first(_dead(tree)) if unequal is None else [unequal])]
+
+
+def check_columns(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
+    """What is wrong with each column by itself, whether or not they fit together."""
+    return [
+        *_first(_too_many_steps(tree, limits)),
+        *_first(_not_in_pool(tree, limits)),
+        *_first(_blank(tree)),
+        *_first(_not_earlier(tree)),
+        *_first(_repeated(tree, limits)),
+        *_first(_too_deep(tree, limits)),
+    ]
+
+
+def _first(found: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
+    yield from islice(found, MOST_SHOWN)
+    for more in found:
+        yield more_of_the_same(more.code, more.span)
+        return
+
+
+def build(tree: WorkflowTree) -> Workflow:
+    """The workflow that a tree without errors means."""
+    depths = tree.depths or (None,) * len(tree.workers)
+    columns = zip(tree.workers, tree.subtasks, tree.access, depths, strict=True)
+    return Workflow(
+        tuple(
+            Step(worker.value, str(subtask.value), _access(entry), depth) for worker, subtask, entry, depth in columns
+        )
+    )
+
+
+def lengths_differ(lengths: dict[str, int], span: Span) -> Diagnostic | None:
+    """Whether the three lists can be read as steps at all. `lengths` is the number of items by label."""
+    if len(set(lengths.values())) == 1:
+        return None
+    counted = ", ".join(f"{label} has {count}" for label, count in lengths.items())
+    message = f"the lists differ in length: {counted}"
+    return Diagnostic("lengths-differ", "error", message, span, help="write one item per step in each of the lists")
+
+
+def empty_workflow(span: Span) -> Diagnostic:
+    """Three empty lists where there is no previous response to return."""
+    return Diagnostic(
+        "empty-workflow",
+        "error",
+        "the workflow has no steps",
+        span,
+        help="three empty lists keep the previous response, which exists only from the second round on",
+    )
+
+
+def live_steps(sees: Sequence[Sequence[int]]) -> set[int]:
+    """The steps from which a path of access leads to the last one; `sees[i]` holds what step i sees."""
+    live = {len(sees) - 1} if sees else set()
+    for step in range(len(sees) - 1, 0, -1):
+        if step in live:
+            live.update(sees[step])
+    return live
+
+
+def _access(entry: AccessNode) -> Access:
+    return ALL if entry.value == ALL else tuple(sorted({index for index, _, _ in entry.value}))
+
+
+def _too_many_steps(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
+    count = len(tree.workers)
+    if limits.max_steps is not None and count > limits.max_steps:
+        first = tree.workers[limits.max_steps]
+        message = f"the workflow has {count} steps, and at most {limits.max_steps} are allowed"
+        label = f"step {limits.max_steps} is the first beyond the limit"
+        yield Diagnostic("too-many-steps", "error", message, Span(first.start, first.end), label, "use fewer steps")
+
+
+def _not_in_pool(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
+    ordinals = limits.ordinals
+    for worker in tree.workers:
+        ordinal = worker.value
+        if isinstance(ordinal, int) and (ordinal < 0 or (ordinals is not None and ordinal not in ordinals)):
+            span = Span(worker.start, worker.end)
+            yield Diagnostic(
+                "worker-not-in-pool",
+                "error",
+                f"there is no worker {ordinal} in the pool",
+                span,
+                help=_ordinals_help(ordinals),
+            )
+
+
+def _ordinals_help(ordinals: Collection[int] | None) -> str:
+    if ordinals is None:
+        return "workers are counted from 0"
+    if not ordinals:
+        return "the pool is empty"
+    if isinstance(ordinals, range) or list(ordinals) == list(range(len(ordinals))):
+        last = len(ordinals) - 1
+        return f"workers are counted from 0: here 0 to {last}" if last else "the pool has one worker: 0"
+    return f"the pool has the workers {', '.join(map(str, sorted(ordinals)))}"
+
+
+def _blank(tree: WorkflowTree) -> Iterator[Diagnostic]:
+    for step, subtask in enumerate(tree.subtasks):
+        if not str(subtask.value).strip():
+            yield Diagnostic(
+                "subtask-blank",
+                "error",
+                f"the subtask of step {_called(tree, step)} is empty",
+                Span(subtask.start, subtask.end),
+                help="write what the worker is asked to do",
+            )
+
+
+def _not_earlier(tree: WorkflowTree) -> Iterator[Diagnostic]:
+    for step, entry in enumerate(tree.access):
+        for index, start, end in entry.indices:
+            if index < 0:
+                message = f"step {step} cannot see step {index}: steps are counted from 0"
+                yield Diagnostic("access-negative", "error", message, Span(start, end), help=_earlier_help(tree, step))
+            elif index >= step:
+                other = "itself" if index == step else f"step {_called(tree, index)}"
+                message = f"step {_called(tree, step)} cannot see {other}"
+                label = _why_not(tree, index, step)
+                span = Span(start, end)
+                yield Diagnostic("access-not-earlier", "error", message, span, label, _earlier_help(tree, step))
+
+
+def _called(tree: WorkflowTree, step: int) -> str:
+    """What messages call a step: its name where it has one."""
+    return f"`{tree.names[step]}`" if tree.names and step < len(tree.names) else str(step)
+
+
+def _why_not(tree: WorkflowTree, index: int, step: int) -> str:
+    if index == step:
+        return f"this is step {_called(tree, step)} itself"
+    if index >= len(tree.access):
+        return f"there is no step {index}"
+    return f"step {_called(tree, index)} runs after step {_called(tree, step)}"
+
+
+def _earlier_help(tree: WorkflowTree, step: int) -> str:
+    if tree.names:
+        return "a step sees only steps that stand before it: move it behind them, or leave the name out"
+    if step == 0:
+        return "the first step sees nothing: `[]`"
+    one = "`0`" if step == 1 else f"0 to {step - 1}"
+    return f'a step sees only earlier steps: here {one}, or "all" for every one of them'
+
+
+def _repeated(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
+    for step, entry in enumerate(tree.access):
+        if entry.value == ALL:
+            if step == 0 and not limits.recursion:
+                message = 'the first step sees "all", which is nothing'
+                span = Span(entry.start, entry.end)
+                yield Diagnostic("all-at-first-step", "note", message, span, help=_nothing_help(tree))
+            continue
+        seen: set[int] = set()
+        for index, start, end in entry.value:
+            if index in seen:
+                message = f"step {_called(tree, step)} names step {_called(tree, index)} again"
+                span = Span(start, end)
+                yield Diagnostic("access-repeated", "note", message, span, help="each step is shown once: name it once")
+            seen.add(index)
+
+
+def _nothing_help(tree: WorkflowTree) -> str:
+    written = "leaving `sees all` out" if tree.names else "`[]`"
+    return f"{written} says the same in a first round"
+
+
+def _too_deep(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
+    if limits.depth_left is None or limits.depth_left > 0:
+        return
+    for step, worker in enumerate(tree.workers):
+        if worker.value in limits.conductors or (tree.depths is not None and tree.depths[step] is not None):
+            yield Diagnostic(
+                "conductor-too-deep",
+                "error",
+                f"step {_called(tree, step)} asks a Conductor, and the recursion depth is used up",
+                Span(worker.start, worker.end),
+                help="choose a worker that answers by itself",
+            )
+
+
+def _dead(tree: WorkflowTree) -> Iterator[Diagnostic]:
+    """Dead steps; copies that were written as one step are reported as one. What a wrong entry shows is not known."""
+    count = len(tree.access)
+    if count < 2 or tree.access[-1].value == ALL:
+        return
+    if any(not 0 <= index < step for step, entry in enumerate(tree.access) for index, _, _ in entry.indices):
+        return
+    live = live_steps([tuple(_seen(entry, step)) for step, entry in enumerate(tree.access)])
+    written: dict[tuple[int, int], list[int]] = {}
+    for step, subtask in enumerate(tree.subtasks):
+        if step not in live:
+            written.setdefault((subtask.start, subtask.end), []).append(step)
+    last = _called(tree, count - 1)
+    help_ = f"let a later step that leads to the last one (step {last}) see it, or leave it out"
+    for (start, end), steps in written.items():
+        what = f"step {_called(tree, steps[0])}" + (f" to {_called(tree, steps[-1])}" if len(steps) > 1 else "")
+        yield Diagnostic("dead-step", "warning", f"{what} cannot affect the answer", Span(start, end), help=help_)
+
+
+def _seen(entry: AccessNode, step: int) -> Iterable[int]:
+    return range(step) if entry.value == ALL else [index for index, _, _ in entry.value if 0 <= index < step]
+
+
+def workflow_from_lists(
+    model_id: Sequence[int], subtasks: Sequence[str], access_list: Sequence[str | Iterable[int | str]]
+) -> Workflow:
+    """What `Workflow.from_lists` does: the three lists checked like a completion's, with no limit on steps.
+
+    Raises:
+        WorkflowError: they make no valid workflow.
+    """
+    found: list[Diagnostic] = []
+    workers = tuple(_worker_node(value, step, found) for step, value in enumerate(model_id))
+    texts = tuple(_subtask_node(value, step, found) for step, value in enumerate(subtasks))
+    access = tuple(_access_node(value, step, found) for step, value in enumerate(access_list))
+    if not workers and not texts and not access:
+        raise WorkflowError([empty_workflow(NOWHERE)])
+    tree = WorkflowTree(workers, texts, access, NOWHERE)
+    found += [problem for problem in check(tree, Limits(max_steps=None)) if problem.is_error]
+    if found:
+        raise WorkflowError(found)
+    return build(tree)
+
+
+def _worker_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
+    if not _is_integer(value):
+        found.append(_wrong_type("worker-type", f"the worker of step {step}", value, "an integer"))
+        return Node(0, 0, 0)
+    if abs(value) >= 10**MOST_DIGITS:
+        found.append(Diagnostic("number-too-large", "error", f"the worker of step {step} has too many digits", NOWHERE))
+        return Node(0, 0, 0)
+    return Node(value, 0, 0)
+
+
+def _subtask_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
+    if not isinstance(value, str):
+        found.append(_wrong_type("subtask-type", f"the subtask of step {step}", value, "a string"))
+        return Node("-", 0, 0)
+    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+        message = f"the subtask of step {step} holds half of a surrogate pair, which is no character"
+        found.append(Diagnostic("lone-surrogate", "error", message, NOWHERE, help="give the character itself"))
+    return Node(value, 0, 0)
+
+
+def _access_node(value: Any, step: int, found: list[Diagnostic]) -> AccessNode:
+    if isinstance(value, str):
+        entry: Any = (value,)
+    else:
+        entry = tuple(value) if isinstance(value, list | tuple | set | frozenset | range) else (value, None)
+    if len(entry) == 1 and isinstance(entry[0], str) and entry[0].lower() == ALL:
+        return AccessNode(ALL, 0, 0)
+    if not all(_is_integer(index) for index in entry):
+        wanted = '"all" or a list of integers'
+        found.append(_wrong_type("access-type", f"the access entry of step {step}", value, wanted))
+        return AccessNode((), 0, 0)
+    return AccessNode(tuple((index, 0, 0) for index in entry), 0, 0)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _wrong_type(code: str, what: str, value: Any, wanted: str) -> Diagnostic:
+    return Diagnostic(code, "error", f"{what} is {value!r:.60}, not {wanted}", NOWHERE, help=f"give {wanted}")
+
+
+def unlistable(workflow: Workflow) -> None:
+    """Raise what keeps a workflow from being written as three lists.
+
+    Raises:
+        WorkflowError: a worker is not resolved, or a step has a depth of its own.
+    """
+    found: list[Diagnostic] = []
+    if workflow.unresolved:
+        message = f"only a pool knows {', '.join(f'`{worker}`' for worker in workflow.unresolved)}"
+        help_ = "give one: `--pool NAME|FILE`, `pool=`"
+        found.append(Diagnostic("pool-needed", "error", message, NOWHERE, help=help_))
+    for index, step in enumerate(workflow):
+        if step.depth is not None:
+            message = f"step {index} has a recursion depth of its own, which three lists cannot say"
+            help_ = "print it as a workflow file, or leave the depth to the run's settings"
+            found.append(Diagnostic("depth-unlisted", "error", message, NOWHERE, help=help_))
+    if found:
+        raise WorkflowError(found)

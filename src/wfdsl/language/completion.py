@@ -1,0 +1,299 @@
+"""A completion's text to a tree: the lists that count, item by item, with every repair that they needed.
+
+Each alternative of the grammar has one reader here; those named "x_..." report a repair or a wrong type. A repair never
+invents a step, a worker or an edge, and never drops one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+
+from wfdsl.language.check import MOST_DIGITS
+from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
+from wfdsl.language.groups import LABELS, choose
+from wfdsl.language.lalr import Phrase, Token
+from wfdsl.language.literals import joined_surrogates, string_value
+from wfdsl.language.misfits import cut_list, misfit, missing_lists
+from wfdsl.language.scan import BadList, scanner
+from wfdsl.language.source import Span
+from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wfdsl.language.groups import Group, Listed
+    from wfdsl.language.scan import Scan, Scanner
+
+Profile: TypeAlias = Literal["strict", "lenient"]
+_STRAIGHT = "put it between straight quotes, \" or '"
+_NOTHING = 0  # stands for a value that has an error of its own
+Index: TypeAlias = tuple[int, int, int]
+T = TypeVar("T")
+
+
+class Reading(NamedTuple):
+    """What a completion says. Without a tree, or with one that is not complete, there is at least one error."""
+
+    tree: WorkflowTree | None
+    diagnostics: list[Diagnostic]
+    complete: bool = False
+    """Whether all three lists could be read; the columns of the others are empty."""
+
+    @property
+    def passthrough(self) -> bool:
+        """Whether these are three empty lists, which a first round must not have."""
+        return self.tree is not None and self.complete and not any(self.tree.columns.values())
+
+
+def read_completion(text: str, profile: Profile, scan_with: Scanner | None = None) -> Reading:
+    """Read a completion. Errors of a list's syntax and types are found here, those of meaning by the checker."""
+    grammar = scan_with or scanner()
+    scan = grammar.scan(text)
+    groups = choose(scan.parts)
+    if groups.cut is not None:
+        return Reading(None, [cut_list(text, groups.cut)])
+    if groups.answer is None:
+        return Reading(None, missing_lists(text, groups.partial))
+    return _Answer(text, grammar, profile).read(groups.answer, scan)
+
+
+class _Answer:
+    """Reads one group of lists, and collects what is wrong with it."""
+
+    def __init__(self, text: str, grammar: Scanner, profile: Profile) -> None:
+        self.found: list[Diagnostic] = []
+        self._text = text
+        self._grammar = grammar
+        self._repair_severity: Severity = "error" if profile == "strict" else "warning"
+        self._json = False
+        self._counts: dict[str, int] = {}
+
+    def read(self, group: Group, scan: Scan) -> Reading:
+        lists = [group[label] for label in LABELS]
+        self._odd_spaces(scan.no_break_spaces, lists)
+        workers = self._row(lists[0], self._worker)
+        subtasks = self._row(lists[1], self._subtask)
+        access = self._row(lists[2], self._sight)
+        span = Span(min(listed.start for listed in lists), max(listed.end for listed in lists))
+        complete = workers is not None and subtasks is not None and access is not None
+        tree = WorkflowTree(workers or (), subtasks or (), access or (), span)
+        return Reading(tree, self.found, complete=complete)
+
+    # ---- lists
+
+    def _row(self, listed: Listed, read: Callable[[Token], T]) -> tuple[T, ...] | None:
+        if isinstance(listed, BadList):
+            self.found.append(misfit(self._text, listed))
+            return None
+        label, row = listed.children
+        if label.type.startswith("X_"):
+            self._label(label)
+        if row.type == "x_tuple_row":
+            self._tuple(row)
+        self._json = is_json_label(self._text, label)
+        return tuple([read(item) for item in row.children[1:-1:2]])
+
+    def _label(self, label: Token) -> None:
+        name, written = label.type.removeprefix("X_").lower(), label.text
+        if not written.startswith(name) or written[len(name) : len(name) + 1].isalnum():
+            self._repair("label-spelling", f"the label of this list is `{name}`", label, f"write `{name}`")
+        if "(" in written:
+            help_ = "leave the remark out, or write a type annotation: `: list[int] =`"
+            self._repair("label-annotation", f"a remark stands between `{name}` and its list", label, help_)
+        if "”" in written or "’" in written:
+            message = f"a typographic quotation mark stands behind `{name}`"
+            self._repair("curly-quote", message, label, "write a straight one")
+        if any(space in written for space in "\u00a0\u2007\u202f"):
+            self._repair("no-break-space", f"a no-break space stands behind `{name}`", label, "write a plain space")
+
+    def _odd_spaces(self, spaces: list[Span], lists: list[Listed]) -> None:
+        for span in spaces:
+            if any(isinstance(listed, Phrase) and listed.start <= span.start < listed.end for listed in lists):
+                self._repair("no-break-space", "a no-break space stands between items", span, "write a plain space")
+
+    def _tuple(self, item: Token) -> None:
+        self._repair("tuple-for-list", "this is a tuple, not a list", item, "write square brackets")
+
+    # ---- workers
+
+    def _worker(self, item: Token) -> Node:
+        kind = item.type
+        if kind == "INT":
+            return Node(self._integer(item), item.start, item.end)
+        if kind == "X_FLOAT":
+            return Node(self._whole(item), item.start, item.end)
+        if kind == "x_worker_text":
+            number = self._number_in_text(item.children[0])
+            if number is not None:
+                return Node(number, item.start, item.end)
+        return self._wrong_worker(item)
+
+    def _wrong_worker(self, item: Token) -> Node:
+        message = f"a worker is an integer, not {self._quoted(item)}"
+        self._error("worker-type", message, item, "write the ordinal of a worker, such as `0`")
+        return Node(_NOTHING, item.start, item.end)
+
+    # ---- subtasks
+
+    def _subtask(self, item: Token) -> Node:
+        if item.type == "x_subtask_type":
+            message = f"a subtask is a string, not {self._quoted(item)}"
+            self._error("subtask-type", message, item, "write what the worker is asked to do, between quotes")
+            return Node("-", item.start, item.end)
+        return Node(self._string(item), item.start, item.end)
+
+    # ---- access
+
+    def _sight(self, item: Token) -> AccessNode:
+        kind = item.type
+        if kind == "word":
+            return self._word(item)
+        if kind == "x_sight_tuple":
+            self._tuple(item)
+        if kind in {"sight", "x_sight_tuple"}:
+            return self._steps(item.children[1:-1:2], item)
+        if kind == "x_sight_bare":
+            return self._bare(self._step(item.children[0]), item)
+        if kind == "x_sight_none":
+            return self._none(item)
+        return self._wrong_access(item)
+
+    def _word(self, item: Token) -> AccessNode:
+        word = self._string(item.children[0], quietly=True)
+        if self._grammar.is_integer(word):
+            return self._bare(self._step_in_text(item), item)
+        self._string(item.children[0])  # for its repairs
+        if word.lower() == ALL:
+            return AccessNode(ALL, item.start, item.end)
+        return self._none(item) if word.lower() == "none" else self._wrong_access(item)
+
+    def _none(self, item: Token) -> AccessNode:
+        self._repair("access-none", f"{self._quoted(item)} is not an access entry", item, "write `[]`: it sees nothing")
+        return AccessNode((), item.start, item.end)
+
+    def _bare(self, index: Index | None, item: Token) -> AccessNode:
+        message = f"the index {self._quoted(item)} stands alone"
+        self._repair("access-bare-index", message, item, f"write `[{self._text[item.start : item.end]}]`")
+        return AccessNode((index,) if index else (), item.start, item.end)
+
+    def _wrong_access(self, item: Token) -> AccessNode:
+        message = f'an access entry is "all" or a list of steps, not {self._quoted(item)}'
+        self._error("access-type", message, item, 'write `[]`, "all", or a list of earlier steps such as `[0]`')
+        return AccessNode((), item.start, item.end)
+
+    def _steps(self, items: Sequence[Token], entry: Token) -> AccessNode:
+        everything: list[Token] = []
+        indices: list[Index] = []
+        for item in items:
+            if item.type == "step_text" and self._string(item.children[0], quietly=True).lower() == ALL:
+                everything.append(item)
+            elif index := self._step(item):
+                indices.append(index)
+        if not everything:
+            return AccessNode(tuple(indices), entry.start, entry.end)
+        for item in everything:
+            self._string(item.children[0])  # for its repairs
+        if len(items) > 1:
+            message = '"all" already holds every earlier step'
+            self._repair("access-all-and-more", message, everything[0], 'write "all" alone')
+        return AccessNode(ALL, entry.start, entry.end, tuple(indices))
+
+    def _step(self, item: Token) -> Index | None:
+        kind = item.type
+        if kind == "INT":
+            return self._integer(item), item.start, item.end
+        if kind == "X_FLOAT":
+            return self._whole(item), item.start, item.end
+        if kind == "step_text":
+            return self._step_in_text(item)
+        self._wrong_step(item)
+        return None
+
+    def _step_in_text(self, item: Token) -> Index | None:
+        number = self._number_in_text(item.children[0])
+        if number is not None:
+            return number, item.start, item.end
+        self._wrong_step(item)
+        return None
+
+    def _wrong_step(self, item: Token) -> None:
+        message = f"an access entry holds the indices of steps, not {self._quoted(item)}"
+        self._error("access-type", message, item, 'write integers, or "all" in place of the whole entry')
+
+    # ---- numbers
+
+    def _integer(self, token: Token) -> int:
+        digits = token.text
+        if len(digits.lstrip("-")) > MOST_DIGITS:
+            help_ = f"write an ordinal or an index of at most {MOST_DIGITS} digits"
+            self._error("number-too-large", "this number has too many digits", token, help_)
+            return _NOTHING
+        return int(digits)
+
+    def _whole(self, token: Token) -> int:
+        self._repair("number-as-float", f"{token.text:.20} is written with a decimal point", token, "write an integer")
+        digits = token.text.partition(".")[0]
+        return self._integer(Token("INT", digits, token.start, token.end))
+
+    def _number_in_text(self, item: Token) -> int | None:
+        digits = self._string(item, quietly=True)
+        if not self._grammar.is_integer(digits):
+            return None
+        self._string(item)  # for its repairs
+        self._repair("number-as-string", f"the number {digits:.20} is written as a string", item, "take the quotes off")
+        return self._integer(Token("INT", digits, item.start, item.end))
+
+    # ---- strings
+
+    def _string(self, item: Token, *, quietly: bool = False) -> str:
+        tokens = item.children if isinstance(item, Phrase) else [item]
+        value = "".join([self._piece(token, quietly=quietly) for token in tokens])
+        value, lone = joined_surrogates(value)
+        if lone and not quietly:
+            message = "the string holds half of a surrogate pair, which is no character"
+            self._repair("lone-surrogate", message, item, "write both halves, or the character itself")
+        return value
+
+    def _piece(self, token: Token, *, quietly: bool) -> str:
+        value, bad = string_value(token.text, token.start, json=self._json)
+        if quietly:
+            return value
+        for escape in bad:
+            self._error("bad-escape", escape.message, escape.span, r"write a backslash that is meant as such twice: \\")
+        if token.type == "X_CURLY_STRING":
+            self._repair("curly-quote", "the string stands between typographic quotation marks", token, _STRAIGHT)
+        if token.type == "X_BROKEN_STRING" or (token.type == "X_CURLY_STRING" and has_raw_break(token.text)):
+            message = "the string runs over a line break"
+            self._repair("line-break-in-string", message, token, r"write `\n`, or put the text between triple quotes")
+        return value
+
+    # ---- reports
+
+    def _quoted(self, item: Token) -> str:
+        written = self._text[item.start : item.end]
+        return f"`{written}`" if len(written) <= 40 and "\n" not in written else "this"
+
+    def _error(self, code: str, message: str, at: Token | Span, help_: str) -> None:
+        self._report(code, "error", message, at, help_)
+
+    def _repair(self, code: str, message: str, at: Token | Span, help_: str) -> None:
+        self._report(code, self._repair_severity, message, at, help_)
+
+    def _report(self, code: str, severity: Severity, message: str, at: Token | Span, help_: str) -> None:
+        count = self._counts[code] = self._counts.get(code, 0) + 1
+        if count <= MOST_SHOWN:
+            self.found.append(Diagnostic(code, severity, message, Span(at.start, at.end), help=help_))
+        elif count == MOST_SHOWN + 1:
+            self.found.append(more_of_the_same(code, Span(at.start, at.end)))
+
+
+def is_json_label(text: str, label: Token) -> bool:
+    """Whether a label stands in double quotes before a colon, so that its strings are JSON's."""
+    behind = label.text[len(label.type.removeprefix("X_")) :]
+    return text[label.start - 1 : label.start] == '"' and behind.startswith('"') and "=" not in behind
+
+
+def has_raw_break(literal: str) -> bool:
+    """Whether a line break stands in a literal that no backslash precedes."""
+    unescaped = literal.replace("\\\\", "").replace("\\\r\n", "").replace("\\\n", "").replace("\\\r", "")
+    return "\n" in unescaped or "\r" in unescaped

@@ -1,0 +1,77 @@
+"""The strict completion language as a grammar for constrained decoders, so that all that they write is valid.
+
+    gbnf(ordinals, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
+    llguidance_lark(ordinals, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
+    max_tokens_for(ordinals, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> int
+
+The language is bounded prose and then the canonical print of a workflow. It is made once as data (`language.py`, from
+what the printer prints) and printed in two dialects, so both describe the same texts. A decoder that is given one of
+them and at least `max_tokens_for(...)` tokens ends by itself, with a completion that the strict profile accepts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK, Bounds, language
+from wfdsl.language.constrained.print_gbnf import print_gbnf
+from wfdsl.language.constrained.print_lark import print_lark
+from wfdsl.language.constrained.shape import most_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def gbnf(
+    ordinals: Collection[int],
+    max_steps: int = DEFAULT_MAX_STEPS,
+    *,
+    max_prose: int = MAX_PROSE,
+    max_subtask: int = MAX_SUBTASK,
+    recursion: bool = False,
+) -> str:
+    """The grammar in llama.cpp's dialect; its server takes it as `grammar` in the body of a request.
+
+    Args:
+        ordinals: the workers that a workflow may use.
+        max_steps: the most steps. Source of the default: arXiv 2512.04388, section 4.
+        max_prose: the most characters before the lists; 0 for none.
+        max_subtask: the most characters of a subtask.
+        recursion: whether three empty lists are valid (round 2 and later).
+
+    Raises:
+        UsageError: nothing is within these bounds, or there are too many steps to write them out.
+    """
+    return print_gbnf(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))
+
+
+def llguidance_lark(
+    ordinals: Collection[int],
+    max_steps: int = DEFAULT_MAX_STEPS,
+    *,
+    max_prose: int = MAX_PROSE,
+    max_subtask: int = MAX_SUBTASK,
+    recursion: bool = False,
+) -> str:
+    """The grammar in llguidance's dialect of Lark. Arguments and errors as for `gbnf`."""
+    return print_lark(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))
+
+
+def max_tokens_for(
+    ordinals: Collection[int],
+    max_steps: int = DEFAULT_MAX_STEPS,
+    *,
+    max_prose: int = MAX_PROSE,
+    max_subtask: int = MAX_SUBTASK,
+    recursion: bool = False,
+) -> int:
+    """The number of tokens with which no completion is cut, whatever the model writes within the grammar.
+
+    It is the bytes of the longest completion in UTF-8, and one token for the end: every token that a constrained
+    decoder lets through stands for at least one byte. It is a limit and no forecast: plain English takes one token for
+    about four characters. Arguments and errors as for `gbnf`.
+
+    Units: tokens.
+    """
+    return most_tokens(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))

@@ -1,0 +1,175 @@
+"""What a constrained decoder may write: prose, then the canonical print of any workflow within some bounds.
+
+The layout is not written down a second time: a workflow of each length is printed by the printer, and what may vary is
+put in the place of its workers, subtasks and access entries. One alternative per number of steps keeps the three lists
+equally long and lets each entry name only earlier steps.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from wfdsl.errors import UsageError
+from wfdsl.language.check import DEFAULT_MAX_STEPS, MOST_DIGITS
+from wfdsl.language.constrained.shape import Chars, Choice, Expression, Literal, Name, Repeat, Rule, Sequence, Shape
+from wfdsl.language.printer import print_completion
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
+
+MAX_PROSE = 200
+MAX_SUBTASK = 200
+"""Characters. Our choice: room for a sentence or two."""
+
+MOST_STEPS = 32  # what is written out grows with the cube of it; our choice
+MOST_CHARS = 2000  # of prose or a subtask: llama.cpp refuses longer repetitions
+
+SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""White space beyond the space and the controls."""
+_EVERY = Chars(((0x20, 0x7E), (0xA1, 0xD7FF), (0xE000, 0x10FFFF)))
+TEXT = _EVERY.without(SPACES)
+"""Every character but controls, surrogates, and white space that is no plain space."""
+
+ESCAPES = ("\\\\", '\\"', "\\n", "\\r", "\\t")
+"""The printer's escapes of what is often meant in a subtask."""
+NOT_IN_PROSE = "<(=:："
+"""A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that; a reasoning
+tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be either."""
+
+_WORKER, _SUBTASK = 10**12, "a subtask"  # stand for any, in what the printer is given
+_VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What workflows, and the prose before them, are held to."""
+
+    ordinals: tuple[int, ...]
+    """The workers that there are."""
+    max_steps: int = DEFAULT_MAX_STEPS
+    """The most steps."""
+    max_prose: int = MAX_PROSE
+    """The most characters before the lists, but for the line break that ends them."""
+    max_subtask: int = MAX_SUBTASK
+    """The most characters of a subtask."""
+    recursion: bool = False
+    """Whether three empty lists are valid."""
+
+    def __post_init__(self) -> None:
+        """Refuse what describes no language.
+
+        Raises:
+            UsageError: see the messages.
+        """
+        if not self.ordinals or not all(0 <= ordinal < 10**MOST_DIGITS for ordinal in self.ordinals):
+            raise UsageError(f"a grammar needs at least one ordinal, each from 0 and of at most {MOST_DIGITS} digits")
+        if not 1 <= self.max_steps <= MOST_STEPS:
+            raise UsageError(f"a grammar has from 1 to {MOST_STEPS} steps, not {self.max_steps}")
+        if not 0 <= self.max_prose <= MOST_CHARS:
+            raise UsageError(f"prose has from 0 to {MOST_CHARS} characters, not {self.max_prose}")
+        if not 1 <= self.max_subtask <= MOST_CHARS:
+            raise UsageError(f"a subtask has from 1 to {MOST_CHARS} characters, not {self.max_subtask}")
+
+    def admit(self, workflow: Workflow) -> bool:
+        """Whether the canonical print of a workflow is in the language.
+
+        Subtasks must begin with a character that is not white space, and hold nothing that cannot be printed but line
+        breaks and tabs.
+        """
+        return (
+            1 <= len(workflow) <= self.max_steps
+            and all(step.worker in self.ordinals and step.depth is None for step in workflow)
+            and all(self._admit_subtask(step.subtask) for step in workflow)
+        )
+
+    def _admit_subtask(self, subtask: str) -> bool:
+        plain = re.sub(r"[\n\r\t]", "", subtask)
+        return len(subtask) <= self.max_subtask and plain.isprintable() and not subtask[:1].isspace()
+
+
+def language(bounds: Bounds) -> Shape:
+    """The completions within some bounds."""
+    rules = {"root": _root(bounds)}
+    for count in range(1, bounds.max_steps + 1):
+        rules[f"steps-{count}"] = _steps(count)
+    for step in range(bounds.max_steps):
+        rules[f"sees-{step}"] = _sees(step)
+        rules |= {f"after-{index}-of-{step}": _after(index, step) for index in range(step)}
+    return Shape(rules | _words(bounds), remark=_remark(bounds))
+
+
+def _root(bounds: Bounds) -> Rule:
+    workflows: list[Expression] = [Name(f"steps-{count}") for count in range(1, bounds.max_steps + 1)]
+    if bounds.recursion:
+        workflows.append(Literal("".join(_layout(1)[1:])))
+    return Rule(Sequence((Name("head"), Choice(tuple(workflows)))))
+
+
+def _remark(bounds: Bounds) -> str:
+    ordinals = ", ".join(map(str, sorted(set(bounds.ordinals))))
+    empty = ", or three empty lists" if bounds.recursion else ""
+    return f"wfdsl completions: workers {ordinals}; 1 to {bounds.max_steps} steps{empty}"
+
+
+def _words(bounds: Bounds) -> dict[str, Rule]:
+    """What the lists are made of, and what stands before them."""
+    escapes = tuple(map(Literal, ESCAPES))
+    words = {
+        "head": _head(bounds),
+        "worker": Rule(Choice(tuple(Literal(str(ordinal)) for ordinal in sorted(set(bounds.ordinals)))), is_token=True),
+        "subtask": _subtask(bounds),
+        "first": Rule(Choice((TEXT.without('"\\ '), *escapes[:2])), is_token=True),
+        "more": Rule(Choice((TEXT.without('"\\'), *escapes)), is_token=True),
+    }
+    if bounds.max_prose:
+        prose = TEXT.without(NOT_IN_PROSE)
+        words["prose-first"] = Rule(prose.without(" "), is_token=True)
+        words["prose-more"] = Rule(Choice((prose, Literal("\n"))), is_token=True)
+    return words
+
+
+def _subtask(bounds: Bounds) -> Rule:
+    remark = f"at most {bounds.max_subtask:,} characters, the first of which is not white space"
+    value = _text("first", "more", bounds.max_subtask)
+    return Rule(Sequence((Literal('"'), *value, Literal('"'))), remark, is_token=True)
+
+
+def _text(first: str, more: str, most: int) -> tuple[Expression, ...]:
+    """From 1 to `most` characters."""
+    return (Name(first), Repeat(Name(more), 0, most - 1)) if most > 1 else (Name(first),)
+
+
+def _head(bounds: Bounds) -> Rule:
+    opening = Literal(_layout(1)[0])
+    if not bounds.max_prose:
+        return Rule(opening, is_token=True)
+    prose = Sequence((*_text("prose-first", "prose-more", bounds.max_prose), Literal("\n"), opening))
+    remark = f"prose of at most {bounds.max_prose:,} characters, in which nothing can be read as a label or a tag"
+    return Rule(Choice((opening, prose)), remark, is_token=True)
+
+
+def _steps(count: int) -> Rule:
+    """What follows the opening of the first list, in a workflow of so many steps."""
+    varying = ["worker"] * count + ["subtask"] * count + [f"sees-{step}" for step in range(count)]
+    layout = _layout(count)[1:]
+    pairs = zip(varying, layout, strict=True)
+    return Rule(Sequence(tuple(part for name, fixed in pairs for part in (Name(name), Literal(fixed)))))
+
+
+@cache
+def _layout(count: int) -> tuple[str, ...]:
+    """What the printer prints before, between and after the workers, subtasks and access entries of so many steps."""
+    return tuple(_VARYING.split(print_completion(Workflow((Step(_WORKER, _SUBTASK, ALL),) * count))))
+
+
+def _sees(step: int) -> Rule:
+    """An access entry: nothing, all, or distinct earlier steps in ascending order."""
+    lists = [Sequence((Literal(f"[{index}"), Name(f"after-{index}-of-{step}"))) for index in range(step)]
+    return Rule(Choice((Literal("[]"), Literal(f'"{ALL}"'), *lists)), is_token=True)
+
+
+def _after(index: int, step: int) -> Rule:
+    """How the entry of a step may go on behind an index."""
+    later = [Sequence((Literal(f", {other}"), Name(f"after-{other}-of-{step}"))) for other in range(index + 1, step)]
+    return Rule(Choice((Literal("]"), *later)), is_token=True)

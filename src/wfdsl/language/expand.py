@@ -1,0 +1,297 @@
+"""From a workflow file's statements to the steps that they stand for: the same tree that completions are read into.
+
+Copies and chains are written out, names become indices, parameters and workers values. What is wrong is reported and
+replaced by something harmless, so that the checker can look at the rest.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.file_params import Params
+from wfdsl.language.file_tree import WORKER_CLAUSES, Broken, Clause, FileTree, Operand, StepStatement, Text
+from wfdsl.language.file_workers import PoolLike, Workers
+from wfdsl.language.source import Span
+from wfdsl.language.suggestion import Suggestions
+from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wfdsl.language.file_tree import Statement
+
+__all__ = ["PoolLike", "expand"]
+
+MOST_COPIES = 1000  # of one step, and levels of a depth; our choice
+MOST_COPIES_IN_ALL = 10_000  # beyond one per step, so that a short file cannot fill the memory; our choice
+MOST_SIGHTS = 1_000_000  # entries of all access lists together; our choice
+
+
+def expand(
+    tree: FileTree, *, params: Mapping[str, str] | None = None, pool: PoolLike | None = None
+) -> tuple[WorkflowTree | None, list[Diagnostic]]:
+    """The steps of a workflow file, and what is wrong with them; None if it has none.
+
+    Args:
+        tree: the file. Statements that broke off are steps that nothing is said about.
+        params: values for its parameters.
+        pool: what names and tags are looked up in; without one, such workers stay texts.
+
+    Raises:
+        UsageError: a value for a parameter that the file does not have, or of the wrong type.
+    """
+    found: list[Diagnostic] = []
+    expansion = _Expansion(tree, Params(tree, params or {}, found), pool, found)
+    return expansion.tree(), found
+
+
+class _Group(NamedTuple):
+    """A step statement and the steps that it stands for."""
+
+    name: Operand
+    first: int
+    """The index of its first step."""
+    workers: list[Node]
+    chain: Clause | None
+    statement: StepStatement | None
+    """None for a statement that broke off."""
+
+    @property
+    def indices(self) -> range:
+        return range(self.first, self.first + len(self.workers))
+
+
+class _Expansion:
+    """One file being expanded."""
+
+    def __init__(self, tree: FileTree, params: Params, pool: PoolLike | None, found: list[Diagnostic]) -> None:
+        self._file = tree
+        self._params = params
+        self._workers = Workers(pool, params, found)
+        self._found = found
+        self._groups: dict[str, _Group] = {}
+        self._suggestions = Suggestions()
+        self._copies = 0
+        self._sights = 0
+
+    def tree(self) -> WorkflowTree | None:
+        groups = self._numbered()
+        self._say_once()
+        columns = [column for group in groups for column in self._steps(group)]
+        if not any(problem.is_error for problem in self._found):
+            self._found.extend(self._params.unused())
+        if not columns:
+            self._found.extend(self._no_steps())
+            return None
+        workers, subtasks, access, depths, names = zip(*columns, strict=True)
+        span = Span(0, len(self._file.source.text))
+        title, description = self._file.title, self._file.description
+        return WorkflowTree(workers, subtasks, access, span, depths, names, title, description)
+
+    def _no_steps(self) -> Iterator[Diagnostic]:
+        if not any(isinstance(statement, Broken) for statement in self._file.statements):
+            end = len(self._file.source.text)
+            help_ = 'write at least one: `step NAME by WORKER: "..."`'
+            yield Diagnostic("no-steps", "error", "the file has no step", Span(end, end), help=help_)
+
+    def _say_once(self) -> None:
+        """Report a second title or description."""
+        seen = set()
+        for statement in self._file.statements:
+            kind = getattr(statement, "kind", "")
+            if kind in ("title", "description") and not isinstance(statement, Broken):
+                keyword = statement.tokens[0]
+                if kind in seen:
+                    span = Span(keyword.start, keyword.end)
+                    self._error("clause-repeated", f"there is a second {kind}", span, help_="leave one of them out")
+                seen.add(kind)
+
+    # ---- groups -------------------------------------------------------------------------------------------------
+
+    def _numbered(self) -> list[_Group]:
+        groups: list[_Group] = []
+        for statement in self._file.statements:
+            if isinstance(statement, StepStatement) or _is_broken_step(statement):
+                groups.append(self._group(statement, groups[-1].indices.stop if groups else 0))
+                if statement.name is not None:
+                    self._register(groups[-1])
+        return groups
+
+    def _register(self, group: _Group) -> None:
+        name = group.name
+        span = Span(name.start, name.end)
+        if name.value in (ALL, "nothing"):
+            help_ = f"choose another name: `sees {name.value}` has a meaning of its own"
+            self._error("name-reserved", f"a step cannot be named `{name.value}`", span, help_=help_)
+        elif str(name.value) in self._groups:
+            self._error("name-taken", f"there are two steps named `{name.value}`", span, help_="choose another name")
+        self._groups.setdefault(str(name.value), group)
+
+    def _group(self, step: StepStatement | Broken, first: int) -> _Group:
+        if isinstance(step, Broken):
+            name = step.name or Operand("name", "?", step.start, step.end)
+            return _Group(name, first, [Node("?", name.start, name.end)], None, None)
+        self._check_clauses(step)
+        name = step.name
+        by, repeated = step.clause(*WORKER_CLAUSES), step.clause("copies", "chain")
+        workers = self._workers.of(by) if by else [Node("?", name.start, name.end)]
+        if repeated is not None and len(workers) == 1:
+            workers *= self._count(repeated, MOST_COPIES)
+        self._copies += len(workers) - 1
+        if self._copies > MOST_COPIES_IN_ALL:
+            self._copies -= len(workers) - 1
+            workers = workers[:1]
+            self._too_large(repeated or by, f"more than {MOST_COPIES_IN_ALL:,} copies")
+        return _Group(name, first, workers, step.clause("chain"), step)
+
+    def _check_clauses(self, step: StepStatement) -> None:
+        seen: dict[str, Clause] = {}
+        for clause in step.clauses:
+            keyword = clause.tokens[0].text
+            if keyword in seen:
+                span = Span(clause.start, clause.end)
+                help_ = "leave one of them out"
+                self._error("clause-repeated", f"`{keyword}` stands twice in this step", span, help_=help_)
+            seen.setdefault(keyword, clause)
+        repeating = [clause for clause in seen.values() if clause.kind in ("copies", "chain", "each", "each_tagged")]
+        for clause in repeating[1:]:
+            first = repeating[0]
+            written = [_written(first), _written(clause)]
+            message = f"{written[0]} and {written[1]} do not go together"
+            help_ = "a step is repeated in one way: `copies`, `chain` or `each`"
+            self._error("clause-conflict", message, Span(clause.start, clause.end), help_=help_)
+        if "by" not in seen:
+            span = Span(step.name.start, step.name.end)
+            help_ = "write `by` with an ordinal, a name, `tag NAME`, `each worker` or `conductor`"
+            self._error("clause-missing", f"step `{step.name.value}` does not say who does it", span, help_=help_)
+
+    def _count(self, clause: Clause, most: int) -> int:
+        operand = clause.operands[0]
+        value = self._params.value(operand)
+        if isinstance(value, str):
+            message = f"`{clause.tokens[0].text}` needs an integer, and the parameter `{operand.value}` is a text"
+            help_ = f"give it an integer as default: `param {operand.value} = 3`"
+            self._error("param-type", message, Span(operand.start, operand.end), help_=help_)
+        elif value is not None and not 1 <= value <= most:
+            message = f"`{clause.tokens[0].text}` cannot be {value}"
+            help_ = f"write an integer from 1 to {most}"
+            self._error("count-out-of-range", message, Span(operand.start, operand.end), help_=help_)
+        else:
+            return value or 1
+        return 1
+
+    # ---- steps --------------------------------------------------------------------------------------------------
+
+    def _steps(self, group: _Group) -> Iterator[tuple[Node, Node, AccessNode, int | None, str]]:
+        subtask, depth = self._subtask(group), self._depth(group)
+        for copy, (worker, access) in enumerate(zip(group.workers, self._access(group), strict=True), start=1):
+            name = f"{group.name.value}[{copy}]" if len(group.workers) > 1 else str(group.name.value)
+            yield worker, subtask, access, depth, name
+
+    def _subtask(self, group: _Group) -> Node:
+        if group.statement is None:
+            return Node("?", group.name.start, group.name.end)
+        text = group.statement.text
+        return Node(self._filled(text), text.start, text.end)
+
+    def _filled(self, text: Text) -> str:
+        if text.parts and all(isinstance(part, str) for part in text.parts):
+            return "".join(map(str, text.parts))
+        values = [part if isinstance(part, str) else self._params.value(part) for part in text.parts]
+        return "".join("?" if value is None else str(value) for value in values)
+
+    def _depth(self, group: _Group) -> int | None:
+        clause = group.statement.clause("depth") if group.statement else None
+        if clause is None:
+            return None
+        self._workers.check_depth(clause, group.workers)
+        return self._count(clause, MOST_COPIES)
+
+    # ---- access -------------------------------------------------------------------------------------------------
+
+    def _access(self, group: _Group) -> Iterator[AccessNode]:
+        """What each of the steps sees."""
+        seen = self._seen(group)
+        links = group.chain if seen.value != ALL else None
+        for copy in range(len(group.workers)):
+            if links is None or copy == 0:
+                yield seen
+            else:
+                before = (group.first + copy - 1, links.start, links.end)
+                yield self._access_node([*seen.indices, before], Span(seen.start, seen.end), links, copies=1)
+
+    def _seen(self, group: _Group) -> AccessNode:
+        """What the statement says that its steps see."""
+        if group.statement is None and group.first:
+            return AccessNode(ALL, group.name.start, group.name.end)  # so that no step is dead on its account
+        clause = group.statement.clause("sees") if group.statement else None
+        if clause is None:
+            return AccessNode((), group.name.start, group.name.end)
+        start, end = clause.tokens[1].start, clause.end
+        if clause.operands and clause.operands[0].kind == "all":
+            return AccessNode(ALL, start, end)
+        targets = [(operand, self._target(operand)) for operand in clause.operands]
+        if group.first and not all(target for _, target in targets):
+            return AccessNode(ALL, start, end)  # so that nobody is told that the step that was meant is a dead one
+        copies = 1 if group.chain else len(group.workers)
+        return self._access_node(self._sights_of(group, targets), Span(start, end), clause, copies=copies)
+
+    def _sights_of(
+        self, group: _Group, targets: Iterable[tuple[Operand, _Group | None]]
+    ) -> Iterator[tuple[int, int, int]]:
+        """The steps that names stand for. A name that comes again gives one step again, so that it is told once."""
+        named = set()
+        for operand, target in targets:
+            if target is not None:
+                indices = self._indices(group, target)
+                for index in indices[:1] if target.first in named else indices:
+                    yield index, operand.start, operand.end
+                named.add(target.first)
+
+    def _access_node(
+        self, sights: Iterable[tuple[int, int, int]], span: Span, clause: Clause, *, copies: int
+    ) -> AccessNode:
+        """The entry of each of these copies, as long as there are not too many in all."""
+        if self._sights > MOST_SIGHTS:
+            return AccessNode(ALL, *span)
+        entries = tuple(islice(sights, MOST_SIGHTS + 1))
+        self._sights += len(entries) * copies
+        if self._sights > MOST_SIGHTS:
+            self._too_large(clause, f"more than {MOST_SIGHTS:,} entries in its access lists")
+            return AccessNode(ALL, *span)
+        return AccessNode(entries, *span)
+
+    def _indices(self, group: _Group, target: _Group) -> Sequence[int]:
+        """The steps of a group; of one that is not earlier the last alone, which is not earlier for any copy."""
+        return target.indices if target.first < group.first else target.indices[-1:]
+
+    def _target(self, operand: Operand) -> _Group | None:
+        name = str(operand.value)
+        target = self._groups.get(name)
+        if target is None:
+            near = self._suggestions.closest(name, chain((ALL, "nothing"), self._groups))
+            hint = f"did you mean `{near}`?" if near else ""
+            help_ = "`sees` takes the names of earlier steps, `all` or `nothing`"
+            self._error("name-unknown", f"there is no step `{name}`", Span(operand.start, operand.end), hint, help_)
+            target = self._groups.get(near or "")
+        return target
+
+    # ---- problems -----------------------------------------------------------------------------------------------
+
+    def _too_large(self, clause: Clause | None, what: str) -> None:
+        span = Span(clause.start, clause.end) if clause else Span(0, 0)
+        self._error("workflow-too-large", f"the workflow has {what}", span, help_="use fewer copies")
+
+    def _error(self, code: str, message: str, span: Span, label: str = "", help_: str = "") -> None:
+        self._found.append(Diagnostic(code, "error", message, span, label, help_))
+
+
+def _is_broken_step(statement: Statement) -> TypeGuard[Broken]:
+    return isinstance(statement, Broken) and statement.kind == "step"
+
+
+def _written(clause: Clause) -> str:
+    words = [token.text for token in clause.tokens if token.text.isidentifier()]
+    return f"`{' '.join(words[:2] if clause.kind.startswith('each') else words[:1])}`"

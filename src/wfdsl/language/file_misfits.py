@@ -1,0 +1,142 @@
+"""What is wrong at a token that the grammar of workflow files does not expect, in words.
+
+The grammar decides that it does not fit; this says what the writer may have meant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.source import Span
+from wfdsl.language.suggestion import Suggestions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from wfdsl.language.lalr import Token
+
+_LONGEST = 40  # characters of a token that a message shows; our choice
+_CURLY = "“”„‟‘’‚‛«»"
+_STATEMENTS = ("STEP", "PARAM", "TITLE", "DESCRIPTION")
+_SHAPES = {
+    "STEP": 'a step is written `step NAME by WORKER: "..."`; `copies`, `chain`, `depth` and `sees` go before the colon',
+    "PARAM": "a parameter is written `param NAME = VALUE`; the value is an integer or a text in quotes",
+    "TITLE": 'a title is written `title "..."`',
+    "DESCRIPTION": 'a description is written `description "..."`',
+    "WFDSL": "the version of the language is written `wfdsl 1`",
+}
+_BETWEEN = 'a file is made of steps, `step NAME by WORKER: "..."`; comments begin with `#`'
+_MARKS = {
+    "COLON": 'a colon stands between the clauses of a step and its text: `step NAME by WORKER: "..."`',
+    "COMMA": "names are separated by commas: `sees NAME, NAME`",
+    "EQUAL": "an equals sign stands between the name of a parameter and its default: `param NAME = VALUE`",
+    "BY": '`by` says who does a step: `step NAME by WORKER: "..."`',
+}
+_KINDS = {
+    "NAME": "a name",
+    "INT": "an integer",
+    "STRING": "a text in quotes",
+    "PARAMETER": "a parameter `{name}`",
+}
+
+
+class Misfits:
+    """Collects the syntax errors of one file."""
+
+    def __init__(self, words: Mapping[str, str], marks: Mapping[str, str]) -> None:
+        """`words` and `marks`: the keywords and punctuation of the grammar, by the names of their terminals."""
+        self.found: list[Diagnostic] = []
+        self._written = {**words, **marks}
+        self._suggestions = Suggestions()
+
+    def misspelt(self, token: Token, fitting: Collection[str]) -> str | None:
+        """The keyword that the token was meant to be, if it looks like one of those that fit."""
+        word = self._suggestions.closest(token.text, fitting)
+        if word is not None:
+            message = f"{shown(token)} is no word of the language"
+            self._add(token, message, f"did you mean `{word}`?", f"write `{word}`")
+        return word
+
+    def missing(self, mark: str, token: Token) -> None:
+        """Something has been left out before a token."""
+        written = self._written[mark]
+        self._add(token, f"`{written}` is missing before {shown(token)}", f"expected `{written}`", _MARKS.get(mark, ""))
+
+    def confused(self, mark: str, token: Token) -> None:
+        """One mark stands for another."""
+        written = self._written[mark]
+        message = f"{shown(token)} stands where `{written}` should"
+        self._add(token, message, f"expected `{written}`", _MARKS.get(mark, ""))
+
+    def superfluous(self, token: Token) -> None:
+        """A mark that would better not be there."""
+        self._add(token, f"{shown(token)} cannot stand here", "leave it out", _hint(token))
+
+    def open_string(self, token: Token, quote: str) -> None:
+        """A string without an end."""
+        if len(quote) == 3:
+            message, help_ = "a text is not closed", f"close it with `{quote}`"
+        else:
+            message = "a text is not closed before its line ends"
+            help_ = f"close it with `{quote}`; for text of several lines use `{quote * 3}`, or write `\\n`"
+        opening = Span(token.start, token.start + len(token.text) - len(token.text.lstrip("rRuU")) + len(quote))
+        self.found.append(Diagnostic("syntax", "error", message, opening, "opened here", help_))
+
+    def swallowing(self, string: Token, token: Token) -> None:
+        """A long text without an end, which went on to the quotes that should have opened the next one."""
+        quote = string.text[-3:]
+        opening = Span(string.start, string.start + string.text.index(quote) + 3)
+        message = "a text is not closed before the next statement begins"
+        help_ = f"close it with `{quote}`; as it stands it ends before {shown(token)}"
+        self.found.append(Diagnostic("syntax", "error", message, opening, "opened here", help_))
+
+    def misfit(self, token: Token, expected: Collection[str], opened: Token | None) -> None:
+        """Any other token that does not fit. `opened` is the keyword of the statement around it."""
+        wanted = self._list(expected)
+        if token.type == "$END":
+            message, help_ = f"the file ends before {f'this {opened.text}' if opened else 'it'} is complete", ""
+        elif token.type in _STATEMENTS and opened:
+            message = f"the {opened.text} before this `{token.text}` is not complete"
+            help_ = f"complete the {opened.text}; `{token.text}` itself cannot be a name" if "NAME" in expected else ""
+        else:
+            message, help_ = f"{shown(token)} cannot stand here", _hint(token)
+        help_ = help_ or _SHAPES.get(opened.type if opened else "", _BETWEEN)
+        self._add(token, message, f"expected {wanted}" if wanted else "", help_)
+
+    def _list(self, expected: Collection[str]) -> str:
+        if set(_STATEMENTS) <= set(expected):
+            expected = _STATEMENTS
+        kinds = [text for kind, text in _KINDS.items() if kind in expected]
+        written = [f"`{text}`" for name, text in self._written.items() if name in expected]
+        return _one_of(kinds + written)
+
+    def _add(self, token: Token, message: str, label: str, help_: str) -> None:
+        self.found.append(Diagnostic("syntax", "error", message, Span(token.start, token.end), label, help_))
+
+
+def shown(token: Token) -> str:
+    """A token as a message names it."""
+    if token.type == "$END":
+        return "the end of the file"
+    if token.type in ("STRING", "X_OPEN_STRING"):
+        return "this text"
+    if not token.text.isprintable():
+        return f"the character U+{ord(token.text[0]):04X}"
+    return f"`{token.text if len(token.text) <= _LONGEST else token.text[:_LONGEST] + '...'}`"
+
+
+def _hint(token: Token) -> str:
+    if token.type == "X_NUMBER":
+        return "an integer is written in decimal digits, without leading zeros, points and letters"
+    if token.text in _CURLY and token.text:
+        return "texts stand between straight quotes, `\"` or `'`"
+    if token.text in ("{", "}"):
+        return "a parameter is written `{name}`, without spaces"
+    if token.text == "wfdsl":
+        return "the version of the language stands before everything else in a file"
+    return ""
+
+
+def _one_of(words: list[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -1,0 +1,160 @@
+"""A workflow file as it is written: statements, clauses, comments, and the places of all of them.
+
+It says what stands there, not what it means: `expand` makes steps of it, `format_file` writes it out again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from wfdsl.language.lalr import Token
+    from wfdsl.language.source import Source
+
+ClauseKind: TypeAlias = Literal[
+    "worker", "tagged", "each", "each_tagged", "conductor", "copies", "chain", "depth", "sees"
+]
+WORKER_CLAUSES: frozenset[ClauseKind] = frozenset({"worker", "tagged", "each", "each_tagged", "conductor"})
+"""The clauses that begin with `by`."""
+
+
+class Operand(NamedTuple):
+    """What stands behind a keyword. `all` is a kind of its own; a parameter's value is its name."""
+
+    kind: Literal["number", "name", "parameter", "all"]
+    value: int | str
+    start: int
+    end: int
+
+
+class Text(NamedTuple):
+    """One or more string literals, joined."""
+
+    strings: tuple[Token, ...]
+    parts: tuple[str | Operand, ...]
+    """Literal pieces and parameters, in order; escapes are read, braces single."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A keyword with its operands. `sees nothing` has none."""
+
+    kind: ClauseKind
+    operands: tuple[Operand, ...]
+    tokens: tuple[Token, ...]
+
+    @property
+    def start(self) -> int:
+        """The offset of its keyword."""
+        return self.tokens[0].start
+
+    @property
+    def end(self) -> int:
+        """The offset behind it."""
+        return self.tokens[-1].end
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """`wfdsl 1`."""
+
+    tokens: tuple[Token, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A title or a description."""
+
+    kind: Literal["title", "description"]
+    tokens: tuple[Token, ...]
+    """The keyword."""
+    text: Text
+
+    @property
+    def value(self) -> str:
+        """What it says."""
+        return "".join(map(str, self.text.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter and its default."""
+
+    tokens: tuple[Token, ...]
+    """The keyword, the name, the equals sign, and the default if it is an integer."""
+    name: Operand
+    value: int | str
+    text: Text | None
+    """The default if it is a string."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepStatement:
+    """A step, or several by its clauses."""
+
+    tokens: tuple[Token, ...]
+    """The keyword and the name."""
+    name: Operand
+    clauses: tuple[Clause, ...]
+    colon: Token
+    text: Text
+
+    def clause(self, *kinds: ClauseKind) -> Clause | None:
+        """The first clause of one of these kinds."""
+        return next((clause for clause in self.clauses if clause.kind in kinds), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A statement that breaks off: its keyword and name as far as they were there, so that others can refer to it.
+
+    Without a keyword it stands for what is no statement at all.
+    """
+
+    kind: str
+    name: Operand | None
+    start: int
+    end: int
+
+
+Statement: TypeAlias = Version | Heading | Param | StepStatement | Broken
+
+
+class Comment(NamedTuple):
+    """From `#` to the end of its line."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileTree:
+    """A workflow file, in the order of its text."""
+
+    source: Source
+    statements: tuple[Statement, ...]
+    comments: tuple[Comment, ...]
+
+    @property
+    def title(self) -> str:
+        """What `title` says; empty without one."""
+        return self._heading("title")
+
+    @property
+    def description(self) -> str:
+        """What `description` says; empty without one."""
+        return self._heading("description")
+
+    @property
+    def params(self) -> dict[str, int | str]:
+        """The parameters and their defaults."""
+        return {str(found.name.value): found.value for found in self.statements if isinstance(found, Param)}
+
+    def _heading(self, kind: str) -> str:
+        found = (part for part in self.statements if isinstance(part, Heading) and part.kind == kind)
+        first = next(found, None)
+        return first.value if first else ""

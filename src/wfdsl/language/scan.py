@@ -1,0 +1,152 @@
+"""Completion text to labelled lists, by `conductor.lark` and nothing else.
+
+The terminals and the LALR table come from the grammar file. What is added here is what the head of that file says:
+prose is skipped, and a list that is no literal becomes a `BadList`. Every character is looked at a bounded number of
+times, nothing recurses, and no input raises.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN
+from wfdsl.language.lalr import END, Stack, Table, Token
+from wfdsl.language.source import Span
+from wfdsl.language.tables import load_grammar_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+_START = "completion"
+_CUT = "cut"
+_CUT_STRING = "CUT_STRING"
+_PROSE = {"PROSE", "LANDMARK"}
+_FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
+_OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
+_CLOSING = frozenset({"COMMA", "_END", "RPAR"})
+_NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
+
+
+class BadList(Token):
+    """A label whose list is no literal, or is cut by the end of the text. Stands for itself as a terminal."""
+
+    __slots__ = ("cut", "label", "misfit", "opened")
+
+    def __init__(self, label: Token, opened: int, misfit: int, *, cut: bool) -> None:
+        super().__init__("BAD_LIST", "", label.start, misfit)
+        self.label = label
+        self.opened = opened
+        """The offset of its opening bracket."""
+        self.misfit = misfit
+        """The offset of the first character that does not fit; the end of the text if the list is cut."""
+        self.cut = cut
+
+
+class Scan(NamedTuple):
+    """What a text holds beside prose, in order."""
+
+    parts: Sequence[Token]
+    """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags."""
+    no_break_spaces: list[Span]
+    """Where no-break spaces stand between the tokens of lists; of each list as many as are shown, and one more."""
+
+
+class Scanner:
+    """The scanner that a grammar file defines."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        data = load_grammar_data("conductor.lark", start=_START, also=[_CUT], folder=folder)
+        terminals = data["terminals"]
+        outside = [name for name in terminals if name in data["first"] and name not in _PROSE]
+        inside = [name for name in terminals if name not in {*outside, *_PROSE, *data["ignored"]}]
+        # No two of them match the same text, so the order is free.
+        inside.sort(key=lambda name: _FREQUENT.index(name) if name in _FREQUENT else len(_FREQUENT))
+        gaps = "|".join(f"(?:{terminals[name]})" for name in data["ignored"])
+        self._table = Table(data["table"])
+        self._landmark = re.compile(terminals["LANDMARK"])
+        self._integer = re.compile(terminals["INT"])
+        self._outside = re.compile(_any_of(terminals, outside))
+        self._gaps = re.compile(f"(?:{gaps})*+")
+        self._token = re.compile(f"(?:{gaps})*+(?:{_any_of(terminals, inside)})")
+        self._lexeme = _any_of(terminals, [*data["ignored"], *inside])
+
+    def is_integer(self, text: str) -> bool:
+        """Whether a whole text is an integer of the language."""
+        return self._integer.fullmatch(text) is not None
+
+    def scan(self, text: str) -> Scan:
+        """Read a text of any kind."""
+        stack = Stack(self._table)
+        spaces: list[Span] = []
+        position = 0
+        while landmark := self._landmark.search(text, position):
+            match = self._outside.match(text, landmark.start())
+            if match is None:
+                position = landmark.end()
+                continue
+            position = match.end()
+            stack.feed(token := Token(match.lastgroup or "", match.group(), match.start(), position))
+            if not stack.may_end:
+                list_start = position
+                position = self._read_list(text, position, stack, token)
+                spaces += self._no_break_spaces(text, list_start, position)
+        return Scan(stack.finish(Token(END, "", len(text), len(text))).children, spaces)
+
+    def _read_list(self, text: str, position: int, stack: Stack, label: Token) -> int:
+        """Feed the parser the tokens of the list behind a label; the offset at which prose goes on."""
+        before_label = len(stack) - 1
+        opened = self._gaps_end(text, position)
+        position, done = self._feed_list(text, position, stack)
+        if done:
+            return position
+        stack.cut_back(before_label)
+        cut = position == len(text)
+        if cut or text[opened] == "[":
+            stack.feed(BadList(label, opened, position, cut=cut))
+        return position
+
+    def _feed_list(self, text: str, position: int, stack: Stack) -> tuple[int, bool]:
+        """The offset behind the list and True, or that of its misfit and False."""
+        next_token, take, ends = self._token.match, stack.take, self._table.ends
+        while match := next_token(text, position):
+            name = match.lastgroup or ""
+            start, position = match.span(name)
+            if name == _CUT_STRING:
+                return len(text), False
+            if name in _OPENING:
+                state = take(name, start)
+            elif name in _CLOSING:
+                state = take(name, position)
+            else:
+                state = take(name, Token(name, text[start:position], start, position))
+            if state is None:
+                return start, False
+            if state in ends:
+                return position, True
+        return self._gaps_end(text, position), False
+
+    def _gaps_end(self, text: str, position: int) -> int:
+        match = self._gaps.match(text, position)
+        return match.end() if match else position
+
+    def _no_break_spaces(self, text: str, start: int, end: int) -> list[Span]:
+        if text.isascii() or not _NO_BREAK.search(text, start, end):
+            return []
+        lexemes = re.compile(self._lexeme).finditer(text, start, end)
+        odd = (Span(*found.span()) for found in lexemes if found.lastgroup == "X_NO_BREAK_SPACE")
+        return list(islice(odd, MOST_SHOWN + 1))
+
+
+def _any_of(terminals: dict[str, str], names: list[str]) -> str:
+    return "|".join(f"(?P<{name}>{terminals[name]})" for name in names)
+
+
+@cache
+def scanner() -> Scanner:
+    """The scanner of the grammar that comes with the package."""
+    return Scanner()

@@ -1,0 +1,189 @@
+"""Knowledge: facts from bundled tables, asked in both directions, with four options.
+
+A relation is a one-to-one table with two forms, one for each direction. The distractors of a question are other values
+of its table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wfdsl_rl.gym.world.families import options
+from wfdsl_rl.gym.world.families.chance import jitter
+from wfdsl_rl.gym.world.families.facts import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wfdsl_rl.gym.world.families.chance import Chance
+
+
+def _form(name: str, table: Mapping[str, str], *, train: tuple[str, ...], test: tuple[str, ...]) -> Form:
+    """The form that gives a key of the table and asks for its value. How little known a fact is, its text fixes."""
+    values = tuple(table.values())
+    loads = {key: jitter(f"{key} {value}") for key, value in table.items()}
+
+    def draw(chance: Chance) -> dict[str, str]:
+        key = chance.pick(tuple(table))
+        distractors = chance.sample([value for value in values if value != table[key]], 3)
+        return {"key": key, "options": options.written(chance, table[key], distractors)}
+
+    def answer(fields: Fields) -> Answer | None:
+        key = fields["key"]
+        return options.chosen(fields["options"], lambda option: option == table[key], load=loads[key])
+
+    mean = sum(loads.values()) / len(loads)
+    spread = (sum((load - mean) ** 2 for load in loads.values()) / len(loads)) ** 0.5
+    patterns = {"key": "|".join(map(re.escape, table)), "options": options.PATTERN}
+    wordings = [tuple(f"{text}{{options}}" for text in texts) for texts in (train, test)]
+    return Form(name, patterns, train=wordings[0], test=wordings[1], draw=draw, answer=answer, scale=(mean, spread))
+
+
+def _turned(table: Mapping[str, str]) -> dict[str, str]:
+    return {value: key for key, value in table.items()}
+
+
+_SYMBOLS = {name: symbol for name, symbol, _ in ELEMENTS}
+_ATOMIC_NUMBERS = {name: str(number) for name, _, number in ELEMENTS}
+
+FAMILY = Family(
+    "knowledge",
+    "choice",
+    "Capitals, chemical elements, SI units, polygons and the Sun's planets; looked up in bundled tables.",
+    (
+        _form(
+            "capital",
+            CAPITALS,
+            train=(
+                "What is the capital of {key}?",
+                "Which city is the capital of {key}?",
+                "The capital of {key} is",
+                "{key} has which capital?",
+            ),
+            test=("Name the capital city of {key}.", "Which city does {key} have as its capital?"),
+        ),
+        _form(
+            "country",
+            _turned(CAPITALS),
+            train=(
+                "Of which country is {key} the capital?",
+                "{key} is the capital of",
+                "Which country has the capital {key}?",
+                "The city {key} is the capital of which country?",
+            ),
+            test=("Name the country whose capital is {key}.", "To which country does the capital {key} belong?"),
+        ),
+        _form(
+            "symbol",
+            _SYMBOLS,
+            train=(
+                "What is the symbol of {key}?",
+                "Which symbol stands for the element {key}?",
+                "The chemical symbol of {key} is",
+                "How is the element {key} written in short?",
+            ),
+            test=("Name the chemical symbol for {key}.", "In chemistry, {key} has the symbol"),
+        ),
+        _form(
+            "element",
+            _turned(_SYMBOLS),
+            train=(
+                "Which element has the symbol {key}?",
+                "The symbol {key} stands for which element?",
+                "What is the chemical element {key} called?",
+                "In chemistry, {key} is short for",
+            ),
+            test=("Name the element with the symbol {key}.", "Which chemical element is written {key}?"),
+        ),
+        _form(
+            "atomic-number",
+            _ATOMIC_NUMBERS,
+            train=(
+                "What is the atomic number of {key}?",
+                "Which atomic number does {key} have?",
+                "How many protons does an atom of {key} have?",
+                "The atomic number of {key} is",
+            ),
+            test=("Name the atomic number of {key}.", "At which place of the periodic table is {key}?"),
+        ),
+        _form(
+            "atom",
+            _turned(_ATOMIC_NUMBERS),
+            train=(
+                "Which element has the atomic number {key}?",
+                "Which element has {key} protons?",
+                "The atomic number {key} is that of",
+                "What is element number {key} called?",
+            ),
+            test=("Name the element with atomic number {key}.", "Atoms of which element have {key} protons?"),
+        ),
+        _form(
+            "unit",
+            QUANTITIES,
+            train=(
+                "In which unit is {key} measured?",
+                "What is the SI unit of {key}?",
+                "The SI unit of {key} is the",
+                "Which unit belongs to {key}?",
+            ),
+            test=("Name the SI unit for {key}.", "Values of {key} are given in the unit"),
+        ),
+        _form(
+            "quantity",
+            _turned(QUANTITIES),
+            train=(
+                "What is measured in the unit {key}?",
+                "The {key} is the SI unit of",
+                "Of what is the {key} a unit?",
+                "To what does the unit {key} belong?",
+            ),
+            test=("Name what the unit {key} measures.", "Which values are given in the unit {key}?"),
+        ),
+        _form(
+            "sides",
+            POLYGONS,
+            train=(
+                "How many sides has any {key}?",
+                "The number of sides of any {key} is",
+                "How many corners does every {key} have?",
+                "What is the number of corners of every {key}?",
+            ),
+            test=("Name the number of sides of any {key}.", "Every {key} is a shape with how many corners?"),
+        ),
+        _form(
+            "polygon",
+            _turned(POLYGONS),
+            train=(
+                "Which shape has {key} sides?",
+                "What is a shape with {key} sides called?",
+                "Which shape has {key} corners?",
+                "A shape with {key} corners is called",
+            ),
+            test=("Name the shape with {key} sides.", "What do you call a shape with {key} corners?"),
+        ),
+        _form(
+            "place",
+            SUN,
+            train=(
+                "Which place from the Sun does {key} have?",
+                "Counted from the Sun, which number does {key} have?",
+                "What is the place of {key}, counted from the Sun?",
+                "From the Sun, {key} is number",
+            ),
+            test=("Name the place of {key} in the row from the Sun.", "Going out from the Sun, {key} is number"),
+        ),
+        _form(
+            "world",
+            _turned(SUN),
+            train=(
+                "Which world is number {key} from the Sun?",
+                "Counted from the Sun, which world is number {key}?",
+                "What is world number {key} from the Sun called?",
+                "Place {key} from the Sun belongs to",
+            ),
+            test=("Name world number {key} from the Sun.", "Going out from the Sun, which world is number {key}?"),
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""Tasks of the gym: generated questions, in equal parts of each kind and family."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count, cycle
+from typing import TYPE_CHECKING, get_args
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw
+from wfdsl_rl.gym.world.presets import preset_of
+from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
+from wfdsl_rl.tasks.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wfdsl_rl.gym.world.families.form import Split
+    from wfdsl_rl.gym.world.item import Item
+
+
+_PATIENCE = 100
+"""So many repeated questions in a row, and a family has run dry."""
+
+
+def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequence[Domain] | None = None) -> list[Task]:
+    """Tasks for the workers of a preset: kinds in turns, their families in turns; a smaller `n` gives the first ones.
+
+    Args:
+        preset: The pool's name; all presets are asked the same questions.
+        n: How many.
+        seed: Which series.
+        split: "train", or "test" with wordings that the other never has.
+        kinds: Some of math, choice, text and code, in turns; all four unless given.
+
+    Raises:
+        UsageError: no such preset, split or kind, or a number below 0.
+    """
+    preset_of(preset)
+    wanted = _kinds(kinds)
+    if n < 0:
+        raise UsageError(f"the gym cannot make {n} tasks; give a number from 0")
+    series = {kind: _series(kind, seed, split) for kind in wanted}
+    turns = (wanted[at % len(wanted)] for at in range(n))
+    return [
+        task_of(item, f"{split}-{seed}-{kind}-{at}", preset, split)
+        for kind in turns
+        for at, item in [next(series[kind])]
+    ]
+
+
+def items(kind: Domain, n: int, seed: int, *, split: Split = "test") -> list[Item]:
+    """The items behind the tasks of one kind.
+
+    Raises:
+        UsageError: no such split.
+    """
+    series = _series(kind, seed, split)
+    return [next(series)[1] for _ in range(n)]
+
+
+def task_of(item: Item, name: str, preset: str, split: str) -> Task:
+    """The task that asks an item's question."""
+    return Task(
+        id=name,
+        question=item.question,
+        gold=item.gold,
+        kind=item.kind,
+        source=preset,
+        split=split,
+        choices=item.choices,
+        tests=item.tests,
+        metadata={
+            "family": item.family,
+            "domain": item.kind,
+            "template": item.template,
+            "difficulty": item.difficulty,
+            "simulated": True,
+        },
+    )
+
+
+def _kinds(kinds: Sequence[Domain] | None) -> tuple[Domain, ...]:
+    wanted = DOMAINS if kinds is None else tuple(dict.fromkeys(kinds))
+    for kind in wanted:
+        if kind not in get_args(Domain):
+            raise UsageError(f"the gym has no questions of the kind {kind!r}; the kinds are {', '.join(DOMAINS)}")
+    if not wanted:
+        raise UsageError(f"no kinds of questions are named; the gym has {', '.join(DOMAINS)}")
+    return wanted
+
+
+def _series(kind: Domain, seed: int, split: Split) -> Iterator[tuple[int, Item]]:
+    """The series of a kind, each item with its place: families in turns, and repeated questions left out.
+
+    A family that keeps repeating itself has run dry; from then on its questions come again.
+    """
+    if split not in SPLITS:
+        raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
+    waiting: dict[str, deque[tuple[int, Item]]] = {name: deque() for name in FAMILIES if domain_of(name) == kind}
+    asked: set[str] = set()
+    repeats = dict.fromkeys(waiting, 0)
+    places = count()
+    for family in cycle(waiting):
+        while not waiting[family]:
+            at = next(places)
+            item = draw(kind, seed, at, split=split)
+            again = item.question in asked
+            repeats[item.family] = repeats[item.family] + 1 if again else 0
+            if not again or repeats[item.family] > _PATIENCE:
+                asked.add(item.question)
+                waiting[item.family].append((at, item))
+        yield waiting[family].popleft()

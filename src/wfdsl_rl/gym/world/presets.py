@@ -1,0 +1,168 @@
+"""Presets: which simulated workers there are, and every number that their behaviour depends on.
+
+A preset is frozen: its content hash covers all of it. A change is a new version, never an edit, so that what was
+trained or measured on a preset keeps its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.gym.world.behaviour import Setting
+from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants
+from wfdsl_rl.gym.world.noise import Scalars, quantile, text_key
+from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES, RELATIVES, Domain, Profile
+from wfdsl_rl.gym.world.roles import KIND_WORDS, RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERSION: Final = 1
+SALT: Final = f"gym {VERSION}"
+"""Part of every key of noise: the same questions are as hard in every preset of a version."""
+
+EASE: Final[Mapping[Domain, Mapping[str, float]]] = {
+    "math": {"arithmetic": 0.6, "algebra": 0.0, "counting": -0.6},
+    "choice": {"knowledge": 0.35, "measures": 0.0, "numbers": -0.35},
+    "text": {"strings": -0.3, "dates": 0.0, "units": 0.3},
+    "code": {"list-code": 0.3, "string-code": 0.1, "number-code": -0.1, "line-code": -0.3},
+}
+"""How much easier than its domain a family is, for all workers alike."""
+
+CONSTANTS: Final[Mapping[Domain, DomainConstants]] = {
+    "math": DomainConstants(
+        common_share=0.60, relatives_share=0.08, worker_share=0.17, plan_gain=0.12, plan_cost=0.05, load=0.06,
+        long_gain=0.15, keep=1.4, detect=-0.4, fix=0.1, overdone=0.5, own_vote=0.5, muddle=1.1,
+    ),
+    "choice": DomainConstants(
+        common_share=0.70, relatives_share=0.08, worker_share=0.12, plan_gain=0.03, plan_cost=0.15, load=0.10,
+        long_gain=0.06, keep=1.3, detect=-0.6, fix=0.0, overdone=0.7, own_vote=1.0, muddle=1.25,
+    ),
+    "text": DomainConstants(
+        common_share=0.68, relatives_share=0.08, worker_share=0.12, plan_gain=0.25, plan_cost=0.03, load=0.09,
+        long_gain=0.08, keep=1.3, detect=-0.5, fix=0.0, overdone=0.5, own_vote=0.5, muddle=0.5,
+    ),
+    "code": DomainConstants(
+        common_share=0.50, relatives_share=0.10, worker_share=0.22, plan_gain=0.45, plan_cost=0.03, load=0.07,
+        long_gain=0.20, keep=1.5, detect=-0.4, fix=0.1, overdone=0.5, own_vote=1.5, muddle=1.5,
+    ),
+}  # fmt: skip
+"""What differs between the domains. `wfdsl_rl.gym.world.constants` says which of these were fitted, and to what."""
+
+BEHAVIOUR: Final = Behaviour()
+
+LEVELS: Final[tuple[tuple[float, ...], ...]] = (
+    (1.339, 1.396, -0.432, -0.19),
+    (1.099, 1.353, -0.608, -0.407),
+    (0.785, 1.301, -0.658, 0.176),
+    (0.682, 1.175, -0.682, -0.791),
+    (-0.597, 0.356, -0.857, -1.523),
+    (1.019, 0.915, -0.61, -0.419),
+    (0.612, 1.174, -0.436, -0.538),
+)
+"""Of each voice, on each domain. Fitted by `wfdsl_rl.gym.world.calibration` to the paper's accuracies."""
+
+_RELATIVES = tuple(RELATIVES.index(profile.relatives) for profile in PROFILES)
+
+
+@dataclass(frozen=True, eq=False)
+class Preset:
+    """A named pool of simulated workers."""
+
+    name: str
+    summary: str
+    members: tuple[int, ...]
+    """Voices in order of their ordinals: indices of `PROFILES`."""
+    shifts: Mapping[int, Mapping[Domain, float]] = field(default_factory=dict)
+    """True accuracies of voices that are not what their profile says."""
+    shifted_levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    """Their levels on the domains. Fitted."""
+    behaviour: Behaviour = BEHAVIOUR
+    domains: Mapping[Domain, DomainConstants] = field(default_factory=lambda: CONSTANTS)
+    ease: Mapping[Domain, Mapping[str, float]] = field(default_factory=lambda: EASE)
+    version: int = VERSION
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of everything that the workers' answers depend on, besides the questions; 16 digits of it."""
+        profiles = [asdict(profile) for profile in PROFILES]
+        content = json.dumps([asdict(self), profiles, LEVELS, RULES, KIND_WORDS, SALT], sort_keys=True)
+        return sha256(content.encode()).hexdigest()[:16]
+
+    def accuracy(self, voice: int, domain: Domain) -> float:
+        """The share of right answers of a worker's single call on a domain."""
+        return self.shifts.get(voice, PROFILES[voice].accuracy)[domain]
+
+    def profile(self, ordinal: int) -> Profile:
+        """The profile of the worker with this ordinal."""
+        return PROFILES[self.members[ordinal]]
+
+    def level(self, voice: int, domain: Domain) -> float:
+        """How able a worker is on a domain, before what sets its families apart."""
+        levels = self.shifted_levels.get(voice, LEVELS[voice])
+        return levels[DOMAINS.index(domain)]
+
+    @cached_property
+    def abilities(self) -> Mapping[tuple[int, str], float]:
+        """For each voice and family: its ability there. Single-call accuracy is about Φ of it."""
+        return {
+            (voice, family): round(self.level(voice, domain) + ease + self._leaning(voice, family), 4)
+            for domain in DOMAINS
+            for family, ease in self.ease[domain].items()
+            for voice in range(len(PROFILES))
+        }
+
+    def _leaning(self, voice: int, family: str) -> float:
+        return self.behaviour.family_sd * Scalars().normal(text_key(SALT, "leaning", PROFILES[voice].name, family), 0)
+
+    @cached_property
+    def settings(self) -> Mapping[Domain, Setting]:
+        """What behaviour needs to know of each domain."""
+        return {domain: self._setting(domain) for domain in DOMAINS}
+
+    def _setting(self, domain: Domain) -> Setting:
+        closed = [voice for voice, profile in enumerate(PROFILES) if "closed" in profile.tags]
+        levels = [quantile(self.accuracy(voice, domain)) for voice in range(len(PROFILES))]
+        reference = sum(quantile(PROFILES[voice].accuracy[domain]) for voice in closed) / len(closed)
+        skills = tuple(round(level - reference, 4) for level in levels)
+        planning = tuple(profile.planning[domain] for profile in PROFILES)
+        checking = tuple(profile.checking[domain] for profile in PROFILES)
+        return Setting(self.behaviour, self.domains[domain], skills, planning, checking, _RELATIVES)
+
+    @property
+    def relatives(self) -> tuple[int, ...]:
+        """Of each voice: its family of models."""
+        return _RELATIVES
+
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    preset.name: preset
+    for preset in (
+        Preset("gym/paper7", "Seven simulated workers with the accuracies of the paper's seven.", tuple(range(7))),
+        Preset("gym/open4", "The four of them that stand for models with open weights.", (3, 4, 5, 6)),
+        Preset(
+            "gym/shifted",
+            "The seven, of which the best is unexpectedly bad; nothing in its description says so.",
+            tuple(range(7)),
+            {0: {"math": 0.40, "choice": 0.60, "text": 0.12, "code": 0.08}},
+            {0: (-0.132, 0.214, -1.371, -1.409)},
+        ),
+    )
+}
+
+
+@cache
+def preset_of(name: str) -> Preset:
+    """The preset of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in PRESETS:
+        raise UsageError(f'the gym has no preset "{name}"; it has {", ".join(PRESETS)}')
+    return PRESETS[name]

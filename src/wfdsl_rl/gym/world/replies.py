@@ -1,0 +1,171 @@
+"""States as texts and back: what a worker writes, and what another one makes of it.
+
+`render` and `read` are inverse on states. Texts that no worker of the gym has written are read as a grader would read
+them: their final answer counts, in the voice of a stranger.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from wfdsl_rl.gym.world import wording
+from wfdsl_rl.gym.world.noise import Scalars, text_key
+from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, OTHER, PASSES, STRANGER, THIN, UNCHECKED, WRONG, Attempt, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wfdsl_rl.gym.world.item import Item
+    from wfdsl_rl.gym.world.profiles import Domain
+    from wfdsl_rl.gym.world.roles import Role
+    from wfdsl_rl.gym.world.states import State
+
+_SCALARS: Final = Scalars()
+_OPENING, _WORKING, _ROLE, _CHECK, _HEDGE, _SLIP, _END, _PLAN = range(100, 108)
+"""Streams of noise that choose between wordings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says."""
+
+    state: State
+    given: str = ""
+    """The answer as it stands in the text, if there is one."""
+
+
+def render(state: State, item: Item, role: Role, key: int, *, something_in_view: bool, other: str = "") -> str:
+    """The text of a reply; `key` chooses the wording, `other` is the answer of a state whose answer is `OTHER`."""
+    if isinstance(state, Plan):
+        return f"{_one_of(wording.OPENINGS[state.voice], key, _OPENING)}\n{_plan_of(state, item, key)}"
+    manner = (wording.SECOND if something_in_view else wording.MISPLACED).get(role, ())
+    return "\n".join(_attempt_lines(state, item, manner, key, other))
+
+
+def _plan_of(plan: Plan, item: Item, key: int) -> str:
+    return _one_of(wording.PLANS[_domain(item)][plan.quality], key, _PLAN)
+
+
+def _attempt_lines(state: Attempt, item: Item, manner: Sequence[str], key: int, other: str) -> list[str]:
+    domain = _domain(item)
+    lines = [_one_of(wording.OPENINGS[state.voice], key, _OPENING)]
+    lines += [_one_of(manner, key, _ROLE)] if manner else []
+    lines.append(_one_of(wording.WORKING[domain], key, _WORKING))
+    if state.answer == NO_ANSWER:
+        return [*lines, _one_of(wording.CUT, key, _END)]
+    lines += [_one_of(wording.CHECKS[state.check], key, _CHECK)] if state.check != UNCHECKED else []
+    lines += [_one_of(wording.HEDGES, key, _HEDGE)] if state.hedged else []
+    lines += [_one_of(wording.SLIPS[domain], key, _SLIP)] if state.slipped else []
+    answer = other if state.answer == OTHER else answers_of(item)[state.answer]
+    return [*lines, _one_of(wording.ANSWERS[domain], key, _END).format(answer.rstrip("\n"))]
+
+
+def answers_of(item: Item) -> tuple[str, ...]:
+    """The right answer and the wrong ones that workers give, by their numbers."""
+    return (item.gold, *item.wrong[:WRONG])
+
+
+def read(text: str, item: Item) -> Reading:
+    """What a text says to a worker that knows the question."""
+    lines = text.split("\n")
+    voice = _VOICE_OF.get(lines[0])
+    if voice is None:
+        return _stranger(text, item)
+    domain = _domain(item)
+    quality = _QUALITY_OF[domain].get(lines[1]) if len(lines) == 2 else None
+    if quality is not None:
+        return Reading(Plan(voice, quality))
+    given = _given(lines, domain)
+    if given is None:
+        return Reading(Attempt(voice, NO_ANSWER, cut=True)) if lines[-1] in _CUTS else _stranger(text, item)
+    answer = _numbers(answers_of(item)).get(given, OTHER)
+    return Reading(_with_meaning(voice, answer, _meanings(lines[1:-1])), given)
+
+
+def signs_in(text: str) -> tuple[str, ...]:
+    """What a reply says about its own answer, each once and sorted: that a check passes or fails, that it is not sure
+    (hedged), that something is left open (slipped), that it was cut. Nothing else in a text is looked at.
+    """
+    lines = text.split("\n")
+    return tuple(sorted(_meanings(lines) | ({"cut"} if lines[-1] in _CUTS else set())))
+
+
+def _meanings(lines: Sequence[str]) -> set[str]:
+    return {_MEANING[line] for line in lines if line in _MEANING}
+
+
+def _with_meaning(voice: int, answer: int, meanings: set[str]) -> Attempt:
+    check = FAILS if "fails" in meanings else PASSES if "passes" in meanings else UNCHECKED
+    return Attempt(voice, answer, check, "hedged" in meanings, "slipped" in meanings)
+
+
+def _given(lines: list[str], domain: Domain) -> str | None:
+    """The answer in a text of the gym's own form."""
+    if domain == "code":
+        if "```python" not in lines or lines[-1] != "```":
+            return None
+        return "\n".join(lines[lines.index("```python") + 1 : -1])
+    for pattern in _ENDINGS[domain]:
+        found = pattern.fullmatch(lines[-1])
+        if found:
+            return found[1]
+    return None
+
+
+def _stranger(text: str, item: Item) -> Reading:
+    """A text of another origin: its final answer, as the graders find it; without one it is as good as a thin plan."""
+    from wfdsl_rl.grading.extraction import final_answer  # noqa: PLC0415  (strangers are rare)
+
+    given = final_answer(text, item.kind, choices=item.choices)
+    if given is None:
+        return Reading(Plan(STRANGER, THIN))
+    answers = tuple(_plain(answer) for answer in answers_of(item))
+    return Reading(Attempt(STRANGER, _numbers(answers).get(_plain(given), OTHER)), given)
+
+
+def _plain(answer: str) -> str:
+    return re.sub(r"\s+", "", answer).casefold()
+
+
+@lru_cache(maxsize=1024)
+def _numbers(answers: tuple[str, ...]) -> Mapping[str, int]:
+    """The number of each answer; the first one, if two are alike."""
+    return {answer.rstrip("\n"): number for number, answer in reversed(list(enumerate(answers)))}
+
+
+def _one_of(texts: Sequence[str], key: int, stream: int) -> str:
+    return texts[int(_SCALARS.uniform(key, stream) * len(texts))]
+
+
+def _domain(item: Item) -> Domain:
+    domain: Any = item.kind  # the gym has no custom kind
+    return domain  # type: ignore[no-any-return]
+
+
+def wording_key(key: int) -> int:
+    """The key that chooses the wording of a call's reply."""
+    return _SCALARS.joined(key, _WORDING)
+
+
+_WORDING: Final = text_key("wording")
+_VOICE_OF: Final = {opening: voice for voice, openings in enumerate(wording.OPENINGS) for opening in openings}
+_QUALITY_OF: Final = {
+    domain: {text: quality for quality, texts in plans.items() for text in texts}
+    for domain, plans in wording.PLANS.items()
+}
+_MEANING: Final = {
+    **dict.fromkeys(wording.CHECKS[PASSES], "passes"),
+    **dict.fromkeys(wording.CHECKS[FAILS], "fails"),
+    **dict.fromkeys(wording.HEDGES, "hedged"),
+    **{text: "slipped" for texts in wording.SLIPS.values() for text in texts},
+}
+_CUTS: Final = frozenset(wording.CUT)
+_ENDINGS: Final = {
+    domain: tuple(
+        re.compile(re.escape(form.format("\0")).replace("\0", "(.*)").replace("\\(.*)", "(.*)")) for form in forms
+    )
+    for domain, forms in wording.ANSWERS.items()
+}
