@@ -7,7 +7,7 @@ A pool is a value: ordinals are positions, and a subset keeps them unless asked 
 from __future__ import annotations
 
 import asyncio
-import datetime as dt  # noqa: TC003  (pydantic reads the annotations)
+import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Usage  # noqa: TC001
+from wfdsl.protocols import Usage
 from wfdsl.redaction import find_key, is_secret_header
 
 if TYPE_CHECKING:

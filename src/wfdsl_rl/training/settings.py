@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wfdsl_rl.training.prior import Thought  # noqa: TC001  (pydantic reads it)
+from wfdsl_rl.training.prior import Thought
 
 StageName: TypeAlias = Literal["warmup", "base", "pools", "recursion"]
 Given: TypeAlias = Literal["nothing", "reading", "shape"]
