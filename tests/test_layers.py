@@ -39,6 +39,7 @@ LAYERS = [
     ["protocols"],
     ["language.tree"],
     ["language.diagnostics"],
+    ["config"],
     ["errors"],
     ["redaction"],
     ["language.source"],
