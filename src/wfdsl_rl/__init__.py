@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from wfdsl_rl.grading.sandbox.limits import SandboxLimits as SandboxLimits
     from wfdsl_rl.grading.sandbox.sandbox import Sandbox as Sandbox
     from wfdsl_rl.grading.verdict import Verdict as Verdict
-    from wfdsl_rl.judge import Judge as Judge
-    from wfdsl_rl.judge import Judged as Judged
-    from wfdsl_rl.reward import Rewards as Rewards
+    from wfdsl_rl.scoring import RewardValues as RewardValues
+    from wfdsl_rl.scoring import Scored as Scored
+    from wfdsl_rl.scoring import Scorer as Scorer
     from wfdsl_rl.strategies import Strategies as Strategies
     from wfdsl_rl.strategies import strategies_of as strategies_of
     from wfdsl_rl.tasks.loading import load_tasks as load_tasks
@@ -38,9 +38,9 @@ _HOMES = {
     "Cell": "evaluation.cell",
     "CodeTests": "tasks.task",
     "Evaluation": "evaluation.evaluating",
-    "Judge": "judge",
-    "Judged": "judge",
-    "Rewards": "reward",
+    "Scorer": "scoring",
+    "Scored": "scoring",
+    "RewardValues": "scoring",
     "Sandbox": "grading.sandbox.sandbox",
     "SandboxLimits": "grading.sandbox.limits",
     "SandboxMissing": "grading.sandbox.errors",

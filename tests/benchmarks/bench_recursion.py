@@ -34,7 +34,7 @@ from wfdsl_rl.gym.world.accuracy import Exam
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.search import second_round
-from wfdsl_rl.judge import Judge, Judged
+from wfdsl_rl.scoring import Scored, Scorer
 from wfdsl_rl.training.recursion_rows import asked_again
 
 if TYPE_CHECKING:
@@ -53,17 +53,17 @@ class Turn:
     """A question, and what came of its two rounds."""
 
     kind: str
-    first: Judged
-    second: Judged | None
+    first: Scored
+    second: Scored | None
     """None if there was none, because the first round was not valid."""
 
     @property
     def before(self) -> float:
-        return float(self.first.fate == "right")
+        return float(self.first.outcome == "right")
 
     @property
     def after(self) -> float:
-        return self.before if self.second is None else float(self.second.fate == "right")
+        return self.before if self.second is None else float(self.second.outcome == "right")
 
     @property
     def kept(self) -> bool:
@@ -102,12 +102,12 @@ def main() -> None:
 
 async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequence[Offer]) -> list[Turn]:
     """Both rounds of each question."""
-    judge = Judge(max_steps=writer.max_steps)
+    scorer = Scorer(max_steps=writer.max_steps)
     asked = writer.asked(tasks, offers)
     said = writer.texts(asked, 0.0)
     async with pool.open():
         firsts = await asyncio.gather(
-            *(judge.judge(text, task, offer, pool, sample=f"first {at}")
+            *(scorer.score(text, task, offer, pool, sample=f"first {at}")
               for at, (text, task, offer) in enumerate(zip(said, tasks, offers, strict=True)))
         )  # fmt: skip
         pairs = {at: first.pair for at, first in enumerate(firsts) if first.pair is not None}
@@ -117,7 +117,7 @@ async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequen
         ]
         again = writer.texts(second, 0.0)
         seconds = await asyncio.gather(
-            *(judge.judge(text, tasks[at], offers[at], pool, sample=f"second {at}", previous=pair)
+            *(scorer.score(text, tasks[at], offers[at], pool, sample=f"second {at}", previous=pair)
               for text, (at, pair) in zip(again, pairs.items(), strict=True))
         )  # fmt: skip
     revised = dict(zip(pairs, seconds, strict=True))
@@ -136,7 +136,7 @@ def _figures(turns: Sequence[Turn], most: float | None) -> list[str]:
         "" if most is None else f"{gain / most:.0%}",
         f"{statistics.mean(turn.kept for turn in turns):.0%}",
         f"{both / first:.2f}",
-        f"{statistics.mean(second.fate != 'invalid' for second in seconds):.2%}",
+        f"{statistics.mean(second.outcome != 'invalid' for second in seconds):.2%}",
     ]
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.topology import topology
-from wfdsl_rl.judge import right_share
+from wfdsl_rl.scoring import right_share
 from wfdsl_rl.strategies import asked_steps
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _iteration(
         batch[0]["step"],
         len(batch),
         _mean(each["reward"] for each in batch if each["reward"] is not None),
-        1 - sum(each["fate"] == "invalid" for each in batch) / len(batch),
+        1 - sum(each["outcome"] == "invalid" for each in batch) / len(batch),
         _accuracy(batch),
         {number: accuracy for number, accuracy in rounds.items() if accuracy is not None},
         {kind: sum(lengths) / len(lengths) for kind, lengths in sorted(steps.items())},
@@ -115,7 +115,7 @@ def _iteration(
 
 def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:
     """Share of right answers among those that have an outcome; a completion counts once, however often it was run."""
-    shares = [right_share(each["fates"]) for each in batch]
+    shares = [right_share(each["outcomes"]) for each in batch]
     return _mean(share for share in shares if share is not None)
 
 

@@ -6,8 +6,7 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from wfdsl_rl.judge import Ablation, Judge
-from wfdsl_rl.reward import Rewards
+from wfdsl_rl.scoring import Ablation, RewardValues, Scorer
 from wfdsl_rl.training.records import SampleFiles
 from wfdsl_rl.training.rewarding import Rewarder
 
@@ -26,8 +25,8 @@ def make_rewarder(setting: Setting, folder: Path, *, grades: bool = True) -> Rew
     return Rewarder(
         {task.id: task for task in (*setting.tasks, *setting.eval_tasks)},
         setting.pool,
-        Judge(max_steps=setting.max_steps, options=setting.options, ablation=ablation, grades=grades),
-        Rewards(**train.reward.model_dump()),
+        Scorer(max_steps=setting.max_steps, options=setting.options, ablation=ablation, grades=grades),
+        RewardValues(**train.reward.model_dump()),
         train.seed,
         train.concurrency,
         [SampleFiles(folder / "samples")],

@@ -58,8 +58,8 @@ class SampleFiles:
 
 def sample_to_dict(sample: Sample) -> dict[str, Any]:
     """A sample as plain values."""
-    judged = sample.judged
-    run, runs = judged.run, sample.runs
+    scored = sample.scored
+    run, runs = scored.run, sample.runs
     return {
         "step": sample.step,
         "row": sample.row["row"],
@@ -69,16 +69,16 @@ def sample_to_dict(sample: Sample) -> dict[str, Any]:
         "answering": dict(zip(map(str, sample.row["shown"]), sample.row["answering"], strict=True)),
         "round": 2 if sample.row.get("previous") else 1,
         "completion": sample.completion,
-        "fate": judged.fate,
-        "fates": [each.fate for each in sample.outcomes],
+        "outcome": scored.outcome,
+        "outcomes": [each.outcome for each in sample.executions],
         "reward": sample.reward,
-        "problems": list(judged.problems),
-        "kept": judged.kept,
+        "problems": list(scored.problems),
+        "kept": scored.kept,
         "read": sample.read,
-        "workflow": None if judged.workflow is None else judged.workflow.to_lists(),
+        "workflow": None if scored.workflow is None else scored.workflow.to_lists(),
         "replies": [] if run is None else [step.response for step in run.steps],
         "answer": None if run is None else run.answer,
-        "extracted": None if judged.verdict is None else judged.verdict.extracted,
+        "extracted": None if scored.verdict is None else scored.verdict.extracted,
         "shared": sample.shared,
         "tokens": sum(each.usage.total_tokens for each in runs),
         "usd": total_usd(each.list_usd for each in runs) if runs or sample.shared else None,

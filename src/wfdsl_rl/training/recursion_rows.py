@@ -26,7 +26,7 @@ def as_revision(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_st
 
     The first round must have come to an answer.
     """
-    pair = first.judged.pair
+    pair = first.scored.pair
     assert pair is not None
     messages = asked_again(messages_of(row), first.completion, pair[1], prompt, max_steps=max_steps)
     return {**row, "prompt": messages, "asked": None, "begun": "", "previous": list(pair), "weight": 1.0}
@@ -73,7 +73,7 @@ def first_with_answer(samples: Sequence[Sample], *, doubtful: float | None = Non
     """
     answered: dict[int, list[Sample]] = {}
     for sample in samples:
-        if sample.judged.pair is not None:
+        if sample.scored.pair is not None:
             answered.setdefault(sample.row["row"], []).append(sample)
     if doubtful is None:
         return {number: found[0] for number, found in answered.items()}
@@ -85,5 +85,5 @@ def first_with_answer(samples: Sequence[Sample], *, doubtful: float | None = Non
 
 
 def _is_doubtful(sample: Sample) -> bool:
-    assert sample.judged.pair is not None
-    return admits_doubt(signs_in(sample.judged.pair[1]))
+    assert sample.scored.pair is not None
+    return admits_doubt(signs_in(sample.scored.pair[1]))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl.interpreter.record import total_usd
-from wfdsl_rl.judge import right_share
+from wfdsl_rl.scoring import right_share
 from wfdsl_rl.training.given import whole
 from wfdsl_rl.training.prior import reading_in, true_reading
 from wfdsl_rl.training.rows import answering, offer_of
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
-    from wfdsl_rl.judge import Judge, Judged
-    from wfdsl_rl.reward import Rewards
+    from wfdsl_rl.scoring import RewardValues, Scored, Scorer
     from wfdsl_rl.tasks.task import Task
     from wfdsl_rl.training.prior import Thought
 
@@ -41,10 +40,10 @@ class Sample:
     index: int
     """Which of the completions of its row it is."""
     completion: str
-    judged: Judged
+    scored: Scored
     """By the first execution."""
     reward: float | None
-    again: tuple[Judged, ...] = ()
+    again: tuple[Scored, ...] = ()
     """By the further executions, if workflows are run several times."""
     read: bool | None = None
     """Whether what the thought says of the prompt is so; None if nobody asked."""
@@ -52,14 +51,14 @@ class Sample:
     """Whether nothing was run for it, because the same completion of the same row was run already."""
 
     @property
-    def outcomes(self) -> tuple[Judged, ...]:
+    def executions(self) -> tuple[Scored, ...]:
         """By every execution."""
-        return (self.judged, *self.again)
+        return (self.scored, *self.again)
 
     @property
     def runs(self) -> list[Run]:
         """What was run for it, and cost something: nothing if it is shared."""
-        return [] if self.shared else [each.run for each in self.outcomes if each.run is not None]
+        return [] if self.shared else [each.run for each in self.executions if each.run is not None]
 
 
 class NoOutcome(WfdslError):  # noqa: N818  (what it says, not what it is)
@@ -72,8 +71,8 @@ class Rewarder:
 
     tasks: Mapping[str, Task]
     pool: Pool
-    judge: Judge
-    rewards: Rewards
+    scorer: Scorer
+    rewards: RewardValues
     seed: int
     concurrency: int = 64
     """The most workflows in flight. Our choice."""
@@ -91,7 +90,7 @@ class Rewarder:
     """What runs since the last iteration cost by the price list, in US dollars; None where a price is not known."""
 
     async def batch(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
-        """Judge the completions of a batch; row i has the completion i.
+        """Score the completions of a batch; row i has the completion i.
 
         Raises:
             NoOutcome: nothing in a batch of training has an outcome.
@@ -100,7 +99,7 @@ class Rewarder:
         samples = await self._samples(rows, texts, step)
         trained = [sample for sample in samples if sample.row["split"] == "train"]
         if trained and all(sample.reward is None for sample in trained):
-            why = next((problem for sample in samples for problem in sample.judged.problems), "nothing was graded")
+            why = next((problem for sample in samples for problem in sample.scored.problems), "nothing was graded")
             raise NoOutcome(f"step {step}: no completion has an outcome: {why}")
         return self._told(samples)
 
@@ -166,14 +165,14 @@ class Rewarder:
         task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
         offer = offer_of(dict(row), self.pool)
         async with gate:
-            judged = await self.judge.judge(
+            scored = await self.scorer.score(
                 text, task, answering(row, offer), self.pool, sample=luck, run_id=name, previous=previous
             )
-            again: list[Judged] = []
-            if judged.workflow is not None and row["split"] == "train":
+            again: list[Scored] = []
+            if scored.workflow is not None and row["split"] == "train":
                 again = [
-                    await self.judge.execute(
-                        judged.workflow,
+                    await self.scorer.execute(
+                        scored.workflow,
                         task,
                         self.pool,
                         sample=f"{luck}/{number}",
@@ -182,9 +181,9 @@ class Rewarder:
                     )
                     for number in range(1, self.executions)
                 ]
-        reward, read = self.rewards.mean([judged, *again]), self._read(text, task, offer, previous)
+        reward, read = self.rewards.mean([scored, *again]), self._read(text, task, offer, previous)
         return Sample(
-            step, row, index, text, judged, None if reward is None else row["weight"] * reward, tuple(again), read
+            step, row, index, text, scored, None if reward is None else row["weight"] * reward, tuple(again), read
         )
 
     def _read(self, text: str, task: Task, offer: Offer, previous: tuple[str, ...] | None) -> bool | None:
@@ -220,16 +219,17 @@ def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | 
 
 def _shares(samples: Sequence[Sample]) -> dict[str, float]:
     count = len(samples)
-    fates = Counter(sample.judged.fate for sample in samples)
-    steps = [len(sample.judged.workflow) for sample in samples if sample.judged.workflow is not None]
-    shares = [right_share(each.fate for each in sample.outcomes) for sample in samples]
+    outcomes = Counter(sample.scored.outcome for sample in samples)
+    steps = [len(sample.scored.workflow) for sample in samples if sample.scored.workflow is not None]
+    shares = [right_share(each.outcome for each in sample.executions) for sample in samples]
     right = [share for share in shares if share is not None]
     read = [sample.read for sample in samples if sample.read is not None]
-    kept = [sample.judged.kept for sample in samples if sample.row.get("previous")]
+    kept = [sample.scored.kept for sample in samples if sample.row.get("previous")]
     return {
-        "valid": (count - fates["invalid"]) / count,
+        "valid": (count - outcomes["invalid"]) / count,
         "accuracy": sum(right) / max(len(right), 1),
-        "missing": fates["missing"] / count,
+        "unjudged": outcomes["unjudged"] / count,
+        "failed": outcomes["failed"] / count,
         "steps": sum(steps) / max(len(steps), 1),
         **({"read": sum(read) / len(read)} if read else {}),
         **({"kept": sum(kept) / len(kept)} if kept else {}),

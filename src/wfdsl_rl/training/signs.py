@@ -29,7 +29,7 @@ def signs_of(entry: Mapping[str, Any], samples: Sequence[Sample], *, best_valid:
 
 def valid_share(samples: Sequence[Sample]) -> float:
     """The share of completions that hold a valid workflow."""
-    return 1 - sum(sample.judged.fate == "invalid" for sample in samples) / len(samples)
+    return 1 - sum(sample.scored.outcome == "invalid" for sample in samples) / len(samples)
 
 
 def _of_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _of_validity(samples: Sequence[Sample], best: float) -> Iterator[str]:
 
 
 def _of_workflows(samples: Sequence[Sample]) -> Iterator[str]:
-    written = [sample.judged.workflow for sample in samples if sample.judged.workflow is not None]
+    written = [sample.scored.workflow for sample in samples if sample.scored.workflow is not None]
     if len(written) < 2:
         return
     if Counter(written).most_common(1)[0][1] > 0.95 * len(written):
@@ -59,14 +59,14 @@ def _of_workflows(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def _of_answers(samples: Sequence[Sample]) -> Iterator[str]:
-    if sum(sample.judged.fate == "missing" for sample in samples) > len(samples) / 4:
-        yield "more than a quarter of the completions have no outcome: look at the workers and the graders"
+    if sum(not sample.scored.has_score for sample in samples) > len(samples) / 4:
+        yield "more than a quarter of the completions have no score: look at the workers and the graders"
     if sum(map(_is_copied, samples)) > len(samples) / 4:
         yield "answers are copied from the question: look at the samples, and at what the grader takes for right"
 
 
 def _is_copied(sample: Sample) -> bool:
-    run = sample.judged.run
+    run = sample.scored.run
     if run is None or run.answer is None or not isinstance(run.question, str):
         return False
     answer = " ".join(run.answer.split())

@@ -14,7 +14,7 @@ from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.files import write_whole
-from wfdsl_rl.judge import Judge, right_share
+from wfdsl_rl.scoring import Scorer, right_share
 from wfdsl_rl.strategies import strategies_of
 from wfdsl_rl.training.curves import Curve
 from wfdsl_rl.training.plots import draw_stage
@@ -32,11 +32,11 @@ _PATTERNS: Final = 50
 """How many distinct workflows the report shows, in the order in which they came. Source: arXiv 2512.04388."""
 _ALONE: Final = "alone.json"
 _PATIENCE: Final = 10  # iterations in a row before a sign counts
-_REASONS: Final = 5  # different reasons for missing outcomes that are told
+_REASONS: Final = 5  # different reasons for completions without a score that are told
 
 
 class Warnings:
-    """Says once what has looked wrong for several iterations in a row, and why completions have no outcome."""
+    """Says once what has looked wrong for several iterations in a row, and why completions have no score."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -53,7 +53,7 @@ class Warnings:
 
     def hear_samples(self, samples: Sequence[Sample]) -> None:
         """Look at a batch."""
-        self._tell_missing(samples)
+        self._tell_unscored(samples)
         if samples[0].row["split"] != "train":
             return
         found = signs_of(self._entry, samples, best_valid=self._best_valid)
@@ -65,15 +65,15 @@ class Warnings:
             if count == _PATIENCE:
                 self._say(f"warning: for {count} iterations: {sign}")
 
-    def _tell_missing(self, samples: Sequence[Sample]) -> None:
-        """Give each reason for missing outcomes once, and not more of them than anybody reads."""
-        missing = [sample for sample in samples if sample.judged.fate == "missing"]
-        for sample in missing:
-            reason = sample.judged.problems[0]
+    def _tell_unscored(self, samples: Sequence[Sample]) -> None:
+        """Give each reason for completions without a score once, and only the first few."""
+        unscored = [sample for sample in samples if not sample.scored.has_score]
+        for sample in unscored:
+            reason = sample.scored.problems[0]
             if reason not in self._told and len(self._told) < _REASONS:
                 self._told.add(reason)
                 self._say(
-                    f"warning: step {sample.step}: {len(missing)} of {len(samples)} completions have no outcome and "
+                    f"warning: step {sample.step}: {len(unscored)} of {len(samples)} completions have no score and "
                     f"are left out, such as: {reason}"
                 )
 
@@ -138,14 +138,14 @@ def read_alone(out: Path) -> Mapping[str, float]:
 
 
 async def _alone(setting: Setting) -> dict[str, float]:
-    judge, offer = Judge(), Offer.of(setting.pool)
+    scorer, offer = Scorer(), Offer.of(setting.pool)
     found = {}
     async with setting.pool.open():
         for ordinal in setting.pool.ordinals:
             text = short_lists(Workflow((Step(ordinal, "Solve the question."),)))
-            judged = [
-                await judge.judge(text, task, offer, setting.pool, sample=f"alone/{ordinal}/{task.id}")
+            scored = [
+                await scorer.score(text, task, offer, setting.pool, sample=f"alone/{ordinal}/{task.id}")
                 for task in setting.eval_tasks
             ]
-            found[setting.pool.entry(ordinal).name] = right_share(each.fate for each in judged) or 0.0
+            found[setting.pool.entry(ordinal).name] = right_share(each.outcome for each in scored) or 0.0
     return found

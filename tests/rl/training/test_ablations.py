@@ -119,8 +119,8 @@ def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setting) ->
     elif key == "train.ablation.binary_access":
         assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
     elif key == "train.base.executions":
-        assert {len(each["fates"]) for each in ran} == {int(value)}
+        assert {len(each["outcomes"]) for each in ran} == {int(value)}
     elif key == "conductor.examples":
         assert changed.prompt.examples.name == value
     elif key == "train.reward.wrong":
-        assert {each["reward"] for each in ran if each["fate"] == "wrong"} <= {float(value)}
+        assert {each["reward"] for each in ran if each["outcome"] == "wrong"} <= {float(value)}

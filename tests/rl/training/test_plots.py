@@ -20,16 +20,18 @@ NAMES = {0: "ada", 1: "bob", 2: "cy"}
 ALONE = {"ada": 0.62, "bob": 0.64, "cy": 0.2}
 
 
-def kept(task: str, workers: Sequence[int], access: Sequence[Any], fate: str = "right", **more: Any) -> dict[str, Any]:
+def kept(
+    task: str, workers: Sequence[int], access: Sequence[Any], outcome: str = "right", **more: Any
+) -> dict[str, Any]:
     lists = {"model_id": list(workers), "subtasks": ["Do it."] * len(workers), "access_list": list(access)}
-    worth = {"right": 1.0, "wrong": 0.5, "invalid": 0.0, "missing": None}[fate]
+    worth = {"right": 1.0, "wrong": 0.5, "invalid": 0.0, "failed": None}[outcome]
     return {
         "task": task,
-        "fate": fate,
-        "fates": [fate],
+        "outcome": outcome,
+        "outcomes": [outcome],
         "reward": worth,
         "round": 1,
-        "workflow": None if fate == "invalid" else lists,
+        "workflow": None if outcome == "invalid" else lists,
         **more,
     }
 
@@ -45,7 +47,7 @@ def a_batch() -> list[dict[str, Any]]:
         kept("m", [0], [[]]),
         kept("m", [0, 1], [[], [0]], "wrong"),
         kept("c", [0, 2, 2], [[], [], [1]]),  # nobody sees step 0, so that it is not run
-        kept("c", [1], [[]], "missing"),
+        kept("c", [1], [[]], "failed"),
         kept("c", [], [], "invalid"),
     ]
 
@@ -63,7 +65,7 @@ def test_an_iteration_counts_what_the_figures_show(tmp_path: Path) -> None:
 
 
 def test_a_completion_counts_once_however_often_it_was_run(tmp_path: Path) -> None:
-    often = kept("m", [0], [[]], fates=["right", "wrong", "right", "missing", "right"])
+    often = kept("m", [0], [[]], outcomes=["right", "wrong", "right", "failed", "right"])
     write(tmp_path, 0, [often, kept("c", [], [], "invalid")])
 
     (found,) = curve_of(tmp_path, KINDS)

@@ -74,7 +74,7 @@ def test_processes_stand_ready_between_batches_and_none_is_left_behind_them(tmp_
             between = run_in(loop, prepared())
         behind = run_in(loop, standing())
 
-    assert judged[0].judged.fate == "right"
+    assert judged[0].scored.outcome == "right"
     assert between >= 1
     assert behind == 0
     assert left_running() == []

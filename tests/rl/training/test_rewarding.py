@@ -10,8 +10,7 @@ import pytest
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.judge import Judge
-from wfdsl_rl.reward import Rewards
+from wfdsl_rl.scoring import RewardValues, Scorer
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
 from wfdsl_rl.training.rows import Draw, rows_of
@@ -49,7 +48,7 @@ def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[st
 
 def rewarder(worker: Any, tasks: Sequence[Task], told: list[Sequence[Sample]]) -> Rewarder:
     pool = Pool.from_functions([worker])
-    return Rewarder({task.id: task for task in tasks}, pool, Judge(), Rewards(), seed=0, listeners=[told.append])
+    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), RewardValues(), seed=0, listeners=[told.append])
 
 
 def rows(tasks: tuple[Task, ...], prompt: Prompt, split: str) -> list[dict[str, Any]]:
@@ -68,7 +67,7 @@ async def test_an_evaluation_without_outcomes_does_not_stop_a_training(tasks: tu
 async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
     tasks: tuple[Task, ...], prompt: Prompt
 ) -> None:
-    judging = replace(rewarder(up, tasks, []), judge=Judge(grades=False))
+    judging = replace(rewarder(up, tasks, []), scorer=Scorer(grades=False))
 
     with pytest.raises(NoOutcome, match="step 3: no completion has an outcome: nothing was graded"):
         await judging.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 3)
@@ -108,7 +107,7 @@ async def test_equal_completions_of_a_question_are_run_once_in_one_sample(
     assert len(asked) == runs  # two different ones and one of another question, twice each; evaluations run each once
     assert [sample.index for sample in samples] == [0, 1, 2, 0]
     assert [sample.shared for sample in samples] == [False, False, split == "train", False]
-    assert (samples[0].judged is samples[2].judged) == (split == "train")
+    assert (samples[0].scored is samples[2].scored) == (split == "train")
     assert samples[0].reward == samples[2].reward
     assert told == [samples]
 
@@ -135,7 +134,7 @@ async def test_completions_of_a_question_can_have_the_same_luck(prompt: Prompt, 
 
     samples = await judging.batch([row for row in drawn for _ in "ab"], [RIGHT, CHECKED] * 4, 0)
 
-    said = [[each.run.steps[0].response for each in sample.outcomes if each.run is not None] for sample in samples]
+    said = [[each.run.steps[0].response for each in sample.executions if each.run is not None] for sample in samples]
     assert {len(set(each)) > 1 for each in said} == {True}  # executions differ
     assert (said[::2] == said[1::2]) is common
     assert len({run.id for sample in samples for run in sample.runs}) == 8 * 3
@@ -150,7 +149,7 @@ async def test_a_call_that_completions_have_in_common_is_made_once(
     judging = replace(rewarder(counted, tasks, []), pool=pool, executions=2, common_random_numbers=True, concurrency=1)
     row = rows_of(tasks, pool, prompt, count=1, max_steps=5, draw=Draw())[0]
     with rollout_options(Experiment(), judging.pool, tmp_path) as options:
-        await replace(judging, judge=Judge(options=options)).batch([row, row], [RIGHT, CHECKED], 0)
+        await replace(judging, scorer=Scorer(options=options)).batch([row, row], [RIGHT, CHECKED], 0)
 
     assert len(asked) == 2  # the step that both begin with, once for each execution
 
@@ -168,7 +167,9 @@ async def test_a_stage_is_not_given_the_replies_of_another(
     for stage in ("base", "base", "pools"):
         judging = replace(rewarder(counted, tasks, []), stage=stage)
         with rollout_options(Experiment(), judging.pool, tmp_path) as options:
-            await replace(judging, judge=Judge(options=options)).batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 0)
+            await replace(judging, scorer=Scorer(options=options)).batch(
+                rows(tasks, prompt, "train"), [RIGHT, RIGHT], 0
+            )
         found.append(len(asked))
 
     assert found == [2, 2, 4]

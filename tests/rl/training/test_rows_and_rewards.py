@@ -21,8 +21,7 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.judge import Ablation, Judge
-from wfdsl_rl.reward import Rewards
+from wfdsl_rl.scoring import Ablation, RewardValues, Scorer
 from wfdsl_rl.training.prior import (
     SHAPES,
     Prior,
@@ -226,7 +225,7 @@ def test_shapes_are_as_long_as_they_say() -> None:
 
 
 async def judged(text: str, task: Task, pool: Pool, **more: Any) -> Any:
-    return await Judge().judge(text, task, Offer.of(pool), pool, sample="s", **more)
+    return await Scorer().score(text, task, Offer.of(pool), pool, sample="s", **more)
 
 
 def answering(text: str) -> Pool:
@@ -237,7 +236,7 @@ def answering(text: str) -> Pool:
 
 
 @pytest.mark.parametrize(
-    ("completion", "reply", "fate", "reward"),
+    ("completion", "reply", "outcome", "reward"),
     [
         (RIGHT, "yes", "right", 1.0),
         (RIGHT, "no", "wrong", 0.5),
@@ -248,16 +247,16 @@ def answering(text: str) -> Pool:
     ],
 )
 async def test_the_papers_three_rewards(
-    completion: str, reply: str, fate: str, reward: float, tasks: tuple[Task, ...]
+    completion: str, reply: str, outcome: str, reward: float, tasks: tuple[Task, ...]
 ) -> None:
     found = await judged(completion, tasks[2], answering(reply))
 
-    assert found.fate == fate
-    assert Rewards().of(found) == reward
+    assert found.outcome == outcome
+    assert RewardValues().of(found) == reward
 
 
 async def test_steps_can_have_a_price(tasks: tuple[Task, ...]) -> None:
-    rewards, pool = Rewards(step=-0.01), answering("yes")
+    rewards, pool = RewardValues(step=-0.01), answering("yes")
     two = 'model_id = [0, 0]\nsubtasks = ["Plan it.", "Solve it."]\naccess_list = [[], [0]]'
 
     found = [await judged(completion, tasks[2], pool) for completion in (RIGHT, two, "no lists at all")]
@@ -268,43 +267,43 @@ async def test_steps_can_have_a_price(tasks: tuple[Task, ...]) -> None:
 
 
 async def test_a_judge_that_does_not_grade_runs_all_the_same(tasks: tuple[Task, ...]) -> None:
-    judge = Judge(grades=False)
+    scorer = Scorer(grades=False)
     offered = answering("yes")
 
-    found = await judge.judge(RIGHT, tasks[2], Offer.of(offered), offered, sample="s")
-    refused = await judge.judge("no lists at all", tasks[2], Offer.of(offered), offered, sample="s")
+    found = await scorer.score(RIGHT, tasks[2], Offer.of(offered), offered, sample="s")
+    refused = await scorer.score("no lists at all", tasks[2], Offer.of(offered), offered, sample="s")
 
-    assert (found.fate, found.verdict) == ("missing", None)
+    assert (found.outcome, found.verdict) == ("unjudged", None)
     assert found.pair == ("Solve it.", "yes")
-    assert refused.fate == "invalid"
+    assert refused.outcome == "invalid"
 
 
 async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tuple[Task, ...]) -> None:
     kept = await judged(KEEP, tasks[2], answering("no"), previous=("Solve it.", "yes"))
     lost = await judged(KEEP, tasks[2], answering("yes"), previous=("Solve it.", "no"))
 
-    assert (kept.kept, kept.fate, kept.run) == (True, "right", None)
-    assert (lost.kept, lost.fate) == (True, "wrong")
+    assert (kept.kept, kept.outcome, kept.run) == (True, "right", None)
+    assert (lost.kept, lost.outcome) == (True, "wrong")
 
 
 async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor(tasks: tuple[Task, ...], pool: Pool) -> None:
-    judge = Judge(ablation=Ablation(instruction="Solve the question.", worker=2))
+    scorer = Scorer(ablation=Ablation(instruction="Solve the question.", worker=2))
 
-    found = await judge.judge(RIGHT, tasks[2], Offer.of(pool), pool, sample="s")
+    found = await scorer.score(RIGHT, tasks[2], Offer.of(pool), pool, sample="s")
 
     assert found.run is not None
     assert [(step.subtask, step.worker) for step in found.run.workflow] == [("Solve the question.", 2)]
 
 
 async def test_binary_access_refuses_lists_of_steps(tasks: tuple[Task, ...], pool: Pool) -> None:
-    judge = Judge(ablation=Ablation(binary_access=True))
+    scorer = Scorer(ablation=Ablation(binary_access=True))
     listed = 'model_id = [0, 0]\nsubtasks = ["a", "b"]\naccess_list = [[], [0]]'
 
-    refused = await judge.judge(listed, tasks[2], Offer.of(pool), pool, sample="s")
-    passed = await judge.judge(listed.replace("[0]]", '"all"]'), tasks[2], Offer.of(pool), pool, sample="s")
+    refused = await scorer.score(listed, tasks[2], Offer.of(pool), pool, sample="s")
+    passed = await scorer.score(listed.replace("[0]]", '"all"]'), tasks[2], Offer.of(pool), pool, sample="s")
 
-    assert (refused.fate, refused.problems) == ("invalid", ("access-not-binary",))
-    assert passed.fate in ("right", "wrong")
+    assert (refused.outcome, refused.problems) == ("invalid", ("access-not-binary",))
+    assert passed.outcome in ("right", "wrong")
 
 
 async def test_a_worker_that_fails_gives_no_reward(tasks: tuple[Task, ...]) -> None:
@@ -313,13 +312,13 @@ async def test_a_worker_that_fails_gives_no_reward(tasks: tuple[Task, ...]) -> N
 
     found = await judged(RIGHT, tasks[2], Pool.from_functions([broken]))
 
-    assert found.fate == "missing"
-    assert Rewards().of(found) is None
+    assert found.outcome == "failed"
+    assert RewardValues().of(found) is None
     assert "gone" in found.problems[0]
 
 
 def rewarder(pool: Pool, tasks: tuple[Task, ...]) -> Rewarder:
-    return Rewarder({task.id: task for task in tasks}, pool, Judge(), Rewards(), seed=0)
+    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), RewardValues(), seed=0)
 
 
 async def test_the_function_for_trl_gives_a_reward_per_completion(
@@ -356,9 +355,9 @@ async def test_a_workflow_that_is_run_several_times_is_worth_the_mean(tasks: tup
 
     found, unread = await patient.batch([row, row], [RIGHT, "no lists"], 0)
 
-    assert [judged.fate for judged in found.outcomes] == ["wrong", "right", "wrong", "wrong"]
+    assert [judged.outcome for judged in found.executions] == ["wrong", "right", "wrong", "wrong"]
     assert found.reward == pytest.approx((3 * 0.5 + 1.0) / 4)
-    assert (unread.reward, len(unread.outcomes)) == (0.0, 1)
+    assert (unread.reward, len(unread.executions)) == (0.0, 1)
 
 
 async def test_thoughts_that_say_what_is_so_are_counted(prompt: Prompt) -> None:
@@ -403,7 +402,7 @@ async def test_executions_have_luck_of_their_own(prompt: Prompt) -> None:
 
     found = await replace(rewarder(GYM, asked), executions=8).batch(rows, [RIGHT] * len(rows), 0)
 
-    assert any({each.fate for each in sample.outcomes} == {"right", "wrong"} for sample in found)
+    assert any({each.outcome for each in sample.executions} == {"right", "wrong"} for sample in found)
 
 
 async def test_an_execution_without_an_outcome_is_left_out_of_the_mean(tasks: tuple[Task, ...], prompt: Prompt) -> None:
@@ -419,7 +418,7 @@ async def test_an_execution_without_an_outcome_is_left_out_of_the_mean(tasks: tu
 
     (found,) = await replace(rewarder(pool, tasks), executions=3).batch([row], [RIGHT], 0)
 
-    assert sorted(judged.fate for judged in found.outcomes) == ["missing", "right", "right"]
+    assert sorted(judged.outcome for judged in found.executions) == ["failed", "right", "right"]
     assert found.reward == 1.0
 
 
@@ -449,11 +448,11 @@ async def test_a_step_that_is_done_again_makes_no_call_twice(
 
     for _ in range(2):
         with rollout_options(Experiment(), pool, tmp_path) as options:
-            shared = replace(rewarder(pool, tasks), judge=Judge(options=options), common_random_numbers=common)
+            shared = replace(rewarder(pool, tasks), scorer=Scorer(options=options), common_random_numbers=common)
             await shared.batch([*rows, *rows], [RIGHT] * 4, 0)
     again = len(asked)
     with rollout_options(Experiment(), pool, tmp_path) as options:
-        shared = replace(rewarder(pool, tasks), judge=Judge(options=options), common_random_numbers=common)
+        shared = replace(rewarder(pool, tasks), scorer=Scorer(options=options), common_random_numbers=common)
         await shared.batch([*rows, *rows], [RIGHT] * 4, 1)
 
     assert (again, len(asked)) == calls
@@ -467,10 +466,10 @@ async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
     experiment = Experiment(budget=BudgetTable(calls=4))
 
     with rollout_options(experiment, pool, tmp_path) as options:
-        await replace(rewarder(pool, tasks), judge=Judge(options=options)).batch(rows, [RIGHT] * 3, 0)
+        await replace(rewarder(pool, tasks), scorer=Scorer(options=options)).batch(rows, [RIGHT] * 3, 0)
 
     with rollout_options(experiment, pool, tmp_path) as options, pytest.raises(BudgetExhausted):
-        await replace(rewarder(pool, tasks), judge=Judge(options=options)).batch(rows, [RIGHT] * 3, 1)
+        await replace(rewarder(pool, tasks), scorer=Scorer(options=options)).batch(rows, [RIGHT] * 3, 1)
 
 
 async def test_a_bug_in_a_grader_is_not_hidden(pool: Pool, tasks: tuple[Task, ...], prompt: Prompt) -> None:

@@ -9,22 +9,24 @@ import pytest
 
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.judge import Judged
+from wfdsl_rl.scoring import Scored
 from wfdsl_rl.training.rewarding import Sample
 from wfdsl_rl.training.signs import signs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wfdsl_rl.judge import Fate
+    from wfdsl_rl.scoring import Outcome
 
 QUESTION = "A train leaves Bern at nine and takes two hours. When does it come to Zurich?"
 
 
-def sample(number: int, *, fate: Fate = "right", subtask: str = "Solve it.", answer: str = "At eleven.") -> Sample:
+def sample(
+    number: int, *, outcome: Outcome = "right", subtask: str = "Solve it.", answer: str = "At eleven."
+) -> Sample:
     workflow = Workflow(tuple(Step(number % 3, subtask, ()) for _ in range(1 + number % 4)))
     run = Run("r", workflow, QUESTION, (StepRecord(0, 0, response=answer),), "done", 0.0, 1.0)
-    judged = Judged(fate) if fate == "invalid" else Judged(fate, workflow, run)
+    judged = Scored(outcome) if outcome == "invalid" else Scored(outcome, workflow, run)
     return Sample(3, {"split": "train", "row": number}, 0, "text", judged, 1.0)
 
 
@@ -55,9 +57,15 @@ def test_numbers_show_that_nothing_is_learned(entry: dict[str, float], sign: str
 @pytest.mark.parametrize(
     ("change", "sign"),
     [
-        (lambda number: {"fate": "invalid" if number % 4 else "right"}, "fewer than half of the completions are valid"),
-        (lambda number: {"fate": "invalid" if number % 4 == 0 else "right"}, "has fallen by more than a tenth"),
-        (lambda number: {"fate": "missing" if number % 3 == 0 else "right"}, "more than a quarter of the completions"),
+        (
+            lambda number: {"outcome": "invalid" if number % 4 else "right"},
+            "fewer than half of the completions are valid",
+        ),
+        (lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}, "has fallen by more than a tenth"),
+        (
+            lambda number: {"outcome": "failed" if number % 3 == 0 else "right"},
+            "more than a quarter of the completions",
+        ),
         (lambda number: {"subtask": " " if number % 3 == 0 else "Solve it."}, "subtasks are empty"),
         (lambda number: {"answer": "leaves  Bern at\nnine"}, "answers are copied from the question"),
     ],
@@ -69,11 +77,13 @@ def test_what_completions_look_like_shows_what_goes_wrong(change: Callable[[int]
 
 
 def test_a_share_of_valid_completions_that_was_never_higher_has_not_fallen() -> None:
-    assert signs_of({}, batch(lambda number: {"fate": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8) == []
+    assert (
+        signs_of({}, batch(lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8) == []
+    )
 
 
 def test_one_constant_workflow_is_seen_but_a_few_different_ones_are_not() -> None:
-    same = [replace(each, judged=sample(0).judged) for each in batch()]
+    same = [replace(each, scored=sample(0).scored) for each in batch()]
 
     (found,) = signs_of({}, same)
 

@@ -66,20 +66,20 @@ def test_groups_without_outcomes_are_left_out_counted_and_told(
 
     kinds = {task.id: task.kind for task in setting.tasks}
     (kept,) = (batch for name, batch in samples(tmp_path / "base" / "samples").items() if name.startswith("step"))
-    of_math = [each for each in kept if kinds[each["task"]] == "math" and each["fate"] != "invalid"]
+    of_math = [each for each in kept if kinds[each["task"]] == "math" and each["outcome"] != "invalid"]
     (logged,) = (entry for entry in metrics(setting) if "reward" in entry)
     assert of_math
-    assert {(each["fate"], each["reward"]) for each in of_math} == {("missing", None)}
-    assert all(worth == 0.0 for task, worth in advantages if kinds[task] == "math" and task in missing_groups(kept))
+    assert {(each["outcome"], each["reward"]) for each in of_math} == {("failed", None)}
+    assert all(worth == 0.0 for task, worth in advantages if kinds[task] == "math" and task in failed_groups(kept))
     assert any(worth != 0.0 for _, worth in advantages)
-    assert logged["missing"] == len(of_math) / len(kept)
-    assert any("have no outcome and are left out" in line and "the line is dead" in line for line in said)
+    assert logged["failed"] == len(of_math) / len(kept)
+    assert any("have no score and are left out" in line and "the line is dead" in line for line in said)
     assert "reward functions returned None" not in caplog.text
 
 
-def missing_groups(kept: list[dict[str, Any]]) -> set[str]:
+def failed_groups(kept: list[dict[str, Any]]) -> set[str]:
     """The tasks none of whose completions has an outcome."""
-    return {each["task"] for each in kept} - {each["task"] for each in kept if each["fate"] != "missing"}
+    return {each["task"] for each in kept} - {each["task"] for each in kept if each["outcome"] != "failed"}
 
 
 def test_a_gradient_that_is_no_finite_number_stops_the_training(trained: Setting, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_every_completion_is_kept_with_what_came_of_it(trained: Setting) -> None
     steps = [name for name in kept if name.startswith("step")]
     assert len(steps) == TRAIN.base.iterations
     assert all(len(kept[name]) == TRAIN.base.batch for name in steps)
-    assert {each["fate"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
+    assert {each["outcome"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
     assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
 
 
@@ -361,7 +361,7 @@ def test_trl_still_has_what_the_subclass_relies_on() -> None:
 
 def test_a_group_revises_its_first_sample_with_an_answer() -> None:
     def of(row: int, pair: tuple[str, str] | None) -> Any:
-        return SimpleNamespace(row={"row": row}, judged=SimpleNamespace(pair=pair))
+        return SimpleNamespace(row={"row": row}, scored=SimpleNamespace(pair=pair))
 
     first = [of(1, None), of(1, ("Solve it.", "4")), of(2, None), of(1, ("Check it.", "5"))]
 
@@ -373,12 +373,12 @@ def test_as_many_groups_as_are_wanted_revise_an_answer_that_admits_a_doubt() -> 
 
     def revised(doubtful: float | None, said: Sequence[str]) -> list[str]:
         samples: list[Any] = [
-            SimpleNamespace(row={"row": row}, judged=SimpleNamespace(pair=("Solve it.", response)))
+            SimpleNamespace(row={"row": row}, scored=SimpleNamespace(pair=("Solve it.", response)))
             for row in range(100)
             for response in said
         ]
         chosen: list[Any] = list(first_with_answer(samples, doubtful=doubtful).values())
-        return [each.judged.pair[1] for each in chosen]
+        return [each.scored.pair[1] for each in chosen]
 
     said = (f"{hedged}\n4", "4", sure, hedged, f"{hedged}\n5")
     assert set(revised(None, said)) == {said[0]}

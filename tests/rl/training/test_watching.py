@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
 
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.judge import Judged
+from wfdsl_rl.scoring import Scored
 from wfdsl_rl.training.rewarding import Sample
 from wfdsl_rl.training.watching import Warnings
 
@@ -15,11 +15,11 @@ from wfdsl_rl.training.watching import Warnings
 def batch(valid: int, *, split: str = "train", problem: str = "") -> list[Sample]:
     """Twenty completions, so many of them valid; the last has no outcome if there is a problem."""
     judged = [
-        Judged("right", Workflow((Step(number % 3, f"Do {number}.", ()),))) if number < valid else Judged("invalid")
+        Scored("right", Workflow((Step(number % 3, f"Do {number}.", ()),))) if number < valid else Scored("invalid")
         for number in range(20)
     ]
     if problem:
-        judged[-1] = Judged("missing", problems=(problem,))
+        judged[-1] = Scored("failed", problems=(problem,))
     return [Sample(4, {"split": split, "row": number}, 0, "text", each, 1.0) for number, each in enumerate(judged)]
 
 
@@ -80,7 +80,7 @@ def test_an_evaluation_is_not_watched_but_for_its_missing_outcomes() -> None:
     for _ in range(10):
         warnings.hear_samples(batch(2, split="eval", problem="the line is dead"))
 
-    assert said == ["warning: step 4: 1 of 20 completions have no outcome and are left out, such as: the line is dead"]
+    assert said == ["warning: step 4: 1 of 20 completions have no score and are left out, such as: the line is dead"]
 
 
 def test_no_more_than_five_reasons_are_told() -> None:
