@@ -24,7 +24,6 @@ LAYERS = [
     ["experiment.conducting", "experiment.running"],
     ["conductor"],
     ["api"],
-    ["workers"],
     ["interpreter"],
     ["render"],
     ["dag"],
@@ -33,8 +32,7 @@ LAYERS = [
     ["language.check"],
     ["language.workflow"],
     ["experiment"],
-    ["workers.pool_file"],
-    ["workers.pool"],
+    ["workers"],
     ["toml_file"],
     ["protocols"],
     ["language.tree"],
@@ -56,12 +54,6 @@ LATE = {
     ("interpreter.running", "interpreter.journal"): "most runs have no journal",
     ("interpreter.running", "interpreter.journal_reading"): "most runs have no journal",
     ("interpreter.running", "interpreter.journaling"): "most runs have no journal",
-    ("workers.pool", "workers.pool_file"): "pools made in Python need no TOML",
-    ("workers.pool", "workers.bench"): "a pool builds its workers when they are used",
-    ("workers.pool", "workers.function"): "a pool builds its workers when they are used",
-    ("workers.pool", "workers.registry"): "a pool builds its workers when they are used",
-    ("workers.pool", "workers.text_policy"): "a pool builds its workers when they are used",
-    ("workers.pool_file", "workers.registry"): "plug-ins are looked up when a name asks for them",
     ("language.tables", "language.lark_grammar"): "importing Lark is what the cache of tables saves",
     ("language.workflow", "language.check"): "the checker builds workflows",
     ("language.workflow", "render.svg"): "only notebooks draw",
@@ -82,7 +74,7 @@ HOMES = {
         "conductor.model",
         "experiment.",
         "interpreter.record_json",
-        "workers.pool",
+        "workers.entry",
         "workers.pool_file",
         "toml_file",
     ],
@@ -132,10 +124,7 @@ def test_imports_point_down() -> None:
     upward = [
         f"{found.importer}:{found.line} imports {found.imported}"
         for found in OWN
-        if found.importer
-        and not found.late
-        and PACKAGE.layer_of(found.importer) > PACKAGE.layer_of(found.imported)
-        and found.imported != "workers"
+        if found.importer and not found.late and PACKAGE.layer_of(found.importer) > PACKAGE.layer_of(found.imported)
     ]
 
     assert upward == []

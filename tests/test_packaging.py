@@ -36,7 +36,7 @@ import json, sys, wfdsl
 from importlib.metadata import distribution
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.api import analyze_file_text
-from wfdsl.workers.pool_file import shipped_names
+from wfdsl.workers.pool import shipped_names
 lists = 'model_id = [0, 1]\\nsubtasks = ["a", "b"]\\naccess_list = [[], [0]]'
 print(json.dumps({
     "package": wfdsl.__file__,

@@ -10,7 +10,8 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Reply, Usage
-from wfdsl.workers.pool import Pool, PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.entry import PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 
 ASK = Call(({"role": "user", "content": "?"},))
@@ -145,7 +146,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[_Closing]:
         made.append(_Closing())
         return made[-1]
 
-    monkeypatch.setattr("wfdsl.workers.registry.build_worker", build)
+    monkeypatch.setattr("wfdsl.workers.pool.build_worker", build)
     return made
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.workers.pool import Pool, Prices
-from wfdsl.workers.pool_file import parse_pool, pool_names
+from wfdsl.workers.entry import Prices
+from wfdsl.workers.pool import Pool, parse_pool, pool_names
 
 if TYPE_CHECKING:
     from pathlib import Path

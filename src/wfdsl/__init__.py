@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from wfdsl.protocols import Usage as Usage
     from wfdsl.protocols import Worker as Worker
     from wfdsl.protocols import WorkerFailure as WorkerFailure
+    from wfdsl.workers.entry import WorkerEntry as WorkerEntry
     from wfdsl.workers.pool import Pool as Pool
-    from wfdsl.workers.pool import WorkerEntry as WorkerEntry
 
 _HOMES = {
     "Budget": "interpreter.budget",
@@ -71,7 +71,7 @@ _HOMES = {
     "UsageError": "errors",
     "WfdslError": "errors",
     "Worker": "protocols",
-    "WorkerEntry": "workers.pool",
+    "WorkerEntry": "workers.entry",
     "WorkerFailure": "protocols",
     "Workflow": "language.workflow",
     "WorkflowError": "errors",

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from wfdsl import analyze
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import LocalServer, model_file
-from wfdsl.workers.pool import WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from typing_extensions import TypedDict
 from wfdsl import Pool, Reply, Step, Usage, WorkerEntry, Workflow, run
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
-from wfdsl.workers.pool import Prices
+from wfdsl.workers.entry import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

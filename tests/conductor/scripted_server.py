@@ -9,7 +9,7 @@ from werkzeug import Request, Response
 
 from wfdsl import Pool, WorkerEntry
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.workers.pool import PoolSettings, Prices
+from wfdsl.workers.entry import PoolSettings, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from wfdsl import Conductor, Pool, Run, RunFailed, WorkerEntry, WorkerFailure
 from wfdsl.conductor.offer import Offering
 from wfdsl.conductor.policy import Solution
 from wfdsl.testing import ScriptedWorker, workflows
-from wfdsl.workers.pool import Prices
+from wfdsl.workers.entry import Prices
 
 from .scripted_server import EMPTY, lists
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wfdsl import RunFailed
-from wfdsl.workers.pool import PoolSettings
+from wfdsl.workers.entry import PoolSettings
 
 from .scripted_server import EMPTY, lists
 

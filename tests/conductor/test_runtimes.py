@@ -15,9 +15,9 @@ from wfdsl.conductor.model import model_entry
 from wfdsl.conductor.named import Conducting, named_conductor
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import RunFailed
-from wfdsl.workers import gguf_folder, local
-from wfdsl.workers.gguf_folder import Habits, habits_of
+from wfdsl.workers import local, model_folder
 from wfdsl.workers.local import LocalWorker
+from wfdsl.workers.model_folder import Habits, habits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,7 +39,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Collection[str]], No
     """Pretend that only these packages are installed."""
 
     def only(packages: Collection[str]) -> None:
-        for module in (gguf_folder, local):
+        for module in (model_folder, local):
             monkeypatch.setattr(module, "find_spec", lambda name: name if name in packages else None)
 
     return only

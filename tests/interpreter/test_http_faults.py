@@ -11,7 +11,7 @@ from tests.workers.wire import good_body, refusing, reply, serving
 
 from wfdsl import Pool, RunFailed, Step, WorkerEntry, Workflow
 from wfdsl.interpreter.running import run
-from wfdsl.workers.pool import Prices
+from wfdsl.workers.entry import Prices
 
 TWO = Workflow((Step(0, "Plan."), Step(0, "Answer.", (0,))))
 GOOD = reply(json.dumps(good_body("chat")).encode())

@@ -10,7 +10,8 @@ import selectors
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wfdsl.protocols import Call, Reply, Worker
-from wfdsl.workers.pool import Pool, Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence

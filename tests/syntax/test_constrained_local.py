@@ -7,7 +7,8 @@ import pytest
 from tests.workers.wire import call
 from wfdsl import analyze
 from wfdsl.language.constrained import gbnf, max_tokens_for
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 
 pytestmark = pytest.mark.local
 SIZES = [(1, 1), (2, 3), (3, 2), (5, 5), (7, 4)]  # of the pool, and the most steps

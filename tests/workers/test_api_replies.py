@@ -10,7 +10,7 @@ from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, g
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
-from wfdsl.workers.pool import Prices
+from wfdsl.workers.entry import Prices
 
 PRICES = Prices(input=1.0, output=10.0, cached=0.5)
 

@@ -13,8 +13,9 @@ from tests.workers.wire import reply as http_reply
 
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers import conformance
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.function import FunctionWorker
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 
 if TYPE_CHECKING:

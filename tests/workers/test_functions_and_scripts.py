@@ -10,7 +10,8 @@ from tests.workers.wire import call
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 
 

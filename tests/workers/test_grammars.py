@@ -9,7 +9,7 @@ import pytest
 from tests.workers.wire import ask, call, entry_for, good_body, reply, serving
 
 from wfdsl import UsageError, WorkerEntry
-from wfdsl.workers.grammars import dialect_of
+from wfdsl.workers.call_settings import dialect_of
 from wfdsl.workers.pool import Pool
 
 GRAMMAR = 'root ::= "yes" | "no"\n'

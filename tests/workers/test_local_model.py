@@ -18,8 +18,9 @@ from tests.workers.wire import call
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import WorkerFailure
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import model_file
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.pool import Pool
 
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
 local = pytest.mark.local

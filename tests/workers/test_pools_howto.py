@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from wfdsl.cli.main import main
-from wfdsl.workers.pool import PoolSettings, WorkerEntry
-from wfdsl.workers.pool_file import parse_pool
+from wfdsl.workers.entry import PoolSettings, WorkerEntry
+from wfdsl.workers.pool import parse_pool
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "pools.md").read_text(encoding="utf-8")
 

@@ -15,7 +15,8 @@ from tests.workers.wire import KINDS, ask, call, entry_for, good_body, good_even
 from wfdsl.cli.main import main
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.redaction import Scrubber, find_key
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.workers.wire import call
 
 from wfdsl.protocols import Call, Reply, WorkerFailure
-from wfdsl.workers.pool import Pool, PoolSettings, WorkerEntry
+from wfdsl.workers.entry import PoolSettings, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl.workers.text_policy import PolicedWorker, clean
 

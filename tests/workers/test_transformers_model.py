@@ -16,7 +16,8 @@ from tests.workers.wire import call  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.protocols import WorkerFailure  # noqa: E402
 from wfdsl.workers import conformance, transformers_local  # noqa: E402
-from wfdsl.workers.pool import Pool, WorkerEntry  # noqa: E402
+from wfdsl.workers.entry import WorkerEntry  # noqa: E402
+from wfdsl.workers.pool import Pool  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from wfdsl.protocols import Call, Reply, WorkerFailure
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from wfdsl.workers.pool import Pool, WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
+    from wfdsl.workers.pool import Pool
 
 _CHECK_TIMEOUT_S = 60.0
 _CHECK_TOKENS = 64
@@ -56,7 +57,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from wfdsl.workers.pool_file import pool_names
+    from wfdsl.workers.pool import pool_names
 
     names = pool_names()
     listed = {name: _listed(name) for name in names}
@@ -184,7 +185,7 @@ async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
 
 
 def _init(args: argparse.Namespace) -> int:
-    from wfdsl.workers.pool_file import parse_pool
+    from wfdsl.workers.pool import parse_pool
 
     models = args.model or asyncio.run(_models(args.base_url, args.api_key_env))
     text = _pool_text(args, models)
@@ -209,7 +210,7 @@ async def _models(base_url: str, key_variable: str | None) -> list[str]:
     asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": 30.0}
     entry = build_entry({**asked, "api_key_env": key_variable}, "--base-url", base_url)
     load_builder(entry)
-    from wfdsl.workers.openai_models import server_models
+    from wfdsl.workers.openai_api import server_models
 
     try:
         models = await server_models(entry)

@@ -19,7 +19,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS
 if TYPE_CHECKING:
     from os import PathLike
 
-    from wfdsl.workers.pool import WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
 
 FILE: Final = "wfdsl-prompt.json"
 FORMAT: Final = "wfdsl-prompt"

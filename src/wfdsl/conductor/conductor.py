@@ -21,7 +21,8 @@ from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
 from wfdsl.interpreter.nested import ConductorCall
 from wfdsl.interpreter.runnable import require_runnable
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

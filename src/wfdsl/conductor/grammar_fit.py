@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.language.constrained.language import MAX_PROSE
-from wfdsl.workers.gguf_folder import context_of_folder, slot_tokens
-from wfdsl.workers.grammars import dialect_of
+from wfdsl.workers.call_settings import dialect_of
+from wfdsl.workers.model_folder import context_of_folder, slot_tokens
 
 if TYPE_CHECKING:
     from wfdsl.conductor.settings import Grammar
-    from wfdsl.workers.pool import WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
 
 _ORDINALS: Final = (999,)  # pools are not known yet; further digits cost a token each
 

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
 from wfdsl.toml_file import first_problem
-from wfdsl.workers.gguf_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
-from wfdsl.workers.pool import Pool, Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 
 LOCAL: Final = "local"

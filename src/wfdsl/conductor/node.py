@@ -13,12 +13,11 @@ from wfdsl.conductor.checkpoint import asked
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.settings import Grammar
 from wfdsl.errors import UsageError
-from wfdsl.workers.registry import build_worker
+from wfdsl.workers.registry import OpenWorkers, build_worker
 
 if TYPE_CHECKING:
     from wfdsl.protocols import Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "max_rounds": (int,),
@@ -33,8 +32,8 @@ _BOUNDS: Final = ("max_prose", "max_subtask", "max_tokens")
 _OWN: Final = {"provider", "grammar", *_KINDS}
 
 
-def build(entry: WorkerEntry, bench: Bench) -> Conductor:
-    """The Conductor of an entry; its model's client belongs to the bench.
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Conductor:
+    """The Conductor of an entry; its model's client is closed with the open workers.
 
     Raises:
         UsageError: an option cannot be used, or the model cannot be built.
@@ -46,7 +45,7 @@ def build(entry: WorkerEntry, bench: Bench) -> Conductor:
             "options": {name: value for name, value in options.items() if name not in _OWN},
         }
     )
-    worker = bench.keep(build_worker(model, bench))
+    worker = open_workers.keep(build_worker(model, open_workers))
     try:
         return _conductor(worker, model, _settings(entry))
     except UsageError as error:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.environment import WorkerPool
     from wfdsl.interpreter.nested import ConductorCall
     from wfdsl.protocols import Call, Reply, Worker
-    from wfdsl.workers.pool import Pool, WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
+    from wfdsl.workers.pool import Pool
 
 SEAT: Final = -1
 """No workflow can name it: ordinals in workflows begin at 0."""

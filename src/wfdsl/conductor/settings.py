@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl.language.workflow import Workflow
-    from wfdsl.workers.grammars import GrammarDialect
+    from wfdsl.workers.call_settings import GrammarDialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from wfdsl.errors import UsageError
 from wfdsl.experiment.setting import Setting
 from wfdsl.experiment.tables import MODELS, BudgetTable, ConductorTable, RunTable
 from wfdsl.toml_file import did_you_mean, first_problem, read_toml_file, require_keys, require_table
-from wfdsl.workers.pool import Pool
-from wfdsl.workers.pool_file import TABLES, beside, load_pool, pool_of_table
+from wfdsl.workers.pool import Pool, pool_of_table
+from wfdsl.workers.pool_file import TABLES, relative_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -92,8 +92,10 @@ def _resolve(tables: dict[str, Any], source: str) -> None:
     for key in _PATHS:
         if isinstance(table.get(key), str):
             provider, colon, rest = table[key].partition(":")
-            inner = f"{provider}:{beside(source, rest)}" if colon and provider in ("local", "transformers") else None
-            table[key] = inner or beside(source, table[key])
+            inner = (
+                f"{provider}:{relative_to(source, rest)}" if colon and provider in ("local", "transformers") else None
+            )
+            table[key] = inner or relative_to(source, table[key])
 
 
 def _put(tables: dict[str, Any], setting: Setting) -> None:
@@ -157,6 +159,6 @@ def _pool(
     if used is not None and others:
         raise UsageError(f"{others[0].place}: {used.place} takes a whole pool as it is: leave one of them out")
     if used is not None:
-        return load_pool(table["use"]), table["use"]
+        return Pool.load(table["use"]), table["use"]
     place = others[0].place if others and path is None else source
     return pool_of_table(table, place), None if others or path is None else str(path)

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import anthropic
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Finish, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
 from wfdsl.redaction import Scrubber
-from wfdsl.workers.chat_answer import bound
-from wfdsl.workers.grammars import require_grammar
-from wfdsl.workers.http_client import http_options, secret_headers
-from wfdsl.workers.http_failure import error_in_body
-from wfdsl.workers.http_worker import Dialect, HttpWorker
-from wfdsl.workers.keys import read_key
-from wfdsl.workers.plain_json import count, mapping, mappings, text
-from wfdsl.workers.sampling import sampling, split_system
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from wfdsl.protocols import Call, Message, Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
-    from wfdsl.workers.sampling import Sampling
+from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.http_reply import count, error_in_body, mapping, mappings, text, usage_bound
+from wfdsl.workers.http_worker import Dialect, HttpWorker, http_options, read_key, secret_headers
+from wfdsl.workers.registry import OpenWorkers
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _LEAST_THINKING_TOKENS: Final = 1024
@@ -36,7 +26,7 @@ _FINISHES: Final[Mapping[str, Finish]] = {
 }
 
 
-def build(entry: WorkerEntry, bench: Bench) -> Worker:  # noqa: ARG001  (every builder takes a bench)
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG001  (every builder takes them)
     """The worker of an entry whose provider is `anthropic`.
 
     Raises:
@@ -153,7 +143,7 @@ class MessagesAnswer:
         said = "".join(self._text)
         finish = _FINISHES.get(self._finish, "stop")
         finish = "empty" if not said.strip() and finish != "refusal" else finish
-        return Reply(said, finish, _tokens(self._usage) or bound(messages, said), self._model)
+        return Reply(said, finish, _tokens(self._usage) or usage_bound(messages, said), self._model)
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._model = text(message.get("model")) or self._model

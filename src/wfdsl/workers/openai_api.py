@@ -5,32 +5,36 @@ The SDK's client neither retries nor follows redirects: retries have one owner, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import openai
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
 from wfdsl.redaction import Scrubber
-from wfdsl.workers.chat_answer import ChatAnswer
-from wfdsl.workers.grammars import require_grammar, with_grammar
-from wfdsl.workers.http_client import http_options, secret_headers
-from wfdsl.workers.http_worker import Dialect, HttpWorker
-from wfdsl.workers.keys import read_key
-from wfdsl.workers.responses_answer import ResponsesAnswer
-from wfdsl.workers.sampling import sampling, split_system, with_system
-
-if TYPE_CHECKING:
-    from wfdsl.protocols import Call, Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
-    from wfdsl.workers.sampling import Sampling
+from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system, with_grammar, with_system
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.http_reply import (
+    count,
+    error_in_body,
+    mapping,
+    mappings,
+    read_object,
+    text,
+    usage_bound,
+    with_failures,
+)
+from wfdsl.workers.http_worker import Dialect, HttpWorker, http_options, read_key, secret_headers
+from wfdsl.workers.registry import OpenWorkers
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/v1beta/openai/"
 _USUAL: Final = {"openai": (OPENAI_URL, "OPENAI_API_KEY"), "google": (GOOGLE_URL, "GEMINI_API_KEY")}
 
 
-def build(entry: WorkerEntry, bench: Bench) -> Worker:  # noqa: ARG001  (every builder takes a bench)
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG001  (every builder takes them)
     """The worker of an entry whose provider is `openai` or `google`.
 
     Raises:
@@ -146,3 +150,175 @@ def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any] | None:
 
 def _given(request: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in request.items() if value is not None}
+
+
+_FINISHES: Final[Mapping[str, Finish]] = {
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "filtered",
+    "refusal": "refusal",
+}
+
+
+@dataclass(slots=True)
+class ChatAnswer:
+    """A chat completion, or the chunks of one."""
+
+    _text: list[str] = field(default_factory=list)
+    _refusal: list[str] = field(default_factory=list)
+    _finish: str = ""
+    _model: str = ""
+    _usage: Usage | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the server has said how the reply ended."""
+        return self._finish != ""
+
+    def whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a completion.
+
+        Raises:
+            WorkerFailure: it is an error, or holds no choices.
+        """
+        self._take(body, "message")
+        if not mappings(body.get("choices")):
+            raise WorkerFailure("the server sent a reply without any choices", retryable=True)
+
+    def piece(self, event: Mapping[str, Any]) -> str:
+        """Take in a chunk; the text that it adds.
+
+        Raises:
+            WorkerFailure: it is an error.
+        """
+        return self._take(event, "delta")
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """The reply. Where the server counts no tokens, their upper bound is charged: a token has at least one byte."""
+        said, refusal = "".join(self._text), "".join(self._refusal)
+        usage = self._usage or usage_bound(messages, said + refusal)
+        return Reply(said or refusal, _finish(self._finish, said, refusal), usage, self._model)
+
+    def _take(self, body: Mapping[str, Any], part: str) -> str:
+        if body.get("error"):
+            raise error_in_body(body)
+        choice = next(iter(mappings(body.get("choices"))), {})
+        message = mapping(choice.get(part))
+        new = _content(message.get("content"))
+        self._text.append(new)
+        self._refusal.append(text(message.get("refusal")))
+        self._finish = text(choice.get("finish_reason")) or self._finish
+        self._model = text(body.get("model")) or self._model
+        self._usage = _usage(mapping(body.get("usage"))) or self._usage
+        return new
+
+
+def _finish(reason: str, said: str, refusal: str) -> Finish:
+    known = _FINISHES.get(reason, "stop")
+    if known == "filtered":
+        return known
+    if not said.strip():
+        return "refusal" if refusal else "empty"
+    return known
+
+
+def _content(content: Any) -> str:
+    """A message's content: a string, or a list of parts."""
+    return "".join(text(part.get("text")) for part in mappings(content)) or text(content)
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    if "prompt_tokens" not in usage:
+        return None
+    asked, completion = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+    # Some servers leave thinking out of completion_tokens, but none leaves it out of the total.
+    output = max(completion, count(usage, "total_tokens") - asked)
+    said = count(mapping(usage.get("completion_tokens_details")), "reasoning_tokens")
+    cached = count(mapping(usage.get("prompt_tokens_details")), "cached_tokens")
+    return Usage(asked, output, max(said, output - completion), cached)
+
+
+_LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+@dataclass(slots=True)
+class ResponsesAnswer:
+    """A response, or the events of one: the last event holds it whole."""
+
+    _body: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the response has come."""
+        return bool(self._body)
+
+    def whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a response.
+
+        Raises:
+            WorkerFailure: it is an error, or holds no output.
+        """
+        if body.get("error"):
+            raise error_in_body(body)
+        if not isinstance(body.get("output"), list):
+            raise WorkerFailure("the server sent a response without any output", retryable=True)
+        self._body = body
+
+    def piece(self, event: Mapping[str, Any]) -> str:
+        """Take in an event; the text that it adds.
+
+        Raises:
+            WorkerFailure: it is an error.
+        """
+        kind = event.get("type")
+        if kind == "error" or "error" in event:
+            raise error_in_body(event)
+        if kind in _LAST_EVENTS:
+            self.whole(mapping(event.get("response")))
+        return text(event.get("delta")) if kind == "response.output_text.delta" else ""
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """The reply. Where the server counts no tokens, their upper bound is charged."""
+        parts = [part for item in mappings(self._body.get("output")) for part in mappings(item.get("content"))]
+        said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
+        refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
+        usage = _response_usage(mapping(self._body.get("usage"))) or usage_bound(messages, said + refusal)
+        return Reply(said or refusal, self._finish(said, refusal), usage, text(self._body.get("model")))
+
+    def _finish(self, said: str, refusal: str) -> Finish:
+        reason = mapping(self._body.get("incomplete_details")).get("reason")
+        if reason == "content_filter":
+            return "filtered"
+        if not said.strip():
+            return "refusal" if refusal else "empty"
+        return "length" if reason == "max_output_tokens" else "stop"
+
+
+def _response_usage(usage: Mapping[str, Any]) -> Usage | None:
+    if "input_tokens" not in usage:
+        return None
+    return Usage(
+        count(usage, "input_tokens"),
+        count(usage, "output_tokens"),
+        count(mapping(usage.get("output_tokens_details")), "reasoning_tokens"),
+        count(mapping(usage.get("input_tokens_details")), "cached_tokens"),
+    )
+
+
+async def server_models(entry: WorkerEntry) -> list[str]:
+    """The names of the server's models, sorted.
+
+    Raises:
+        WorkerFailure: the server does not say.
+        UsageError: the key is missing.
+    """
+    key = read_key(entry, None)
+    errors = (openai.APIStatusError, openai.OpenAIError)
+    async with openai_client(entry, entry.base_url or OPENAI_URL, key, dict(entry.headers)) as client:
+        body = await with_failures(_list(client), errors, Scrubber([key]))
+    return sorted(filter(None, (text(model.get("id")) for model in mappings(body.get("data")))))
+
+
+async def _list(client: openai.AsyncOpenAI) -> dict[str, Any]:
+    async with client.models.with_streaming_response.list() as response:
+        return await read_object(response)

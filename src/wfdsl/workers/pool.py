@@ -1,218 +1,34 @@
-"""Worker entries and the pool that numbers them.
+"""Pools: workers by their index, from Python or by the name or file under which they are found.
 
-A pool is a value: ordinals are positions, and a subset keeps them unless asked to renumber. What runs behind it
-(clients, a local server) is built on first use and closed by `Pool.open()`. Entries hold no keys, only where keys are.
+A pool is a value: indices are positions, and a subset keeps them unless asked to renumber. Clients and local servers
+are built on first use and closed by `Pool.open()`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Usage
-from wfdsl.redaction import find_key, is_secret_header
+from wfdsl.protocols import Worker
+from wfdsl.toml_file import did_you_mean, parse_toml, read_toml_file
+from wfdsl.workers.entry import PoolSettings, WorkerEntry
+from wfdsl.workers.function import ChatFunction, function_members
+from wfdsl.workers.pool_file import describe_pool, names_a_file, pool_table, used_pool
+from wfdsl.workers.registry import OpenWorkers, build_worker
+from wfdsl.workers.text_policy import PolicedWorker
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
-
-    from wfdsl.protocols import Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.function import ChatFunction
-
-_Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
-_EnvironmentName = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_TOKENS_PER_PRICE = 1_000_000
-
-
-class _Strict(BaseModel):
-    """No unknown keys, no silent conversions, and no values in error texts (a value may be a key)."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
-
-
-class Limits(_Strict):
-    """What a provider lets one worker do."""
-
-    requests_per_minute: int | None = Field(default=None, gt=0)
-    """Requests in any minute; None: no limit."""
-    tokens_per_minute: int | None = Field(default=None, gt=0)
-    """Input and output tokens in any minute; None: no limit."""
-    concurrency: int | None = Field(default=None, gt=0)
-    """Calls in flight at the same time; None: no limit."""
-
-
-class Prices(_Strict):
-    """A price list, in US dollars per million tokens."""
-
-    input: float = Field(ge=0, allow_inf_nan=False)
-    """US dollars per million input tokens."""
-    output: float = Field(ge=0, allow_inf_nan=False)
-    """US dollars per million output tokens, thinking included."""
-    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """US dollars per million input tokens that the provider read from its cache; None: as `input`."""
-    source: str = ""
-    """Where the prices come from."""
-    as_of: dt.date | None = None
-    """The day on which they were looked up."""
-
-    def usd(self, usage: Usage) -> float:
-        """What these tokens cost, in US dollars."""
-        cached = self.input if self.cached is None else self.cached
-        fresh_tokens = max(usage.input_tokens - usage.cached_tokens, 0)
-        cost = fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
-        return cost / _TOKENS_PER_PRICE
-
-
-class WorkerEntry(_Strict):
-    """One worker: which model, how it is asked, what it costs. Never a key: those stay in the environment or in files.
-
-    Numbers that the paper's controlled setting fixes are in the shipped pool `paper`; defaults here are our choice.
-    """
-
-    name: str = Field(min_length=1, max_length=200)
-    """What people call it; unique in its pool. A Conductor never sees it."""
-    provider: str = Field(min_length=1)
-    """`openai`, `anthropic`, `google`, `local`, `transformers`, `scripted`, `function`, `conductor`, or a plug-in's."""
-    model: str = ""
-    """The provider's name of the model, or a path for models that run here."""
-    description: str = ""
-    """What the Conductor is shown next to the ordinal. Brand names bias it, so none belongs here."""
-    tags: _Texts = ()
-    """Groups that `.wf` files name with `by tag`."""
-
-    system_prompt: str = ""
-    """Placed before everything else in each call."""
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    """None: the provider's default."""
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    """None: the provider's default."""
-    max_tokens: int = Field(default=4096, gt=0)
-    """The longest reply, in tokens. OpenAI counts reasoning in it; elsewhere the thinking budget comes on top."""
-    seed: int | None = None
-    """Sent to providers that take one."""
-    stop: _Texts = ()
-    """Texts at which the reply ends."""
-    reasoning_effort: str | None = None
-    """The provider's own word, such as `minimal` or `high`."""
-    thinking_budget: int | None = Field(default=None, ge=0)
-    """Thinking tokens, where the provider counts them; 0 turns thinking off; None: the provider's default."""
-
-    api: Literal["chat", "responses"] = "chat"
-    """Which of OpenAI's two APIs."""
-    base_url: str | None = None
-    """The server, for everything that is not the provider's own; no user name or password in it."""
-    token_limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    """What the server calls its limit; `auto`: the second at OpenAI itself, the first elsewhere."""
-    grammar_field: Literal["auto", "grammar", "structured_outputs", "guided_grammar", "ebnf"] = "auto"
-    """What the server calls a grammar: llama.cpp, vLLM, vLLM before 0.12, SGLang; `auto`: the first, where `base_url`
-    is set. OpenAI, Google and Anthropic themselves take none."""
-    grammar_dialect: Literal["auto", "gbnf", "llguidance"] = "auto"
-    """How the server wants a grammar written; `auto`: llguidance's way for `transformers`, llama.cpp's elsewhere."""
-    api_key_env: str | None = Field(default=None, pattern=_EnvironmentName)
-    """The environment variable that holds the key; None: the provider's usual one, and none where `base_url` is set."""
-    api_key_file: str | None = None
-    """A file that holds the key and nothing else."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    """Further HTTP headers; secrets go to `headers_env`."""
-    headers_env: Mapping[str, str] = Field(default_factory=dict)
-    """Further HTTP headers whose values are in the environment: header name to variable name."""
-    extra_body: Mapping[str, Any] = Field(default_factory=dict)
-    """Further fields of the request's JSON body."""
-    proxy: str | None = None
-    """URL of an HTTP proxy; one with a password goes to `proxy_env`."""
-    proxy_env: str | None = Field(default=None, pattern=_EnvironmentName)
-    """The environment variable that holds the proxy's URL."""
-    ca_file: str | None = None
-    """Certificates (PEM) to trust in place of the system's."""
-    options: Mapping[str, Any] = Field(default_factory=dict)
-    """What only this provider understands."""
-
-    limits: Limits = Limits()
-    prices: Prices | None = None
-    """None: not known, which is never the same as free."""
-    timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
-    """The longest that one attempt may take, in seconds."""
-    idle_timeout_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
-    """The longest silence inside a streamed reply, in seconds."""
-    retries: int = Field(default=4, ge=0)
-    """Further attempts after a failure that may pass."""
-    fallback: str | None = None
-    """The name of the worker of this pool that takes over when this one has failed for good."""
-
-    @field_validator("name")
-    @classmethod
-    def _name_is_printable(cls, name: str) -> str:
-        if not name.isprintable() or name != name.strip():
-            raise ValueError("a name has no line breaks, no control characters and no space at its ends")
-        return name
-
-    @field_validator("headers")
-    @classmethod
-    def _headers_hold_no_secret(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
-        for header, value in headers.items():
-            if not f"{header}{value}".isascii() or not f"{header}{value}".isprintable():
-                raise ValueError(f"the header {header!r} may hold printable ASCII only")
-            if is_secret_header(header):
-                raise ValueError(
-                    f"the header {header} is a secret: put it into an environment variable "
-                    f'and write headers_env = {{ "{header}" = "NAME_OF_THE_VARIABLE" }}'
-                )
-        return headers
-
-    @field_validator("base_url", "proxy")
-    @classmethod
-    def _url_holds_no_password(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        scheme, separator, rest = url.partition("://")
-        if not separator or not scheme.startswith(("http", "socks")) or not rest:
-            raise ValueError('this is no URL: write it like "https://host/v1"')
-        if "@" in rest.split("/", 1)[0]:
-            raise ValueError("a password does not belong in a URL here: use api_key_env, headers_env or proxy_env")
-        return url
-
-    @model_validator(mode="after")
-    def _holds_no_key(self) -> WorkerEntry:
-        where = find_key(self.model_dump(mode="json"))
-        if where is not None:
-            raise ValueError(
-                f"{where} holds what looks like a key: put the key into an environment variable "
-                f"and name that variable in api_key_env"
-            )
-        return self
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.provider, self.model))
-
-    @property
-    def output_limit(self) -> int:
-        """The most output tokens that one call can be charged for, thinking included, as far as the provider says."""
-        return self.max_tokens + (self.thinking_budget or 0)
-
-    def cost_usd(self, usage: Usage) -> float | None:
-        """What these tokens cost by the price list, in US dollars; None if there is no price list."""
-        return None if self.prices is None else self.prices.usd(usage)
-
-
-class PoolSettings(_Strict):
-    """What holds for a whole pool."""
-
-    name: str = "pool"
-    description: str = ""
-    conductor: str | None = Field(default=None, min_length=1)
-    """The Conductor that answers questions on this pool where nobody names another; None: `local`."""
-    max_reply_chars: int = Field(default=200_000, gt=0)
-    """The longest reply, in code points. Our choice: fifty times the paper's 4096 tokens."""
-    oversize: Literal["cut", "refuse"] = "cut"
-    """A longer reply is cut, with a mark that says so, or is a failure."""
+PLUGIN_GROUP: Final = "wfdsl.pools"
+"""Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
+`gym` answers for every name that begins with `gym/`. Its method `names()`, if it has one, lists the names it knows."""
 
 
 class Pool:
@@ -234,8 +50,9 @@ class Pool:
         self._entries: dict[int, WorkerEntry] = dict(sorted(numbered.items()))
         self.settings = settings or PoolSettings()
         self._given = dict(workers or {})
-        self._benches: WeakKeyDictionary[asyncio.AbstractEventLoop, Bench] = WeakKeyDictionary()
-        self._loopless: list[Bench] = []
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, OpenWorkers] = WeakKeyDictionary()
+        self._opened_outside: list[OpenWorkers] = []
+        """At most one: what is built while no event loop runs, kept in a list so that subsets share it."""
         _check_entries(self._entries.values(), self.settings.name)
 
     @classmethod
@@ -245,9 +62,9 @@ class Pool:
         Raises:
             UsageError: there is no such file or name, or the file is no valid pool.
         """
-        from wfdsl.workers.pool_file import load_pool  # noqa: PLC0415  (it builds pools)
-
-        return load_pool(path_or_name)
+        if names_a_file(path_or_name):
+            return _pool_of_file(Path(path_or_name))
+        return _named_pool(path_or_name)
 
     @classmethod
     def from_workers(cls, members: Iterable[tuple[WorkerEntry, Worker]], *, name: str = "pool") -> Pool:
@@ -270,8 +87,6 @@ class Pool:
         Raises:
             UsageError: a function is not async, or there are not as many names or descriptions as functions.
         """
-        from wfdsl.workers.function import function_members  # noqa: PLC0415  (it builds entries)
-
         return cls.from_workers(function_members(functions, names, descriptions), name="functions")
 
     @property
@@ -324,7 +139,7 @@ class Pool:
         chosen = {ordinal: self.entry(ordinal) for ordinal in ordinals}
         entries = dict(enumerate(chosen.values())) if renumber else chosen
         part = Pool(_without_lost_fallbacks(entries), settings=self.settings, workers=self._given)
-        part._benches, part._loopless = self._benches, self._loopless
+        part._opened, part._opened_outside = self._opened, self._opened_outside
         return part
 
     def worker(self, ordinal: int) -> Worker:
@@ -333,33 +148,30 @@ class Pool:
         Raises:
             UsageError: no such ordinal, a key or a package is missing, or a setting does not fit the provider.
         """
-        return self._bench().worker(self.entry(ordinal), self._build)
+        return self._open_workers().worker(self.entry(ordinal), self._build)
 
     def open(self) -> AbstractAsyncContextManager[Pool]:
-        """Keep clients and servers up inside the block, and close them behind the last open block.
+        """Keep clients and servers up inside the block, and close them after the last open block.
 
         They start when first used. Blocks may nest and overlap, also those of subsets.
         """
         return _OpenBlock(self)
 
-    def _build(self, entry: WorkerEntry, bench: Bench) -> Worker:
-        from wfdsl.workers.registry import build_worker  # noqa: PLC0415  (workers stand above pools)
-        from wfdsl.workers.text_policy import PolicedWorker  # noqa: PLC0415
-
-        plain = self._given.get(entry.name) or bench.keep(build_worker(entry, bench))
+    def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
+        plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
         return PolicedWorker(plain, self.settings.max_reply_chars, self.settings.oversize)
 
-    def _bench(self) -> Bench:
+    def _open_workers(self) -> OpenWorkers:
         """What is built here, apart for each event loop: connections cannot move to another one."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._loopless[:] = self._loopless or [_new_bench()]
-            return self._loopless[0]
-        bench = self._benches.get(loop)
-        if bench is None:
-            bench = self._benches[loop] = _new_bench()
-        return bench
+            self._opened_outside[:] = self._opened_outside or [OpenWorkers()]
+            return self._opened_outside[0]
+        found = self._opened.get(loop)
+        if found is None:
+            found = self._opened[loop] = OpenWorkers()
+        return found
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(ordinal for ordinal, entry in self._entries.items() if wanted(entry))
@@ -389,28 +201,101 @@ class Pool:
 class _OpenBlock:
     """One open block of a pool. Each run has one, so it is a class: a generator would cost three times as much."""
 
-    __slots__ = ("_bench", "_pool")
+    __slots__ = ("_open_workers", "_pool")
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def __aenter__(self) -> Pool:
-        self._bench = self._pool._bench()
-        self._bench.users += 1
+        self._open_workers = self._pool._open_workers()
+        self._open_workers.users += 1
         return self._pool
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bench.users -= 1
-        if not self._bench.users:
-            await self._bench.aclose()
+        self._open_workers.users -= 1
+        if not self._open_workers.users:
+            await self._open_workers.aclose()
 
 
-def _new_bench() -> Bench:
-    from wfdsl.workers.bench import Bench  # noqa: PLC0415  (workers stand above pools)
+def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:
+    """The pool that a table [pool] describes, or names; `source` is what errors call the file.
 
-    return Bench()
+    Raises:
+        UsageError: it is not a valid pool.
+    """
+    used = used_pool(table, source)
+    described = None if used is not None else describe_pool(table, source)
+    try:
+        if used is not None:
+            return Pool.load(used)
+        assert described is not None  # one of the two
+        return Pool(described.entries, settings=described.settings)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from error
+
+
+def parse_pool(text: str, source: str) -> Pool:
+    """Read the text of a pool file; `source` is what errors call it.
+
+    Raises:
+        UsageError: the text is not a valid pool.
+    """
+    return pool_of_table(pool_table(parse_toml(text, source), source), source)
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The names of the pools that come with this package, sorted."""
+    return tuple(sorted(_shipped()))
+
+
+def pool_names() -> tuple[str, ...]:
+    """The names that `Pool.load` knows: shipped pools first, then those of plug-ins, which are imported for this."""
+    plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
+    return (*shipped_names(), *(name for plugin in plugins for name in _names_of(plugin)))
+
+
+def _pool_of_file(path: Path) -> Pool:
+    return pool_of_table(pool_table(read_toml_file(path, "pool file"), str(path)), str(path))
+
+
+def _named_pool(name: str) -> Pool:
+    """The shipped pool of this name, or a plug-in's."""
+    shipped = _shipped()
+    if name in shipped:
+        return parse_pool(shipped[name].read_text(encoding="utf-8"), f"{name}.toml")
+    for plugin in entry_points(group=PLUGIN_GROUP, name=name.partition("/")[0]):
+        return _from_plugin(plugin, name)
+    known = pool_names()
+    meant = did_you_mean(name, known)
+    listed = f"{meant} Known: {', '.join(known)}" if not meant.startswith("Known") else meant
+    raise UsageError(f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file')
+
+
+def _shipped() -> dict[str, Traversable]:
+    folder = files("wfdsl") / "pools"
+    return {Path(file.name).stem: file for file in folder.iterdir() if file.name.endswith(".toml")}
+
+
+def _names_of(plugin: EntryPoint) -> tuple[str, ...]:
+    """The names that a plug-in lists; its own where it lists none, or cannot be loaded, which using it will say."""
+    try:
+        listed = getattr(plugin.load(), "names", None)
+    except (ImportError, AttributeError):
+        listed = None
+    return (plugin.name,) if listed is None else tuple(listed())
+
+
+def _from_plugin(plugin: EntryPoint, name: str) -> Pool:
+    try:
+        answer = plugin.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f'the plug-in for the pool "{name}" cannot be loaded ({plugin.value}): {error}') from error
+    made = answer(name)
+    if not isinstance(made, Pool):
+        raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
+    return made
 
 
 def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:

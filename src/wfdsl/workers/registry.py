@@ -1,25 +1,81 @@
-"""Providers: which builder makes the worker of an entry.
+"""Providers, and the workers that are open: which builder makes the worker of an entry, built once per event loop.
 
-A builder is `build(entry, bench) -> Worker`. Plug-ins add providers in the entry-point group `wfdsl.workers`: the name
-is the provider, the object is the builder.
+A builder is `build(entry, open_workers) -> Worker`. Plug-ins add providers in the entry-point group `wfdsl.workers`:
+the name is the provider, the object is the builder.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from contextlib import AsyncExitStack
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Worker
+from wfdsl.workers.entry import WorkerEntry
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from wfdsl.protocols import Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
+@runtime_checkable
+class Closeable(Protocol):
+    """Something that holds connections, a process or memory until it is told to let go."""
 
-Builder: TypeAlias = "Callable[[WorkerEntry, Bench], Worker]"
+    async def aclose(self) -> None:
+        """Let go. May be called more than once."""
+        ...
+
+
+_Resource = TypeVar("_Resource", bound=Closeable)
+
+
+class OpenWorkers:
+    """The workers that were built in one event loop, and what they share, such as one server for three workers.
+
+    A client or a server belongs to the event loop in which it was opened, so each loop has its own.
+    """
+
+    def __init__(self) -> None:
+        self.users = 0
+        """Open blocks; the last one to leave closes them."""
+        self._workers: dict[str, Worker] = {}
+        self._shared: dict[Hashable, Closeable] = {}
+        self._kept: list[Closeable] = []
+
+    def worker(self, entry: WorkerEntry, build: Callable[[WorkerEntry, OpenWorkers], Worker]) -> Worker:
+        """The worker of this entry, built on the first call."""
+        if entry.name not in self._workers:
+            self._workers[entry.name] = build(entry, self)
+        return self._workers[entry.name]
+
+    def keep(self, worker: Worker) -> Worker:
+        """Close this worker with the others, if it can be closed."""
+        if isinstance(worker, Closeable):
+            self._kept.append(worker)
+        return worker
+
+    def shared(self, key: Hashable, make: Callable[[], _Resource]) -> _Resource:
+        """The resource of this key, made on the first call; it is closed with the workers."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        resource: _Resource = self._shared[key]  # type: ignore[assignment]  # one key, one type: its maker's
+        return resource
+
+    async def aclose(self) -> None:
+        """Close the workers, then what they shared; new ones can be built again.
+
+        Workers stay where none of them holds anything.
+        """
+        closing = [*self._shared.values(), *self._kept]
+        if not closing:
+            return
+        self._workers, self._shared, self._kept = {}, {}, []
+        async with AsyncExitStack() as stack:
+            for resource in closing:
+                stack.push_async_callback(resource.aclose)
+
+
+Builder: TypeAlias = Callable[[WorkerEntry, OpenWorkers], Worker]
 
 PLUGIN_GROUP: Final = "wfdsl.workers"
 
@@ -49,13 +105,13 @@ def providers() -> tuple[str, ...]:
     return tuple(sorted({*_BUILT_IN, *_GIVEN_BY_CALLER, *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
 
 
-def build_worker(entry: WorkerEntry, bench: Bench) -> Worker:
+def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     """Build the worker of an entry.
 
     Raises:
         UsageError: nobody provides such workers, or a key, a package or a setting is missing.
     """
-    return load_builder(entry)(entry, bench)
+    return load_builder(entry)(entry, open_workers)
 
 
 def load_builder(entry: WorkerEntry) -> Builder:
@@ -65,7 +121,7 @@ def load_builder(entry: WorkerEntry) -> Builder:
         UsageError: nobody provides such workers, or a package is missing.
     """
     try:
-        return cast("Builder", _entry_point(entry).load())
+        return cast(Builder, _entry_point(entry).load())
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise

@@ -6,15 +6,13 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
-from wfdsl.workers.deadline import in_time
-
-if TYPE_CHECKING:
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
+from wfdsl.workers.call_settings import in_time
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.registry import OpenWorkers
 
 Line: TypeAlias = str | Reply | WorkerFailure
 """What one call gets: a text, a whole reply, or a failure that is raised."""
@@ -24,7 +22,7 @@ Script: TypeAlias = Sequence[Line] | Callable[[Call], Line | Awaitable[Line]]
 _PIECE = re.compile(r"\s*\S+\s*")
 
 
-def build(entry: WorkerEntry, bench: Bench) -> ScriptedWorker:  # noqa: ARG001  (every builder takes a bench)
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> ScriptedWorker:  # noqa: ARG001  (every builder takes them)
     """The worker of an entry whose provider is `scripted`; `options` holds `replies` and `repeat`."""
     replies = entry.options.get("replies")
     if not isinstance(replies, list) or not all(isinstance(reply, str) for reply in replies) or not replies:

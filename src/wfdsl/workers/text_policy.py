@@ -6,15 +6,11 @@ Control characters could rewrite a terminal and lone surrogates cannot be stored
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from wfdsl.protocols import Reply, WorkerFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wfdsl.protocols import Call, Worker
+from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import torch  # type: ignore[import-not-found,unused-ignore]
-import transformers  # type: ignore[import-not-found,unused-ignore]
+import torch
+import transformers
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.workers.call_settings import Sampling, in_time, priced, sampling, with_system
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
-from wfdsl.workers.deadline import in_time
-from wfdsl.workers.sampling import Sampling, priced, sampling, with_system
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from wfdsl.protocols import Call, Message, Worker
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.registry import OpenWorkers
 
 _OPTIONS: Final[Mapping[str, Any]] = {"device": "auto", "dtype": "auto", "batch": 8, "template": {}}
 """Where it runs, in which numbers, calls per batch (our choice), and what the chat template is given."""
 
 
-def build(entry: WorkerEntry, bench: Bench) -> Worker:
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     """The worker of an entry whose provider is `transformers`; `model` is a folder or a name that the hub knows.
 
     Raises:
@@ -45,7 +40,9 @@ def build(entry: WorkerEntry, bench: Bench) -> Worker:
             raise UsageError(f'worker "{entry.name}": there is no option "{name}"; there is: {", ".join(_OPTIONS)}')
     options = {**_OPTIONS, **entry.options}
     key = ("transformers", entry.model, options["device"], options["dtype"], options["batch"])
-    engine = bench.shared(key, lambda: Engine(entry.model, options["device"], options["dtype"], options["batch"]))
+    engine = open_workers.shared(
+        key, lambda: Engine(entry.model, options["device"], options["dtype"], options["batch"])
+    )
     return TransformersWorker(entry, engine, options["template"])
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.context import Question
     from wfdsl.interpreter.environment import WorkerPool
     from wfdsl.protocols import Call, Reply, Worker
-    from wfdsl.workers.pool import Pool, WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
+    from wfdsl.workers.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)

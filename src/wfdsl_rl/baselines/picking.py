@@ -14,7 +14,7 @@ from wfdsl.conductor.policy import Solution
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Reply
-from wfdsl.workers.pool import Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

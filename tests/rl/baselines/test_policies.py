@@ -9,7 +9,8 @@ import pytest
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.alone import alone
 from wfdsl_rl.baselines.catalogue import BASELINES, baseline_called
 from wfdsl_rl.baselines.voting import MajorityVote

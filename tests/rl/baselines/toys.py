@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.protocols import Reply, Usage
-from wfdsl.workers.pool import Pool, Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.tasks.task import Task
 
 if TYPE_CHECKING:

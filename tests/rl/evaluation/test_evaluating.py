@@ -16,7 +16,8 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import WorkerFailure
-from wfdsl.workers.pool import Pool, Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl_rl.baselines.voting import MajorityVote
 from wfdsl_rl.evaluation.cell import Cell

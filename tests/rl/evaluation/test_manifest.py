@@ -12,7 +12,8 @@ from tests.rl.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.workers.pool import Limits, Pool, Prices, WorkerEntry
+from wfdsl.workers.entry import Limits, Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.evaluation.manifest import (
     description_of,
     manifest_of,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.workers.pool import Pool, Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl_rl.evaluation.cell import Cell
 from wfdsl_rl.evaluation.evaluating import Evaluation, evaluate

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wfdsl import Pool, Workflow
-from wfdsl.workers.pool_file import pool_names
+from wfdsl.workers.pool import pool_names
 from wfdsl_rl.gym.world.accuracy import Exam, frozen_fingerprint
 from wfdsl_rl.gym.world.calibration import fitted_levels
 from wfdsl_rl.gym.world.families import FAMILIES, domain_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
 from wfdsl.language.printer import print_completion
-from wfdsl.workers.bench import Bench
-from wfdsl.workers.pool import WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.gym import make
@@ -200,7 +200,7 @@ async def test_sleep_takes_a_share_of_the_simulated_seconds_and_keeps_the_deadli
 )
 def test_a_wrong_entry_is_refused_with_what_would_be_right(options: Any, part: str) -> None:
     with pytest.raises(UsageError, match=part):
-        build(WorkerEntry(name="w", provider="gym", options=options), Bench())
+        build(WorkerEntry(name="w", provider="gym", options=options), OpenWorkers())
 
 
 def test_simulating_what_is_not_of_the_gym_is_refused() -> None:

@@ -14,9 +14,10 @@ from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl.conductor.offer import Offer
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call
-from wfdsl.workers.gguf_folder import Habits, habits_of
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import LocalServer
-from wfdsl.workers.pool import Pool, WorkerEntry
+from wfdsl.workers.model_folder import Habits, habits_of
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, load
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wfdsl.workers.pool import Pool, PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.entry import PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.checkpoints import GYM_TINY
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Profile

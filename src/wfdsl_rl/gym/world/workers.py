@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import PROBE, Reply, Usage
-from wfdsl.workers.deadline import in_time
+from wfdsl.workers.call_settings import in_time
+from wfdsl.workers.registry import OpenWorkers
 from wfdsl_rl.gym.world.behaviour import respond
 from wfdsl_rl.gym.world.costs import seconds_of, usage_of
 from wfdsl_rl.gym.world.noise import Scalars
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wfdsl.protocols import Call
-    from wfdsl.workers.bench import Bench
-    from wfdsl.workers.pool import WorkerEntry
+    from wfdsl.workers.entry import WorkerEntry
     from wfdsl_rl.gym.world.presets import Preset
 
 PROVIDER: Final = "gym"
@@ -41,7 +41,7 @@ _OPTIONS: Final = frozenset({"preset", "profile", "sleep"})
 _SCALARS: Final = Scalars()
 
 
-def build(entry: WorkerEntry, bench: Bench) -> SimulatedWorker:  # noqa: ARG001  (every builder takes a bench)
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> SimulatedWorker:  # noqa: ARG001  (every builder takes them)
     """The worker of an entry whose provider is `gym`; `options` holds `preset`, `profile` and, at will, `sleep`.
 
     Raises:

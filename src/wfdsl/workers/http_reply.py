@@ -1,20 +1,119 @@
-"""What went wrong with an HTTP call, as a `WorkerFailure`: whether to try again, when, and what a person should do."""
+"""What a server answers over HTTP: JSON bodies and event streams read with a limit, and failures.
+
+The SDKs send the requests; the bodies are read here, because an SDK takes a stream that ends early, or an HTML page,
+for an empty reply. A failure says whether to try again, when, and what a person should do.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
 
-from wfdsl.protocols import WorkerFailure
+from wfdsl.protocols import Message, Usage, WorkerFailure
+from wfdsl.redaction import Scrubber
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+"""The longest reply in one piece. Our choice: a hundred times what the longest answer takes."""
+MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
+"""The longest stream: each token comes in an event of a few hundred bytes."""
 
-    from wfdsl.redaction import Scrubber
+
+class Body(Protocol):
+    """What both SDKs' streamed responses offer."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP headers."""
+        ...
+
+    def iter_bytes(self) -> AsyncIterator[bytes]:
+        """The body, as it arrives."""
+        ...
+
+
+async def read_object(body: Body) -> dict[str, Any]:
+    """The whole body, which is a JSON object.
+
+    Raises:
+        WorkerFailure: it is not, or it is too long.
+    """
+    raw = bytearray()
+    async for piece in body.iter_bytes():
+        raw += piece
+        _check_length(len(raw), MAX_BODY_BYTES)
+    return _as_object(bytes(raw), _content_type(body))
+
+
+async def read_events(body: Body) -> AsyncGenerator[dict[str, Any], None]:
+    """The JSON objects of a stream of server-sent events, up to its end or `[DONE]`.
+
+    Raises:
+        WorkerFailure: this is no such stream, an event is no JSON object, or the stream is too long.
+    """
+    kind = _content_type(body)
+    if kind != "text/event-stream":
+        raise WorkerFailure(f"the server answered with {kind}, not with a stream of events", retryable=True)
+    events = _Events()
+    count = 0
+    async for piece in body.iter_bytes():
+        count += len(piece)
+        _check_length(count, MAX_STREAM_BYTES)
+        for data in events.feed(piece):
+            if data == b"[DONE]":
+                return
+            yield _as_object(data, kind)
+
+
+class _Events:
+    """Cuts a stream into the `data` of its events; an event that the stream's end cuts off is none."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+        self._data: list[bytes] = []
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The events that end in this piece."""
+        if b"\n" not in piece:
+            self._rest.append(piece)
+            return
+        *lines, rest = b"".join([*self._rest, piece]).split(b"\n")
+        self._rest = [rest]
+        for line in lines:
+            yield from self._take(line.removesuffix(b"\r"))
+
+    def _take(self, line: bytes) -> Iterator[bytes]:
+        if not line and self._data:
+            yield b"\n".join(self._data)
+            self._data = []
+        elif line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+
+
+def _check_length(count_bytes: int, limit_bytes: int) -> None:
+    if count_bytes > limit_bytes:
+        raise WorkerFailure(f"the reply is longer than {limit_bytes // 2**20} MiB", retryable=False)
+
+
+def _content_type(body: Body) -> str:
+    return body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
+
+
+def _as_object(raw: bytes, kind: str) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        start = raw[:80].decode("utf-8", "replace")
+        raise WorkerFailure(f"the server's reply ({kind}) is no JSON object; it begins {start!r}", retryable=True)
+    return value
+
 
 _Result = TypeVar("_Result")
 
@@ -165,3 +264,30 @@ def _reason(body: Any) -> str:
 def _code(body: Any) -> str:
     error = _error_of(body)
     return str(error.get("code") or error.get("type") or "") if isinstance(error, dict) else ""
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def count(counts: Mapping[str, Any], name: str) -> int:
+    """A number of tokens, 0 if there is none."""
+    value = counts.get(name)
+    return max(value, 0) if isinstance(value, int) else 0
+
+
+def usage_bound(messages: Sequence[Message], reply: str) -> Usage:
+    """The most tokens that a call can have used, for a server that does not count them."""
+    asked = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+    return Usage(asked, len(reply.encode("utf-8", "replace")))

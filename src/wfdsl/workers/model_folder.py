@@ -7,17 +7,14 @@ longest text it was made for, how its texts are normalized, and how it is sample
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wfdsl.workers.pool import WorkerEntry
+from wfdsl.workers.entry import WorkerEntry
 
 CONFIGURATIONS: Final = ("config.json", "adapter_config.json")
 """What a folder has one of, if transformers can load it."""

@@ -1,0 +1,144 @@
+"""What an entry adds to a call and its reply: sampling settings, grammar, system prompt, time limit, price.
+
+A server that does not know a field ignores it silently, so a grammar is sent only to those that are known to take one.
+Sources: llama.cpp, tools/server/README.md (`grammar`, GBNF); vLLM, docs/features/structured_outputs.md
+(`structured_outputs`, EBNF in the form of GBNF for xgrammar, llguidance's dialect for its guidance backend; before 0.12
+`guided_grammar`); SGLang, advanced_features/structured_outputs (`ebnf`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+from wfdsl.errors import UsageError
+from wfdsl.protocols import Call, Message, Reply, WorkerFailure
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.http_reply import mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What `Call.settings` may override. None: the provider's default."""
+
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int
+    seed: int | None
+    stop: tuple[str, ...]
+    reasoning_effort: str | None
+    thinking_budget: int | None
+    grammar: str | None = None
+    """In the dialect that `grammars.dialect_of` says; no entry has it, calls bring it."""
+
+
+_NAMES = tuple(field.name for field in fields(Sampling))
+
+
+def sampling(entry: WorkerEntry, call: Call) -> Sampling:
+    """The settings of one call.
+
+    Raises:
+        UsageError: the call brings a setting that no worker knows.
+    """
+    own = Sampling(**{name: getattr(entry, name) for name in _NAMES if name != "grammar"})
+    for name in call.settings:
+        if name not in _NAMES:
+            raise UsageError(f'a call cannot set "{name}"; it can set {", ".join(_NAMES)}')
+    if not call.settings:
+        return own
+    stop = call.settings.get("stop", own.stop)
+    return replace(own, **{**call.settings, "stop": (stop,) if isinstance(stop, str) else tuple(stop or ())})
+
+
+def split_system(entry: WorkerEntry, messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """The text of all system messages, the entry's own first, and copies of the other messages."""
+    system = [entry.system_prompt, *(message["content"] for message in messages if message["role"] == "system")]
+    rest = [Message(role=m["role"], content=m["content"]) for m in messages if m["role"] != "system"]
+    return "\n\n".join(filter(None, system)), rest
+
+
+def with_system(entry: WorkerEntry, messages: Sequence[Message]) -> list[Message]:
+    """The messages with one system message at the start: chat templates of small models take no more."""
+    system, rest = split_system(entry, messages)
+    return [Message(role="system", content=system), *rest] if system else rest
+
+
+def priced(entry: WorkerEntry, reply: Reply) -> Reply:
+    """The reply with its cost by the entry's price list."""
+    cost = entry.cost_usd(reply.usage)
+    return replace(reply, paid_usd=cost, list_usd=cost)
+
+
+GrammarDialect: TypeAlias = Literal["gbnf", "llguidance"]
+
+
+def dialect_of(entry: WorkerEntry) -> GrammarDialect:
+    """The dialect in which an entry's model takes a grammar.
+
+    Raises:
+        UsageError: it takes none, and would leave one out without a word.
+    """
+    require_grammar(entry)
+    if entry.grammar_dialect != "auto":
+        return entry.grammar_dialect
+    return "llguidance" if entry.provider == "transformers" else "gbnf"
+
+
+def require_grammar(entry: WorkerEntry) -> None:
+    """Refuse a worker whose model takes no grammar.
+
+    Raises:
+        UsageError: it takes none.
+    """
+    hosted = entry.provider == "openai" and (entry.base_url is None or entry.api == "responses")
+    if hosted or entry.provider in ("anthropic", "google", "function"):
+        who = "the responses API" if entry.api == "responses" else entry.provider
+        raise UsageError(
+            f'worker "{entry.name}": {who} takes no grammar; leave the grammar out, '
+            f"or use a local model or a server of your own (base_url)"
+        )
+
+
+def with_grammar(entry: WorkerEntry, body: Mapping[str, Any], grammar: str) -> dict[str, Any]:
+    """The further fields of a request to an entry's server, with a grammar under the name that the server knows.
+
+    Raises:
+        UsageError: the server takes none.
+    """
+    require_grammar(entry)
+    field = "grammar" if entry.grammar_field == "auto" else entry.grammar_field
+    if field != "structured_outputs":
+        return {**body, field: grammar}
+    return {**body, field: {**mapping(body.get(field)), "grammar": grammar}}
+
+
+@asynccontextmanager
+async def in_time(call: Call, timeout_s: float | None = None) -> AsyncIterator[None]:
+    """Leave the block at the call's deadline, or after `timeout_s` seconds, whichever comes first.
+
+    Raises:
+        WorkerFailure: the time is over; `sent` is False if it was over before the block began.
+    """
+    now = asyncio.get_running_loop().time()
+    if call.deadline is not None and call.deadline <= now:
+        raise WorkerFailure("the deadline had passed before the call was sent", retryable=True, sent=False)
+    own_end = None if timeout_s is None else now + timeout_s
+    ends = [end for end in (call.deadline, own_end) if end is not None]
+    clock = asyncio.timeout_at(min(ends, default=None))
+    try:
+        async with clock:
+            yield
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        raise WorkerFailure(_too_late(call, own_end, timeout_s), retryable=True) from None
+
+
+def _too_late(call: Call, own_end: float | None, timeout_s: float | None) -> str:
+    if own_end is not None and (call.deadline is None or own_end <= call.deadline):
+        return f"no complete reply within {timeout_s:g} s; timeout_s in the pool allows more"
+    return "no complete reply before the deadline of the step or of the run"

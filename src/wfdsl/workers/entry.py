@@ -1,0 +1,202 @@
+"""The entry of a worker: which model, how it is asked, its limits and prices; and the settings of a pool.
+
+Entries hold no keys, only where keys are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from wfdsl.protocols import Usage
+from wfdsl.redaction import find_key, is_secret_header
+
+_Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
+_EnvironmentName = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_TOKENS_PER_PRICE = 1_000_000
+
+
+class _Strict(BaseModel):
+    """No unknown keys, no silent conversions, and no values in error texts (a value may be a key)."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Limits(_Strict):
+    """What a provider lets one worker do."""
+
+    requests_per_minute: int | None = Field(default=None, gt=0)
+    """Requests in any minute; None: no limit."""
+    tokens_per_minute: int | None = Field(default=None, gt=0)
+    """Input and output tokens in any minute; None: no limit."""
+    concurrency: int | None = Field(default=None, gt=0)
+    """Calls in flight at the same time; None: no limit."""
+
+
+class Prices(_Strict):
+    """A price list, in US dollars per million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    """US dollars per million input tokens."""
+    output: float = Field(ge=0, allow_inf_nan=False)
+    """US dollars per million output tokens, thinking included."""
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """US dollars per million input tokens that the provider read from its cache; None: as `input`."""
+    source: str = ""
+    """Where the prices come from."""
+    as_of: dt.date | None = None
+    """The day on which they were looked up."""
+
+    def usd(self, usage: Usage) -> float:
+        """What these tokens cost, in US dollars."""
+        cached = self.input if self.cached is None else self.cached
+        fresh_tokens = max(usage.input_tokens - usage.cached_tokens, 0)
+        cost = fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
+        return cost / _TOKENS_PER_PRICE
+
+
+class WorkerEntry(_Strict):
+    """One worker: which model, how it is asked, what it costs. Never a key: those stay in the environment or in files.
+
+    Numbers that the paper's controlled setting fixes are in the shipped pool `paper`; defaults here are our choice.
+    """
+
+    name: str = Field(min_length=1, max_length=200)
+    """What people call it; unique in its pool. A Conductor never sees it."""
+    provider: str = Field(min_length=1)
+    """`openai`, `anthropic`, `google`, `local`, `transformers`, `scripted`, `function`, `conductor`, or a plug-in's."""
+    model: str = ""
+    """The provider's name of the model, or a path for models that run here."""
+    description: str = ""
+    """What the Conductor is shown next to the ordinal. Brand names bias it, so none belongs here."""
+    tags: _Texts = ()
+    """Groups that `.wf` files name with `by tag`."""
+
+    system_prompt: str = ""
+    """Placed before everything else in each call."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """None: the provider's default."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """None: the provider's default."""
+    max_tokens: int = Field(default=4096, gt=0)
+    """The longest reply, in tokens. OpenAI counts reasoning in it; elsewhere the thinking budget comes on top."""
+    seed: int | None = None
+    """Sent to providers that take one."""
+    stop: _Texts = ()
+    """Texts at which the reply ends."""
+    reasoning_effort: str | None = None
+    """The provider's own word, such as `minimal` or `high`."""
+    thinking_budget: int | None = Field(default=None, ge=0)
+    """Thinking tokens, where the provider counts them; 0 turns thinking off; None: the provider's default."""
+
+    api: Literal["chat", "responses"] = "chat"
+    """Which of OpenAI's two APIs."""
+    base_url: str | None = None
+    """The server, for everything that is not the provider's own; no user name or password in it."""
+    token_limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    """What the server calls its limit; `auto`: the second at OpenAI itself, the first elsewhere."""
+    grammar_field: Literal["auto", "grammar", "structured_outputs", "guided_grammar", "ebnf"] = "auto"
+    """What the server calls a grammar: llama.cpp, vLLM, vLLM before 0.12, SGLang; `auto`: the first, where `base_url`
+    is set. OpenAI, Google and Anthropic themselves take none."""
+    grammar_dialect: Literal["auto", "gbnf", "llguidance"] = "auto"
+    """How the server wants a grammar written; `auto`: llguidance's way for `transformers`, llama.cpp's elsewhere."""
+    api_key_env: str | None = Field(default=None, pattern=_EnvironmentName)
+    """The environment variable that holds the key; None: the provider's usual one, and none where `base_url` is set."""
+    api_key_file: str | None = None
+    """A file that holds the key and nothing else."""
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    """Further HTTP headers; secrets go to `headers_env`."""
+    headers_env: Mapping[str, str] = Field(default_factory=dict)
+    """Further HTTP headers whose values are in the environment: header name to variable name."""
+    extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    """Further fields of the request's JSON body."""
+    proxy: str | None = None
+    """URL of an HTTP proxy; one with a password goes to `proxy_env`."""
+    proxy_env: str | None = Field(default=None, pattern=_EnvironmentName)
+    """The environment variable that holds the proxy's URL."""
+    ca_file: str | None = None
+    """Certificates (PEM) to trust in place of the system's."""
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    """What only this provider understands."""
+
+    limits: Limits = Limits()
+    prices: Prices | None = None
+    """None: not known, which is never the same as free."""
+    timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
+    """The longest that one attempt may take, in seconds."""
+    idle_timeout_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
+    """The longest silence inside a streamed reply, in seconds."""
+    retries: int = Field(default=4, ge=0)
+    """Further attempts after a failure that may pass."""
+    fallback: str | None = None
+    """The name of the worker of this pool that takes over when this one has failed for good."""
+
+    @field_validator("name")
+    @classmethod
+    def _name_is_printable(cls, name: str) -> str:
+        if not name.isprintable() or name != name.strip():
+            raise ValueError("a name has no line breaks, no control characters and no space at its ends")
+        return name
+
+    @field_validator("headers")
+    @classmethod
+    def _headers_hold_no_secret(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for header, value in headers.items():
+            if not f"{header}{value}".isascii() or not f"{header}{value}".isprintable():
+                raise ValueError(f"the header {header!r} may hold printable ASCII only")
+            if is_secret_header(header):
+                raise ValueError(
+                    f"the header {header} is a secret: put it into an environment variable "
+                    f'and write headers_env = {{ "{header}" = "NAME_OF_THE_VARIABLE" }}'
+                )
+        return headers
+
+    @field_validator("base_url", "proxy")
+    @classmethod
+    def _url_holds_no_password(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        scheme, separator, rest = url.partition("://")
+        if not separator or not scheme.startswith(("http", "socks")) or not rest:
+            raise ValueError('this is no URL: write it like "https://host/v1"')
+        if "@" in rest.split("/", 1)[0]:
+            raise ValueError("a password does not belong in a URL here: use api_key_env, headers_env or proxy_env")
+        return url
+
+    @model_validator(mode="after")
+    def _holds_no_key(self) -> WorkerEntry:
+        where = find_key(self.model_dump(mode="json"))
+        if where is not None:
+            raise ValueError(
+                f"{where} holds what looks like a key: put the key into an environment variable "
+                f"and name that variable in api_key_env"
+            )
+        return self
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.provider, self.model))
+
+    @property
+    def output_limit(self) -> int:
+        """The most output tokens that one call can be charged for, thinking included, as far as the provider says."""
+        return self.max_tokens + (self.thinking_budget or 0)
+
+    def cost_usd(self, usage: Usage) -> float | None:
+        """What these tokens cost by the price list, in US dollars; None if there is no price list."""
+        return None if self.prices is None else self.prices.usd(usage)
+
+
+class PoolSettings(_Strict):
+    """What holds for a whole pool."""
+
+    name: str = "pool"
+    description: str = ""
+    conductor: str | None = Field(default=None, min_length=1)
+    """The Conductor that answers questions on this pool where nobody names another; None: `local`."""
+    max_reply_chars: int = Field(default=200_000, gt=0)
+    """The longest reply, in code points. Our choice: fifty times the paper's 4096 tokens."""
+    oversize: Literal["cut", "refuse"] = "cut"
+    """A longer reply is cut, with a mark that says so, or is a failure."""
