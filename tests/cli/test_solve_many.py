@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from tests.conductor.scripted_server import Chat, lists
+from wfdsl.cli.live import Lines, OnTerminal
 from wfdsl.cli.main import main
-from wfdsl.cli.progress import Lines, OnTerminal
 from wfdsl.cli.questions import columns_of, read_before, read_questions
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.events import RunStarted
@@ -193,7 +193,7 @@ def test_answers_that_cannot_be_written_end_the_command(
 ) -> None:
     ask({"question": "a"})
     chat.script = [ONE]
-    monkeypatch.setattr("wfdsl.cli.solve_many.open_answers", lambda _: FileIO("/dev/full", "a"))
+    monkeypatch.setattr("wfdsl.cli.solving.open_answers", lambda _: FileIO("/dev/full", "a"))
 
     code = solve()
 

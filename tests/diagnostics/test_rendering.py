@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import wfdsl
-from wfdsl.cli.drawing import draw
+from wfdsl.cli.inputs import draw
 from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
 from wfdsl.language.diagnostics.render import as_json, as_text, summary
 from wfdsl.language.source import Source, Span

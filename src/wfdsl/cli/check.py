@@ -6,20 +6,29 @@ the completion is read from that field of every line; --summary counts what was 
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.drawing import colour_for, draw
-from wfdsl.cli.inputs import add_input_options, analyze_input, count_or_none, load_pool
+from wfdsl.api import Checked, analyze
+from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, colour_for, draw, load_pool
+from wfdsl.cli.options import count_or_none, parameters_of
+from wfdsl.cli.output import INVALID, OK, USAGE
 from wfdsl.errors import UsageError
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.diagnostics.render import as_json, summary
 
-if TYPE_CHECKING:
-    import argparse
-
-    from wfdsl.api import Checked
+if TYPE_CHECKING:  # start-up time: only --field and --pool need them
+    from wfdsl.survey import Row, Survey
     from wfdsl.workers.pool import Pool
+
+_PROGRESS_EVERY = 1 << 20  # bytes
+_LABEL_WIDTH = 24
+_COUNT_WIDTH = 16
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Check every file; 2 if one cannot be read, else 1 if one is invalid."""
     if args.field is not None:
-        from wfdsl.cli.bulk import check_lines
-
-        return check_lines(args)
+        return _check_lines(args)
     if args.summary:
         raise UsageError("--summary needs --field, which says where in each JSON line the completion is")
     pool = load_pool(args)
@@ -54,12 +61,12 @@ def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
     except UsageError as error:
         sys.stdout.flush()
         print(f"wfdsl check: {error}", file=sys.stderr)
-        return 2
+        return USAGE
     if args.format == "json":
-        print_verdict(checked, file)
+        _print_verdict(checked, file)
     else:
         _print_text(checked)
-    return 0 if checked.ok else 1
+    return OK if checked.ok else INVALID
 
 
 def _no_json_lines(file: str, args: argparse.Namespace) -> None:
@@ -68,13 +75,12 @@ def _no_json_lines(file: str, args: argparse.Namespace) -> None:
         raise UsageError(f"{file}: is JSON lines: say where each has its completion, with --field NAME")
 
 
-def print_verdict(checked: Checked, file: str) -> None:
+def _print_verdict(checked: Checked, file: str) -> None:
     """A line of `--format json`, which is valid JSON in every encoding of standard output."""
-    print(json.dumps(verdict(checked, file), ensure_ascii=sys.stdout.encoding.lower() != "utf-8"))
+    print(json.dumps(_verdict(checked, file), ensure_ascii=sys.stdout.encoding.lower() != "utf-8"))
 
 
-def verdict(checked: Checked, file: str) -> dict[str, Any]:
-    """What `--format json` prints about a file."""
+def _verdict(checked: Checked, file: str) -> dict[str, Any]:
     workflow = checked.workflow
     lists = None
     if workflow is not None and not workflow.unresolved:
@@ -105,3 +111,137 @@ def _print_text(checked: Checked) -> None:
         steps = len(checked.workflow)
         what = f"{steps} step{'s' if steps != 1 else ''}"
     print(f"{checked.source.name}: ok, {what}{f', {counts}' if counts else ''}")
+
+
+def _check_lines(args: argparse.Namespace) -> int:
+    """Check every line of every file; 2 if a line cannot be read, else 1 if one is invalid."""
+    if STDIN in args.files:
+        raise UsageError("--field reads files, not standard input")
+    if args.form == "wf" or parameters_of(args):
+        raise UsageError(
+            "--field reads completions: leave out --form wf and --set of parameters, which are for .wf files"
+        )
+    pool = load_pool(args)
+    settings: dict[str, Any] = {
+        "pool_size": args.pool_size if pool is None else pool,
+        "max_steps": args.max_steps or DEFAULT_MAX_STEPS,
+        "recursion": args.recursion,
+        "max_chars": args.max_chars,
+    }
+    rows = (row for file in args.files for row in _rows(file, args.field))
+    return _summary(rows, settings, args) if args.summary else _verdicts(rows, settings, args)
+
+
+def _rows(file: str, field: str) -> Iterator[Row]:
+    from wfdsl.survey import read_rows
+
+    with _Progress(file) as progress:
+        yield from read_rows(file, field, on_bytes=progress.add)
+
+
+def _verdicts(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Namespace) -> int:
+    worst = OK
+    for row in rows:
+        place = f"{row.file}:{row.line}"
+        if row.text is None:
+            print(f"wfdsl check: {place}: {row.problem}", file=sys.stderr)
+            worst = USAGE
+            continue
+        checked = analyze(row.text, profile=args.profile, name=place, **settings)
+        worst = max(worst, OK if checked.ok else INVALID)
+        if args.format == "json":
+            _print_verdict(checked, place)
+        else:
+            codes = ", ".join(dict.fromkeys(found.code for found in checked.diagnostics))
+            print(f"{place}: {'ok' if checked.ok else 'invalid'}{f': {codes}' if codes else ''}")
+    return worst
+
+
+def _summary(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Namespace) -> int:
+    from wfdsl.survey import Survey
+
+    survey = Survey(**settings, examples=args.examples)
+    for row in rows:
+        survey.add(row)
+    if args.format == "json":
+        print(json.dumps(survey.to_json()))
+    else:
+        _print_summary(survey)
+    if survey.unreadable_count:
+        return USAGE
+    return OK if survey.valid[args.profile] == survey.total else INVALID
+
+
+def _print_summary(survey: Survey) -> None:
+    total = survey.total
+    print(f"{total:,} completion{'' if total == 1 else 's'}")
+    for profile in ("strict", "lenient"):
+        print(_row(f"valid, {profile}", survey.valid[profile], of=total))
+    if survey.passthrough:
+        print(_row("three empty lists", survey.passthrough, of=total))
+    for steps, count in sorted(survey.steps.items()):
+        print(_row(f"with {steps} step{'' if steps == 1 else 's'}", count, of=total))
+    _print_codes(survey)
+    if survey.remarks:
+        print("\nwarnings and notes in the lenient profile")
+        for code in _by_count(survey.remarks):
+            print(_row(code, survey.remarks[code], of=total))
+    for example in survey.worst:
+        print(f"\n{example.place[0]}:{example.place[1]}")
+        for found in example.checked.diagnostics[:3]:
+            print(draw(found, example.checked.source, colour=colour_for(sys.stdout)))
+    for row in survey.unreadable:
+        print(f"\n{row.file}:{row.line}: {row.problem}")
+    if survey.unreadable_count > len(survey.unreadable):
+        print(f"... and {survey.unreadable_count - len(survey.unreadable):,} more lines without a completion")
+
+
+def _print_codes(survey: Survey) -> None:
+    strict, lenient = survey.codes["strict"], survey.codes["lenient"]
+    if not strict and not lenient:
+        return
+    header = "completions with the error"
+    print(f"\n{header:<{_LABEL_WIDTH + 2}}{'strict':>{_COUNT_WIDTH}}{'lenient':>{_COUNT_WIDTH}}")
+    for code in _by_count(strict | lenient):
+        print(_row(code, strict[code], lenient[code], of=survey.total))
+
+
+def _by_count(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda code: (-counts[code], code))
+
+
+def _row(label: str, *counts: int, of: int) -> str:
+    return f"  {label:<{_LABEL_WIDTH}}" + "".join(f"{_share(count, of):>{_COUNT_WIDTH}}" for count in counts)
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count:,} {count / total:>7.1%}" if total else f"{count:,}"
+
+
+class _Progress:
+    """How much of a file has been read, on a terminal's standard error."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._read = 0
+        self._shown = 0
+        self._size = 0
+        self._on = sys.stderr.isatty()
+
+    def __enter__(self) -> _Progress:
+        path = Path(self._file)
+        if self._on and path.is_file() and path.suffix != ".gz":
+            self._size = path.stat().st_size
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def add(self, count: int) -> None:
+        """Count bytes that were read."""
+        self._read += count
+        if self._on and self._read - self._shown >= _PROGRESS_EVERY:
+            self._shown = self._read
+            share = f" ({self._read / self._size:.0%})" if self._size else ""
+            print(f"\r{self._file}: {self._read >> 20} MiB{share}", end="", file=sys.stderr, flush=True)

@@ -6,16 +6,14 @@ It keeps right answers with strictly valid workflows, one for each shape of work
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from wfdsl.cli.inputs import count
+from wfdsl.cli.options import count
 from wfdsl.cli.questions import read_records
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
 
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.codes import CODES, Code
 from wfdsl.language.suggestion import Suggestions
-
-if TYPE_CHECKING:
-    import argparse
 
 _KINDS = {
     "error": "error",

@@ -6,20 +6,17 @@ other form is printed: a .wf file is expanded with its parameters and needs a po
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.errors import UsageError, WorkflowError
 from wfdsl.language.source import Source
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

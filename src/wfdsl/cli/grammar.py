@@ -6,15 +6,12 @@ Whatever a model writes under it is bounded prose and then a valid workflow. lla
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
 
-from wfdsl.cli.inputs import count, count_or_none
+from wfdsl.cli.options import count, count_or_none
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.constrained import gbnf, llguidance_lark
 from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK
-
-if TYPE_CHECKING:
-    import argparse
 
 _MOST_WORKERS = 1000  # our choice
 _DIALECTS = {"llguidance": llguidance_lark, "gbnf": gbnf}
@@ -50,9 +47,7 @@ def pool_size(text: str) -> int:
     """An argument that is a number of workers; every one is an alternative of the grammar."""
     size = count(text)
     if size > _MOST_WORKERS:
-        from argparse import ArgumentTypeError
-
-        raise ArgumentTypeError(f"a grammar is for {_MOST_WORKERS} workers at most, not {size}")
+        raise argparse.ArgumentTypeError(f"a grammar is for {_MOST_WORKERS} workers at most, not {size}")
     return size
 
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import re
 import sys
-from typing import TYPE_CHECKING, NoReturn, cast
+from io import BufferedIOBase
+from typing import IO, TYPE_CHECKING, cast
 
 from wfdsl.api import MAX_CHARS, Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
-from wfdsl.cli.configuration import add_config_options, add_pool_option, parameters_of, pool_of
-from wfdsl.cli.drawing import colour_for, draw
+from wfdsl.cli.options import add_config_options, add_pool_option, count, parameters_of, pool_of
 from wfdsl.errors import UsageError
+from wfdsl.language.completion import Profile
+from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.diagnostics.render import as_text
 from wfdsl.language.source import Source
 
-if TYPE_CHECKING:
-    import argparse
-    from io import BufferedIOBase
-
-    from wfdsl.language.completion import Profile
-    from wfdsl.language.diagnostics.diagnostic import Diagnostic
+if TYPE_CHECKING:  # start-up time: only --pool needs it
     from wfdsl.workers.pool import Pool
 
 STDIN = "-"
+_COLOURS = {"error": "31", "warning": "33", "note": "36"}
+_CARETS = re.compile(r"^(\s*\| *)(\^+.*)$", re.MULTILINE)
+_GUTTER = re.compile(r"^(\s*(?:-->|\d+ \||\|| = ))", re.MULTILINE)
 _POOL_NEEDED = "pool-needed"
 _READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow file"}
-_MOST_DIGITS = 18
-_LONGEST_NAME = 100  # characters of a run's name; our choice
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
@@ -45,58 +47,6 @@ def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "le
     parser.add_argument(
         "--max-chars", type=count, default=MAX_CHARS, metavar="N", help="the longest text that is read (default: 1 MiB)"
     )
-
-
-def count(text: str) -> int:
-    """An argument that is a whole number from 1."""
-    return _whole_number(text, least=1)
-
-
-def count_or_none(text: str) -> int:
-    """An argument that is a whole number from 0."""
-    return _whole_number(text, least=0)
-
-
-def whole(text: str) -> int:
-    """An argument that is a whole number, which may be below 0."""
-    return _number(text, "a whole number") if text[:1] == "-" else _whole_number(text, least=0)
-
-
-def some_text(text: str) -> str:
-    """An argument that may not be blank: that is most often a shell variable that is not set."""
-    if not text.strip():
-        _refuse(f"{text!r} is blank")
-    return text
-
-
-def run_name(text: str) -> str:
-    """An argument that names a run."""
-    if not text or not text.isprintable() or text != text.strip() or len(text) > _LONGEST_NAME:
-        _refuse(f"{text[:_LONGEST_NAME]!r} is no name of a run: write up to {_LONGEST_NAME} printable characters")
-    return text
-
-
-def _whole_number(text: str, *, least: int) -> int:
-    what = f"a whole number from {least}"
-    number = _number(text, what)
-    if number < least:
-        _refuse(f"{text!r} is not {what}")
-    return number
-
-
-def _number(text: str, what: str) -> int:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
-        _refuse(f"{text!r} is not {what}")
-    if len(digits) > _MOST_DIGITS:
-        _refuse(f"{text[:_MOST_DIGITS]}... is not {what} of {_MOST_DIGITS} digits at most")
-    return int(text)
-
-
-def _refuse(message: str) -> NoReturn:
-    from argparse import ArgumentTypeError
-
-    raise ArgumentTypeError(message)
 
 
 def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:
@@ -132,7 +82,7 @@ def read_input(path: str, args: argparse.Namespace) -> str | None:
         UsageError: it cannot be read.
     """
     if path == STDIN:
-        return read_stream(cast("BufferedIOBase", sys.stdin.buffer), name="standard input", max_chars=args.max_chars)
+        return read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input", max_chars=args.max_chars)
     return read_text(path, max_chars=args.max_chars)
 
 
@@ -171,12 +121,35 @@ def require_workflow(checked: Checked) -> Checked:
     return checked
 
 
+def names_of(checked: Checked) -> tuple[str, ...] | None:
+    """What the steps are called."""
+    return None if checked.tree is None else checked.tree.names
+
+
 def _print_unresolved(checked: Checked) -> None:
     """One line for all workers that only a pool knows; `wfdsl check` shows where they stand."""
     unresolved = checked.workflow.unresolved if checked.workflow is not None else ()
     if unresolved:
         names = ", ".join(f"`{name}`" for name in unresolved)
         print(f"note[{_POOL_NEEDED}]: only a pool knows {names}: `--pool NAME|FILE` gives one", file=sys.stderr)
+
+
+def colour_for(stream: IO[str]) -> bool:
+    """Whether a stream shows colours and its reader wants them (NO_COLOR, TERM)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
+    """A diagnostic as text, coloured or not."""
+    text = as_text(found, source)
+    if not colour:
+        return text
+    head, _, rest = text.partition("\n")
+    paint = _COLOURS[found.severity]
+    title, colon, message = head.partition(": ")
+    rest = _CARETS.sub(rf"\1\x1b[{paint}m\2\x1b[0m".replace("\\x1b", "\x1b"), rest)
+    rest = _GUTTER.sub("\x1b[34m\\1\x1b[0m", rest)
+    return f"\x1b[1;{paint}m{title}\x1b[0m\x1b[1m{colon}{message}\x1b[0m\n{rest}"
 
 
 def print_diagnostics(found: list[Diagnostic], source: Source) -> None:

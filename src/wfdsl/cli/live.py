@@ -6,12 +6,18 @@ answer.
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import Protocol, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -19,23 +25,21 @@ from rich.text import Text
 from wfdsl.interpreter.events import (
     BudgetCharged,
     Delta,
+    Event,
     FellBack,
+    Path,
     Retried,
     RunFinished,
     RunStarted,
     StepFinished,
     StepStarted,
 )
+from wfdsl.interpreter.record import StepRecord
 from wfdsl.render.status import dollars, duration
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from wfdsl.interpreter.events import Event, Path
-    from wfdsl.interpreter.record import StepRecord
 
 _TAIL = 60
 """How many characters of a response that is being written are shown."""
+_LINES = 20  # how many lines report progress where there is no terminal; our choice
 
 
 class PlainDisplay:
@@ -247,3 +251,98 @@ def _note_of(row: _Row) -> Text:
         return Text(row.record.error, style="red")
     notes = _closing(row.record).split(": ", 1)[1].split(", ")[1:]
     return Text(", ".join(notes), style="dim")
+
+
+class Progress(Protocol):
+    """Is told what becomes of questions."""
+
+    def answered(self, usd: float | None) -> None:
+        """A question has an answer; `usd` is what it cost, None if that is not known."""
+        ...
+
+    def failed(self, name: str | float, why: str, usd: float | None) -> None:
+        """A question got no answer."""
+        ...
+
+
+@contextmanager
+def progress_on_stderr(total: int) -> Iterator[Progress]:
+    """Show progress until the end of the block."""
+    if not sys.stderr.isatty():
+        yield Lines(total, sys.stderr)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    # Standard output may be a pipe with the answers: nothing of it is to be redrawn.
+    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
+        yield OnTerminal(total, bar)
+
+
+class _Tally:
+    """What has become of the questions so far."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.failures = 0
+        self.done = 0
+        self.usd: float | None = 0.0
+
+    def add(self, usd: float | None) -> None:
+        """Count a question."""
+        self.done += 1
+        self.usd = None if self.usd is None or usd is None else self.usd + usd
+
+    def remarks(self) -> str:
+        """What there is to say besides the number."""
+        parts = [f"{self.failures} without an answer"] if self.failures else []
+        parts += [dollars(self.usd)] if self.usd else []
+        return ", ".join(parts)
+
+
+class Lines:
+    """A line for each twentieth of the questions, and for each that got no answer."""
+
+    def __init__(self, total: int, out: TextIO) -> None:
+        self._tally = _Tally(total)
+        self._out = out
+
+    def answered(self, usd: float | None) -> None:
+        """A question has an answer."""
+        self._tally.add(usd)
+        self._print()
+
+    def failed(self, name: str | float, why: str, usd: float | None) -> None:
+        """A question got no answer."""
+        self._tally.failures += 1
+        self._tally.add(usd)
+        print(f"{name}: {why}", file=self._out, flush=True)
+        self._print()
+
+    def _print(self) -> None:
+        tally = self._tally
+        if tally.done == tally.total or tally.done * _LINES // tally.total > (tally.done - 1) * _LINES // tally.total:
+            remarks = tally.remarks()
+            print(f"{tally.done} of {tally.total}{f', {remarks}' if remarks else ''}", file=self._out, flush=True)
+
+
+class OnTerminal:
+    """A bar that is redrawn; what got no answer is printed above it."""
+
+    def __init__(self, total: int, bar: Bar) -> None:
+        self._tally = _Tally(total)
+        self._bar = bar
+        self._task: TaskID = bar.add_task("", total=total)
+
+    def answered(self, usd: float | None) -> None:
+        """A question has an answer."""
+        self._tally.add(usd)
+        self._draw()
+
+    def failed(self, name: str | float, why: str, usd: float | None) -> None:
+        """A question got no answer."""
+        self._tally.failures += 1
+        self._tally.add(usd)
+        self._bar.console.print(f"{name}: {why}", markup=False, highlight=False)
+        self._draw()
+
+    def _draw(self) -> None:
+        self._bar.update(self._task, completed=self._tally.done, description=self._tally.remarks())

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from wfdsl._version import __version__
-from wfdsl.cli.ending import USAGE, ended, reported
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from wfdsl.cli.output import USAGE, ended, reported
 
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk",

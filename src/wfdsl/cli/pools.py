@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.ending import FAILED
-from wfdsl.cli.inputs import some_text
+from wfdsl.cli.options import some_text
+from wfdsl.cli.output import FAILED
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
+if TYPE_CHECKING:  # start-up time
     from wfdsl.workers.entry import WorkerEntry
     from wfdsl.workers.pool import Pool
 

@@ -6,21 +6,25 @@ Conductor wrote and what came of it.
 
 from __future__ import annotations
 
-import json
+import argparse
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.conducting import add_prompt_options, names_a_workflow
-from wfdsl.cli.configuration import experiment_of, require_no_parameters
-from wfdsl.cli.inputs import count, some_text
+from wfdsl.cli.options import (
+    add_prompt_options,
+    count,
+    experiment_of,
+    names_a_workflow,
+    require_no_parameters,
+    some_text,
+)
+from wfdsl.cli.output import print_messages
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Message
 
-if TYPE_CHECKING:
-    import argparse
-
+if TYPE_CHECKING:  # start-up time
     from wfdsl.conductor.checkpoint import Trained
     from wfdsl.conductor.offer import Offer
     from wfdsl.experiment.tables import ConductorTable
-    from wfdsl.protocols import Message
     from wfdsl.workers.pool import Pool
 
 
@@ -51,10 +55,7 @@ def execute(args: argparse.Namespace) -> int:
     asked = asked_as(table.model, conducting_of(table, pool))
     rounds = usual_rounds(asked.rounds) if table.rounds is None else table.rounds
     messages = _messages(args, asked, _offer(table, pool, args.question), rounds)
-    if args.json:
-        print(json.dumps({"prompt": asked.prompt.stamp, "messages": messages}, ensure_ascii=False, indent=2))
-    else:
-        print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
+    print_messages(messages, asked.prompt.stamp, as_json=args.json)
     return 0
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.context import Question
 from wfdsl.language.suggestion import Suggestions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from wfdsl.interpreter.context import Question
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 _OURS = ("question", "id")

@@ -6,16 +6,14 @@ that is done, the answer is printed.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.configuration import add_config_options, add_pool_option, experiment_of, require_no_parameters
-from wfdsl.cli.running import add_run_options, display_for_stderr, followed, listener_for, print_run
+from wfdsl.cli.options import add_config_options, add_pool_option, add_run_options, experiment_of, require_no_parameters
 from wfdsl.errors import UsageError
 
-if TYPE_CHECKING:
-    import argparse
-
+if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.plan import Plan
     from wfdsl.interpreter.record import LostCall, Run
     from wfdsl.workers.pool import Pool
@@ -31,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Go on with the run and print its answer."""
+    from wfdsl.cli.running import display_for_stderr, followed, listener_for, print_run
     from wfdsl.experiment.running import budget_of
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, plan_of, run_of

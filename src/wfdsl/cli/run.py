@@ -6,28 +6,18 @@ that `wfdsl resume` goes on after whatever stopped a run.
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.configuration import add_flag, add_setting, experiment_of
-from wfdsl.cli.inputs import add_input_options, read_checked, require_no_size, some_text
-from wfdsl.cli.running import (
-    add_new_run_options,
-    add_run_options,
-    display_for_stderr,
-    followed,
-    listener_for,
-    print_run,
-    run_options,
-)
+from wfdsl.api import read_text
+from wfdsl.cli.inputs import add_input_options, names_of, read_checked, require_no_size
+from wfdsl.cli.options import add_flag, add_new_run_options, add_run_options, add_setting, experiment_of, some_text
 from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.language.workflow import Workflow
 
-if TYPE_CHECKING:
-    import argparse
-
-    from wfdsl.api import Checked
+if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.running import RunOptions
-    from wfdsl.language.workflow import Workflow
     from wfdsl.workers.pool import Pool
 
 
@@ -53,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.forecasting import print_forecast
+    from wfdsl.cli.running import print_forecast, print_run, run_options
     from wfdsl.interpreter.running import new_run_id
 
     experiment = experiment_of(args)
@@ -73,6 +63,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _run(workflow: Workflow, question: str, pool: Pool, options: RunOptions, args: argparse.Namespace) -> Run:
+    from wfdsl.cli.running import display_for_stderr, followed, listener_for
     from wfdsl.interpreter.running import run
 
     display, run_id = display_for_stderr(), str(options["run_id"])
@@ -84,14 +75,7 @@ def _run(workflow: Workflow, question: str, pool: Pool, options: RunOptions, arg
         raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
 
 
-def names_of(checked: Checked) -> tuple[str, ...] | None:
-    """What the steps are called."""
-    return None if checked.tree is None else checked.tree.names
-
-
 def _question(args: argparse.Namespace) -> str:
-    from wfdsl.api import read_text
-
     if args.question_file is None:
         return str(args.question)
     text = read_text(args.question_file)

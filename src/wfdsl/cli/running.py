@@ -1,111 +1,45 @@
-"""What the commands that run workflows share: their options, who watches a run, and how its end is told."""
+"""Running one workflow from the command line: how a run begins, who watches it, how it ends, and `--dry-run`.
+
+Only `run`, `resume` and `solve` import this module, and only when they execute: the interpreter takes start-up time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias, TypeVar
 
-from wfdsl.cli.configuration import add_flag, add_setting
-from wfdsl.cli.inputs import count, count_or_none, whole
+from rich.console import Console
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Coroutine
-
-    from wfdsl.errors import BudgetExhausted, RunFailed
-    from wfdsl.experiment.experiment import Experiment
-    from wfdsl.interpreter.events import Event, Listener
-    from wfdsl.interpreter.record import Run
-    from wfdsl.interpreter.running import RunOptions
+from wfdsl.cli.live import PlainDisplay, TerminalDisplay
+from wfdsl.cli.output import print_json
+from wfdsl.errors import BudgetExhausted, RunFailed
+from wfdsl.experiment.experiment import Experiment
+from wfdsl.experiment.running import budget_of, run_options_of
+from wfdsl.experiment.tables import RunTable
+from wfdsl.interpreter.events import Event, Listener
+from wfdsl.interpreter.forecast import Forecast, forecast
+from wfdsl.interpreter.journal_file import default_path
+from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.runnable import require_runnable
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.language.workflow import Workflow
+from wfdsl.workers.pool import Pool
 
 _T = TypeVar("_T")
-
-
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a run that is gone on with takes too."""
-    parser.add_argument("--json", action="store_true", help="print the whole trace as JSON in place of the answer")
-    add_setting(
-        parser, "--concurrency", "run.concurrency", type=count, metavar="N", help="the most calls in flight at once"
-    )
-    add_setting(
-        parser, "--timeout", "run.timeout_s", type=seconds, metavar="S", help="the most seconds for the whole run"
-    )
-    add_setting(
-        parser, "--step-timeout", "run.step_timeout_s", type=seconds, metavar="S", help="the most seconds for a step"
-    )
-    add_setting(parser, "--budget-calls", "budget.calls", type=whole, metavar="N", help="the most calls")
-    add_setting(
-        parser,
-        "--budget-tokens",
-        "budget.tokens",
-        type=whole,
-        metavar="N",
-        help="the most tokens, input and output",
-    )
-    add_setting(parser, "--budget-usd", "budget.usd", type=dollars, metavar="USD", help="the most US dollars")
-    add_setting(
-        parser, "--budget-seconds", "budget.seconds", type=seconds, metavar="S", help="the most seconds of wall time"
-    )
-    parser.add_argument("--otel", action="store_true", help="send OpenTelemetry spans, as the environment sets it up")
-    add_flag(parser, "--reuse", "run.reuse", help="use replies again that other runs have in the journal")
-
-
-def add_new_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only a new run takes."""
-    add_setting(
-        parser, "--seed", "run.seed", type=whole, metavar="N", help="make workers that honour a seed repeatable"
-    )
-    add_setting(
-        parser,
-        "--max-depth",
-        "run.max_depth",
-        type=count_or_none,
-        metavar="N",
-        help="levels of Conductor nodes (default: 1)",
-    )
-    add_flag(parser, "--no-journal", "run.journal", value=False, help="keep nothing: the run cannot be gone on with")
-
-
-def seconds(text: str) -> float:
-    """An argument that is a number of seconds above 0."""
-    return _number(text, "a number of seconds above 0", zero=False)
-
-
-def dollars(text: str) -> float:
-    """An argument that is an amount of US dollars."""
-    return _number(text, "an amount of US dollars", zero=True)
-
-
-def factor(text: str) -> float:
-    """An argument that is a number above 0."""
-    return _number(text, "a number above 0", zero=False)
-
-
-def _number(text: str, what: str, *, zero: bool) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (0 < number < math.inf or (zero and number == 0)):
-        from argparse import ArgumentTypeError
-
-        raise ArgumentTypeError(f"{text!r} is not {what}")
-    return number
+Display: TypeAlias = PlainDisplay | TerminalDisplay
 
 
 def run_options(experiment: Experiment, *, run_id: str | None = None, origin: dict[str, str]) -> RunOptions:
-    """What a new run is told, but for who hears its events.
+    """What a new run is told, except for who hears its events.
 
     Raises:
         UsageError: the budget cannot be used.
     """
-    from wfdsl.experiment.running import budget_of, run_options_of
-    from wfdsl.interpreter.journal_file import default_path
-
     run = experiment.run
     return {
         **run_options_of(run),
@@ -124,10 +58,8 @@ def print_run(run: Run, *, as_json: bool) -> None:
     print(run.to_json(indent=2) if as_json else run.answer)
 
 
-def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Any, *, as_json: bool, kept: bool) -> Run:
+def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool, kept: bool) -> Run:
     """Wait for a run, showing it; a run that ends without an answer is printed if JSON was asked for."""
-    from wfdsl.errors import BudgetExhausted, RunFailed
-
     try:
         with display:
             return asyncio.run(stopped_by_sigterm(work))
@@ -147,7 +79,7 @@ def advised(error: RunFailed | BudgetExhausted, advice: str) -> str:
 
 
 async def stopped_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
-    """Let SIGTERM, which a system sends that shuts down, end some work as Ctrl-C does."""
+    """Let SIGTERM, which a system sends when it shuts down, end some work as Ctrl-C does."""
     task = asyncio.current_task()
     assert task is not None  # asyncio.run has made it
     # Windows has no such signal, and only the main thread may listen to one.
@@ -156,16 +88,15 @@ async def stopped_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
     return await work
 
 
-def listener_for(display: Any, *, otel: bool) -> Listener | None:
+def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
     """Who hears the events: the display, if any, and OpenTelemetry if it was asked for.
 
     Raises:
         UsageError: OpenTelemetry was asked for and is not installed.
     """
     if not otel:
-        listener: Listener | None = display
-        return listener
-    from wfdsl.interpreter.telemetry import SpanListener
+        return display
+    from wfdsl.interpreter.telemetry import SpanListener  # an optional package
 
     spans = SpanListener()
     if display is None:
@@ -178,12 +109,38 @@ def listener_for(display: Any, *, otel: bool) -> Listener | None:
     return both
 
 
-def display_for_stderr() -> Any:
+def display_for_stderr() -> Display:
     """What shows events: a live table if standard error is a terminal, plain lines otherwise."""
-    from wfdsl.cli.live import PlainDisplay, TerminalDisplay
+    return TerminalDisplay(Console(stderr=True)) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
 
-    if not sys.stderr.isatty():
-        return PlainDisplay(sys.stderr)
-    from rich.console import Console
 
-    return TerminalDisplay(Console(stderr=True))
+def print_forecast(
+    workflow: Workflow, question: str, pool: Pool, run: RunTable, *, names: Sequence[str] | None, as_json: bool
+) -> None:
+    """Print the messages that a workflow would send, and the most that it may cost (`--dry-run`).
+
+    Raises:
+        UsageError: the workflow cannot run on this pool.
+    """
+    require_runnable(workflow, pool, run.max_depth)
+    found = forecast(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
+    if as_json:
+        print_json({**asdict(found), "calls": found.calls, "usd": found.usd}, indent=2)
+    else:
+        print(_as_text(found, names))
+
+
+def _as_text(found: Forecast, names: Sequence[str] | None) -> str:
+    lines = []
+    for step in found.steps:
+        title = names[step.step] if names else f"step {step.step}"
+        lines.append(f"{title}: worker {step.worker} ({step.worker_name})")
+        for message in step.messages:
+            text = message["content"].replace("\n", "\n    ")
+            lines.append(f"  {message['role']}: {text}")
+    if found.pruned:
+        lines.append(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
+    ceiling = "not known: a worker has no prices or no longest reply" if found.usd is None else f"${found.usd:.4f}"
+    lines.append(f"calls: {found.calls}")
+    lines.append(f"cost at most: {ceiling}")
+    return "\n".join(lines)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
 import time
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import argparse
-
+if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.journal_reading import RunSummary
 
 _DAY_S = 86_400
@@ -36,9 +35,7 @@ def days(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        from argparse import ArgumentTypeError
-
-        raise ArgumentTypeError(f"{text!r} is not a number of days from 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days from 0")
     return number
 
 

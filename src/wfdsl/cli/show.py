@@ -6,20 +6,18 @@ With --run the workflow of a run is drawn, with what happened to each step: RUN 
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.api import read_text
+from wfdsl.api import Checked, read_text
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
 from wfdsl.errors import UsageError
+from wfdsl.language.workflow import Workflow
 
-if TYPE_CHECKING:
-    import argparse
-
-    from wfdsl.api import Checked
-    from wfdsl.language.workflow import Workflow
+if TYPE_CHECKING:  # start-up time
     from wfdsl.render.drawing import Options
     from wfdsl.workers.pool import Pool
 

@@ -7,28 +7,26 @@ and --to, questions come from one JSON lines file and answers go to another; the
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.conducting import add_conductor_options, add_prompt_options
-from wfdsl.cli.configuration import add_setting, given
-from wfdsl.cli.inputs import count, run_name, some_text
-from wfdsl.cli.run import names_of
-from wfdsl.cli.running import (
+from wfdsl.cli.inputs import names_of
+from wfdsl.cli.options import (
+    add_conductor_options,
     add_new_run_options,
+    add_prompt_options,
     add_run_options,
-    advised,
-    display_for_stderr,
-    followed,
-    listener_for,
-    run_options,
+    add_setting,
+    count,
+    given,
+    run_name,
+    some_text,
 )
+from wfdsl.cli.output import print_messages
 from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed, UsageError
 
-if TYPE_CHECKING:
-    import argparse
-
+if TYPE_CHECKING:  # start-up time
     from wfdsl.cli.solving import Solving
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.record import Run
@@ -52,13 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
-    from wfdsl.cli.solving import solving_of
+    from wfdsl.cli.solving import solve_lines, solving_of
 
     _require_fitting_options(args)
     solving = solving_of(args)
     if args.source is not None:
-        from wfdsl.cli.solve_many import solve_lines
-
         return solve_lines(solving, args)
     if args.dry_run:
         _print_dry_run(solving, args.question, as_json=args.json)
@@ -85,23 +81,19 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 
 
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
-    from wfdsl.cli.forecasting import print_forecast
-    from wfdsl.cli.solving import FixedWorkflow
+    from wfdsl.cli.running import print_forecast
+    from wfdsl.cli.solving import FixedWorkflow, first_messages
 
     solver, pool = solving.solver, solving.pool
     if isinstance(solver, FixedWorkflow):
         names = names_of(solver.checked)
         print_forecast(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
         return
-    settings, offer = solver.settings, solver.offer(question, pool)
-    messages = settings.prompt.ask(question, offer, max_steps=settings.max_steps)
-    if as_json:
-        print(json.dumps({"prompt": settings.prompt.stamp, "messages": messages}, ensure_ascii=False, indent=2))
-        return
-    print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
+    print_messages(first_messages(solver, question, pool), solver.settings.prompt.stamp, as_json=as_json)
 
 
 def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
+    from wfdsl.cli.running import advised, display_for_stderr, followed, listener_for, run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
 

@@ -1,31 +1,51 @@
-"""Who answers questions, on which pool and how: what `solve` makes of its options, for one question or for many."""
+"""Who answers the questions of `wfdsl solve`, and `--from FILE --to FILE`: many questions, several at a time.
+
+Answers are written in the order in which they come. A line that has an answer is not asked again, so the same command
+continues where it stopped. What a question had paid for before is in the journal, under a run id that is made of the
+file, the question and who solves it.
+
+Only `solve` imports this module, and only when it executes: Conductors take start-up time.
+"""
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from io import FileIO
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
-from wfdsl.api import analyze_path
-from wfdsl.cli.conducting import names_a_workflow
-from wfdsl.cli.configuration import experiment_of, given, parameters_of, require_no_parameters
-from wfdsl.cli.inputs import require_workflow
-from wfdsl.cli.run import names_of
+from wfdsl.api import Checked, analyze_path
+from wfdsl.cli.inputs import names_of, require_workflow
+from wfdsl.cli.live import Progress, progress_on_stderr
+from wfdsl.cli.options import experiment_of, given, names_a_workflow, parameters_of, require_no_parameters
+from wfdsl.cli.output import FAILED, SPENT
+from wfdsl.cli.questions import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
+from wfdsl.cli.running import advised, listener_for, run_options, stopped_by_sigterm
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
-from wfdsl.conductor.policy import WorkflowPolicy
-from wfdsl.errors import UsageError
+from wfdsl.conductor.notes import KEY
+from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed, UsageError, WfdslError
 from wfdsl.experiment.conducting import conducting_of
-
-if TYPE_CHECKING:
-    import argparse
-
-    from wfdsl.api import Checked
-    from wfdsl.conductor.policy import Solution
-    from wfdsl.experiment.experiment import Experiment
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.running import RunOptions
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.workers.pool import Pool
+from wfdsl.experiment.experiment import Experiment
+from wfdsl.interpreter.budget import Account, Budget
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.gate import Gate
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.record_json import workflow_to_list
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Message
+from wfdsl.workers.pool import Pool
 
 
 class FixedWorkflow(NamedTuple):
@@ -80,6 +100,12 @@ def solving_of(args: argparse.Namespace) -> Solving:
     return Solving(solver, pool, origin, experiment)
 
 
+def first_messages(conductor: Conductor, question: Question, pool: Pool) -> list[Message]:
+    """What a Conductor would be sent first."""
+    settings = conductor.settings
+    return list(settings.prompt.ask(question, conductor.offer(question, pool), max_steps=settings.max_steps))
+
+
 def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
     table = experiment.conductor
     if not names_a_workflow(table):
@@ -89,3 +115,167 @@ def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Sol
     if idle:
         raise UsageError(f"{table.model} is run as it is, and nobody is asked for a workflow: leave out {idle[0]}")
     return FixedWorkflow(require_workflow(analyze_path(table.model, pool=pool, params=parameters_of(args))))
+
+
+def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
+    """Answer every question that has no answer yet; 3 if one got none, 4 if the budget is spent."""
+    _require_two_files(args.source, args.target)
+    everything = read_questions(args.source, columns_of(args.map))
+    if not everything:
+        print(f"{args.source} holds no question", file=sys.stderr)
+    before = read_before(args.target)
+    left = [asked for asked in everything if before.answered.get(str(asked.id)) != asked.question]
+    if len(left) < len(everything):
+        print(f"{len(everything) - len(left)} of {len(everything)} have an answer already", file=sys.stderr)
+    if args.dry_run:
+        _print_dry_run(solving, left, as_json=args.json)
+        return 0
+    batch = _Batch(solving, args, before.given_up)
+    try:
+        with open_answers(args.target) as out, progress_on_stderr(len(left)) as progress:
+            asyncio.run(stopped_by_sigterm(batch.work(left, out, progress)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("the same command goes on from here", file=sys.stderr)
+        raise KeyboardInterrupt from None
+    except JournalFailure as error:
+        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
+    return batch.code()
+
+
+def _require_two_files(source: str, target: str) -> None:
+    try:
+        same = Path(target).exists() and Path(source).exists() and Path(source).samefile(target)
+    except (OSError, ValueError):
+        return  # reading them says what is wrong
+    if same:
+        raise UsageError(f"--to {target} is the file that has the questions: name another one for the answers")
+
+
+def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> None:
+    if not as_json:
+        print(f"{len(left)} question{'' if len(left) == 1 else 's'} would be asked")
+        return
+    for asked in left:
+        row: dict[str, Any] = {"id": asked.id, "question": asked.question}
+        solver = solving.solver
+        if isinstance(solver, Conductor):
+            row["prompt"] = solver.settings.prompt.stamp
+            row["messages"] = first_messages(solver, asked.question, solving.pool)
+        print(_line(row))
+
+
+class _Batch:
+    """The questions of one command, and what has become of them."""
+
+    def __init__(self, solving: Solving, args: argparse.Namespace, given_up: Counter[str]) -> None:
+        self._solving = solving
+        self._args = args
+        self._run = solving.experiment.run
+        self._identity = _identity(solving.solver)
+        self._given_up = given_up
+        self._failures = 0
+        self._spent = ""
+
+    def code(self) -> int:
+        """The exit code."""
+        if self._spent:
+            print(f"wfdsl solve: {self._spent}", file=sys.stderr)
+            return SPENT
+        return FAILED if self._failures else 0
+
+    async def work(self, asked: list[Asked], out: FileIO, progress: Progress) -> None:
+        """Answer them.
+
+        Raises:
+            UsageError: the pool or the Conductor cannot be used, or the answers cannot be written.
+        """
+        waiting, solver = iter(asked), self._solving.solver
+        model = nullcontext() if isinstance(solver, FixedWorkflow) else solver.open()
+        refused: list[Exception] = []
+        with Journal() if self._run.journal else nullcontext() as journal:
+            options = _shared(run_options(self._solving.experiment, origin=self._solving.origin), journal)
+            async with self._solving.pool.open(), model:
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(min(self._run.parallel, len(asked))):
+                            group.create_task(self._take(waiting, options, out, progress))
+                except* (WfdslError, BrokenPipeError) as several:
+                    refused += _leaves(several)
+        if refused:
+            raise refused[0]
+
+    async def _take(self, waiting: Iterator[Asked], options: RunOptions, out: FileIO, progress: Progress) -> None:
+        for asked in waiting:
+            if self._spent:
+                return
+            own: RunOptions = {**options, "run_id": self._run_id(asked)}
+            own["on_event"] = listener_for(None, otel=self._args.otel)
+            try:
+                solution = await self._solving.solve(asked.question, own)
+            except BudgetExhausted as error:
+                self._spent = advised(error, "the same command")
+            except RunFailed as error:
+                self._failures += 1
+                why = advised(error, "the same command")
+                given_up = {GIVEN_UP: True} if _gave_up(self._solving.solver, error.run) else {}
+                self._write(out, asked, {"answer": None, "error": why, **given_up, "run": error.run.to_dict()})
+                progress.failed(asked.id, why, error.run.paid_usd)
+            else:
+                self._write(out, asked, solution.to_dict())
+                progress.answered(solution.run.paid_usd)
+
+    def _run_id(self, asked: Asked) -> str:
+        parts: list[Any] = [str(Path(self._args.target).resolve()), str(asked.id), asked.question, self._identity]
+        if again := self._given_up[str(asked.id)]:
+            parts.append(again)
+        return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
+
+    def _write(self, out: FileIO, asked: Asked, result: dict[str, Any]) -> None:
+        line = _line({"id": asked.id, "question": asked.question, **result})
+        try:
+            append_line(out, line)
+        except OSError as error:
+            kept = "" if not self._run.journal else ", and what was paid for is in the journal"
+            raise UsageError(f"{self._args.target}: cannot be written: {error.strerror}{kept}") from error
+        if self._args.json:
+            print(line, flush=True)
+
+
+def _shared(options: RunOptions, journal: Any) -> RunOptions:
+    """The options of each question, where budget and the most calls in flight hold for all of them together."""
+    budget, most = options["budget"], options["concurrency"]
+    return {
+        **options,
+        "journal": journal,
+        "budget": Account(budget) if isinstance(budget, Budget) else None,
+        "concurrency": None,
+        "gate": None if most is None else Gate(most),
+    }
+
+
+def _identity(solver: Solver) -> list[Any]:
+    """What a question's run is named for, besides the question."""
+    if isinstance(solver, FixedWorkflow):
+        return [workflow_to_list(solver.workflow)]
+    return [solver.entry.model, solver.settings.prompt.hash]
+
+
+def _gave_up(solver: Solver, run: Run) -> bool:
+    """Whether a Conductor has used up its re-asks without a valid workflow; no worker has failed then."""
+    if isinstance(solver, FixedWorkflow):
+        return False
+    notes = run.settings.get(KEY, ())
+    return any(note["outcome"] == "failed" and len(note["completions"]) > solver.settings.reasks for note in notes)
+
+
+def _leaves(group: ExceptionGroup[WfdslError | BrokenPipeError]) -> list[Exception]:
+    found: list[Exception] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, ExceptionGroup) else [error]
+    return found
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A line of JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+    text = json.dumps(row, ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import argparse
-
+if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.record import Run, StepRecord
 
 

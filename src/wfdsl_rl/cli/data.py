@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
-from wfdsl.cli.ending import OK, USAGE, ended
+from wfdsl.cli.output import OK, USAGE, ended
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:

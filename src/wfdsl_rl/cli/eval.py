@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
-from wfdsl.cli.ending import USAGE, ended
+from wfdsl.cli.output import USAGE, ended
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:

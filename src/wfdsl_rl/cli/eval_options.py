@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.conducting import add_conductor_options
-from wfdsl.cli.configuration import (
+from wfdsl.cli.options import (
+    add_conductor_options,
     add_config_options,
     add_flag,
     add_pool_option,
     add_setting,
+    count,
+    count_or_none,
+    dollars,
     experiment_of,
     parameters_of,
+    seconds,
 )
-from wfdsl.cli.inputs import count, count_or_none
-from wfdsl.cli.running import dollars, seconds
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.inputs import count
+from wfdsl.cli.options import count
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:

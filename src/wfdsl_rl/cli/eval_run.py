@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.ending import FAILED, SPENT
+from wfdsl.cli.output import FAILED, SPENT
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.eval_options import completed, configure, evaluation_of, read_options
 

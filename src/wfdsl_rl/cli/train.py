@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
-from wfdsl.cli.ending import OK, ended
+from wfdsl.cli.output import OK, ended
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:

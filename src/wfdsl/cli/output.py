@@ -1,30 +1,32 @@
-"""How commands end: which exit code each kind of error has, and one line that says it."""
+"""How commands end: exit codes, one line for each kind of error, JSON on standard output."""
 
 from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, UsageError, WfdslError, WorkflowError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
+    from wfdsl.protocols import Message
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 def ended(program: str, work: Callable[[], int], *, on_interrupt: str = "interrupted") -> int:
-    """Do all the work of a process; its exit code, also where it ends in an error, or where nobody reads on."""
+    """Do all the work of a process; the exit code, also after an error or when the reader of a pipe has left."""
     _prepare_streams()
     try:
         code = reported(program, work, on_interrupt=on_interrupt)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`).
+        # The reader of our output has seen enough (`| head`).
         _drop_output()
         return OK
     except OSError as error:
@@ -37,7 +39,7 @@ def ended(program: str, work: Callable[[], int], *, on_interrupt: str = "interru
 
 
 def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "interrupted") -> int:
-    """Do some work; its exit code. An error that has one is told under the program's name."""
+    """Do some work; the exit code. An error that has one is printed after the program's name."""
     try:
         return work()
     except WorkflowError as error:
@@ -50,6 +52,19 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
         return _said(f"{program}: {error}", FAILED)
     except KeyboardInterrupt:
         return _said(f"{program}: {on_interrupt}", INTERRUPTED)
+
+
+def print_json(value: Any, *, indent: int | None = None) -> None:
+    """Print a value as JSON on standard output."""
+    print(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def print_messages(messages: Sequence[Message], stamp: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print chat messages; `stamp` is the fingerprint of the prompt that they were made of."""
+    if as_json:
+        print_json({"prompt": stamp, "messages": messages}, indent=2)
+    else:
+        print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
 
 
 def _prepare_streams() -> None:
