@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl.survey import Row, Survey, read_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 FINE = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'
 ONE_ERROR = 'model_id = [-1]\nsubtasks = ["a"]\naccess_list = [[]]'

@@ -6,10 +6,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -21,17 +21,12 @@ from wfdsl import Step, Workflow
 from wfdsl.api import analyze_file_text
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL
-from wfdsl.testing import completions, near_misses, repairable_completions, workflow_files, workflows
+from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.files import write_file
 from wfdsl.testing.mutations import mutated
 from wfdsl.testing.pen import Pen
 from wfdsl.testing.strategies import pens
 from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wfdsl.testing import Written
 
 HOWTO = Path(__file__).parent.parent / "docs" / "howto" / "test-with-wfdsl.md"
 PLAN = Workflow((Step(2, 'Say "it\'s\n42".'), Step(0, "C:\\new", (0,)), Step(1, "é😀\ufffd", ALL)))

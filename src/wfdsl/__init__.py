@@ -73,7 +73,7 @@ _HOMES = {
     "Worker": "protocols",
     "WorkerEntry": "workers.entry",
     "WorkerFailure": "protocols",
-    "Workflow": "language.workflow",
+    "Workflow": "api",  # which also lets notebooks draw workflows
     "WorkflowError": "errors",
     "analyze": "api",
     "dumps": "api",

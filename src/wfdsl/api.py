@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedIOBase
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from wfdsl.errors import UsageError, WorkflowError
-from wfdsl.language.check import DEFAULT_MAX_STEPS, Limits, PoolSize, build, check, check_columns, empty_workflow
-from wfdsl.language.completion import Profile, read_completion
+from wfdsl.language.check import DEFAULT_MAX_STEPS, Limits, PoolLike, PoolSize, check, check_columns, empty_workflow
+from wfdsl.language.completion import Profile, print_completion, read_completion
 from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order, once_per_place
-from wfdsl.language.printer import print_completion
 from wfdsl.language.source import Source, Span
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from io import BufferedIOBase
-    from os import PathLike
-
-    from wfdsl.language.expand import PoolLike
-    from wfdsl.language.tree import WorkflowTree
-    from wfdsl.language.workflow import Workflow
+from wfdsl.language.tree import WorkflowTree
+from wfdsl.language.workflow import Workflow, display_with
 
 MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
 _UTF8_BYTES_PER_CHAR = 4
@@ -111,8 +106,8 @@ def analyze_file_text(
     Raises:
         UsageError: a parameter that the file does not have, or a value of the wrong type for one.
     """
-    from wfdsl.language.expand import expand  # noqa: PLC0415  (completions need neither; it costs start-up time)
-    from wfdsl.language.workflow_file import read_workflow_file  # noqa: PLC0415
+    from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (completions need neither; it costs start-up time)
+    from wfdsl.language.file_reader import read_workflow_file  # noqa: PLC0415
 
     source = Source(text, name)
     if len(text) > max_chars:
@@ -129,7 +124,7 @@ def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], limits
     problems = check(tree, limits)
     found = [*found, *(once_per_place(problems) if tree.names else problems)]
     ok = not any(problem.is_error for problem in found)
-    return Checked(source, build(tree) if ok else None, in_order(found), tree=tree)
+    return Checked(source, Workflow.from_tree(tree) if ok else None, in_order(found), tree=tree)
 
 
 def too_long(max_chars: int) -> Diagnostic:
@@ -280,10 +275,19 @@ def dumps(workflow: Workflow, form: Form = "completion") -> str:
         WorkflowError: the completion form cannot say it (an unresolved worker, a depth of its own).
     """
     if form == "wf":
-        from wfdsl.language.print_file import print_file  # noqa: PLC0415  (completions do not need it)
+        from wfdsl.language.file_printer import print_file  # noqa: PLC0415  (completions do not need it)
 
         return print_file(workflow)
     return print_completion(workflow)
+
+
+def _svg(workflow: Workflow) -> str:
+    from wfdsl.render.svg import to_svg  # noqa: PLC0415  (only notebooks draw)
+
+    return to_svg(workflow)
+
+
+display_with(_svg)
 
 
 def form_of(path: str | PathLike[str]) -> Form:

@@ -40,7 +40,7 @@ class WorkflowError(WfdslError, ValueError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        from wfdsl.language.diagnostics.render import as_text  # noqa: PLC0415  (drawing is needed only once there is an error)
+        from wfdsl.language.diagnostics.formatting import as_text  # noqa: PLC0415  (drawing is needed only once there is an error)
 
         return "\n\n".join(as_text(found, self.source) for found in self.diagnostics)
 

@@ -10,19 +10,15 @@ import gzip
 import heapq
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
-from wfdsl.api import MAX_CHARS, analyze
+from wfdsl.api import MAX_CHARS, Checked, analyze
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from os import PathLike
-
-    from wfdsl.api import Checked
-    from wfdsl.language.check import PoolSize
+from wfdsl.language.check import PoolSize
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 _ENDLESS_LINE = 1 << 30  # bytes of a line that is skipped, since the next one may be fine; our choice

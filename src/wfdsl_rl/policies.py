@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from wfdsl.conductor.named import Conducting, named_policy
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.language.suggestion import Suggestions
+from wfdsl.language.diagnostics.suggestions import Suggestions
 from wfdsl.workers.registry import providers
 from wfdsl_rl.baselines.alone import alone, own_tasks, workers_of
 from wfdsl_rl.baselines.catalogue import BASELINES

@@ -13,11 +13,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.syntax.wf_families import FAMILIES
-from tests.syntax.wf_reading import ToyPool
-from wfdsl.language.expand import expand
+from tests.language.wf_families import FAMILIES
+from tests.language.wf_reading import ToyPool
+from wfdsl.language.file_expansion import expand
+from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
-from wfdsl.language.workflow_file import read_workflow_file
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "debate.wf"
 TARGET_MILLISECONDS = 2.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.explain import _FORMS, _KINDS
 from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.diagnostics.render import as_text
+from wfdsl.language.diagnostics.formatting import as_text
 
 if TYPE_CHECKING:
     from wfdsl.language.diagnostics.codes import Code

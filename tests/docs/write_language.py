@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from wfdsl.api import MAX_CHARS
-from wfdsl.language.check import DEFAULT_MAX_STEPS, MOST_DIGITS
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.expand import MOST_COPIES, MOST_COPIES_IN_ALL, MOST_SIGHTS
+from wfdsl.language.file_expansion import MOST_COPIES, MOST_COPIES_IN_ALL, MOST_SIGHTS
+from wfdsl.language.literals import MOST_DIGITS
 
 
 def repairs() -> str:

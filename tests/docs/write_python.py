@@ -65,6 +65,7 @@ def _module(home: str) -> ast.Module:
 
 
 def _definition(home: str, name: str) -> Definition:
+    home = getattr(import_module(home), name).__module__
     for node in _module(home).body:
         if isinstance(node, Definition) and node.name == name:
             return _with_plain_defaults(node, home)

@@ -22,24 +22,21 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 atheris: Any = importlib.import_module("atheris") if importlib.util.find_spec("atheris") else None
 _GUIDED = atheris is not None and __name__ == "__main__" and "random" not in sys.argv
 
 with atheris.instrument_imports(include=["wfdsl"]) if _GUIDED else nullcontext():
-    from wfdsl.api import analyze, analyze_file_text, dumps, parse
+    from wfdsl.api import Checked, analyze, analyze_file_text, dumps, parse
     from wfdsl.errors import WorkflowError
     from wfdsl.language.diagnostics.codes import CODES
-    from wfdsl.language.diagnostics.render import as_json, as_text
+    from wfdsl.language.diagnostics.formatting import as_json, as_text
     from wfdsl.testing.drawing import draw_workflow
     from wfdsl.testing.files import write_file
     from wfdsl.testing.mutations import TOKENS, mutated
     from wfdsl.testing.pen import Pen
     from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
-
-if TYPE_CHECKING:
-    from wfdsl.api import Checked
 
 SEEDS = Path(__file__).parent / "seeds"
 KEPT = Path(".fuzz")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
 
+from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.render.drawing import Options
 from wfdsl.render.status import StepStatus
-
-if TYPE_CHECKING:
-    from wfdsl.language.tree import Access
-    from wfdsl.render.drawing import Options
 
 ODD_TEXTS = (
     'Say "hi" <b>&amp;</b> `code` [x] {y} (z) end',

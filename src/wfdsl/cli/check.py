@@ -20,7 +20,7 @@ from wfdsl.cli.options import count_or_none, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.language.diagnostics.render import as_json, summary
+from wfdsl.language.diagnostics.formatting import as_json, summary
 
 if TYPE_CHECKING:  # start-up time: only --field and --pool need them
     from wfdsl.survey import Row, Survey

@@ -6,7 +6,7 @@ import argparse
 
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.codes import CODES, Code
-from wfdsl.language.suggestion import Suggestions
+from wfdsl.language.diagnostics.suggestions import Suggestions
 
 _KINDS = {
     "error": "error",

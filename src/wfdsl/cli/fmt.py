@@ -64,8 +64,8 @@ def _format(file: str, args: argparse.Namespace) -> int:
 
 def _formatted_file(file: str, args: argparse.Namespace) -> tuple[str, str]:
     """A workflow file's text before and after; parameters and pool play no part."""
-    from wfdsl.language.format_file import format_file
-    from wfdsl.language.workflow_file import read_workflow_file
+    from wfdsl.language.file_printer import format_file
+    from wfdsl.language.file_reader import read_workflow_file
 
     name = "standard input" if file == STDIN else file
     text = read_input(file, args)

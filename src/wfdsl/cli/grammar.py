@@ -11,7 +11,7 @@ import argparse
 from wfdsl.cli.options import count, count_or_none
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.constrained import gbnf, llguidance_lark
-from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
 
 _MOST_WORKERS = 1000  # our choice
 _DIALECTS = {"llguidance": llguidance_lark, "gbnf": gbnf}

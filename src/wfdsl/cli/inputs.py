@@ -14,7 +14,7 @@ from wfdsl.cli.options import add_config_options, add_pool_option, count, parame
 from wfdsl.errors import UsageError
 from wfdsl.language.completion import Profile
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.diagnostics.render import as_text
+from wfdsl.language.diagnostics.formatting import as_text
 from wfdsl.language.source import Source
 
 if TYPE_CHECKING:  # start-up time: only --pool needs it

@@ -114,6 +114,6 @@ def _hint(word: str) -> str:
 
 
 def _closest(word: str, known: Iterable[str]) -> str:
-    from wfdsl.language.suggestion import Suggestions
+    from wfdsl.language.diagnostics.suggestions import Suggestions
 
     return Suggestions().hint(word, known)

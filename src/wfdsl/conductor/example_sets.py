@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.api import analyze
 from wfdsl.errors import UsageError
-from wfdsl.language.printer import print_completion
+from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.toml_file import read_toml_file
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.language.constrained.language import MAX_PROSE
+from wfdsl.language.constrained.completions import MAX_PROSE
 from wfdsl.workers.call_settings import dialect_of
 from wfdsl.workers.model_folder import context_of_folder, slot_tokens
 

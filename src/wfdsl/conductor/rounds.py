@@ -15,7 +15,7 @@ from wfdsl.api import Checked, analyze
 from wfdsl.conductor.notes import Completion, RoundNote, add_note, completion_of, problems_of
 from wfdsl.interpreter.failures import CAUSES
 from wfdsl.interpreter.runnable import require_runnable
-from wfdsl.language.printer import print_completion
+from wfdsl.language.completion import print_completion
 from wfdsl.protocols import Reply, WorkerFailure
 from wfdsl.topology import calls
 

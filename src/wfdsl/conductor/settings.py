@@ -11,7 +11,7 @@ from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.completion import Profile
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
-from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,21 +5,15 @@ A rule looks at the whole tree and yields all that breaks it. Nothing here depen
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from wfdsl.errors import WorkflowError
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, more_of_the_same
 from wfdsl.language.source import Span
-from wfdsl.language.tree import ALL, Access, AccessNode, Node, WorkflowTree
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.tree import ALL, AccessNode, WorkflowTree
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-MOST_DIGITS = 18  # of an ordinal or index: no pool has so many workers, and it bounds what int() takes
-NOWHERE = Span(0, 0)
 DEFAULT_MAX_STEPS = 5  # arXiv 2512.04388, section 4: at most five steps
 
 
@@ -35,6 +29,28 @@ class PoolShape(Protocol):
     @property
     def conductors(self) -> Collection[int]:
         """Those whose worker is a Conductor."""
+        ...
+
+
+class PoolLike(PoolShape, Protocol):
+    """What workflow files ask of a pool besides: names and tags."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The workers' names, in the order of their indices."""
+        ...
+
+    @property
+    def conductors(self) -> Sequence[int]:
+        """The indices of workers that are Conductors themselves."""
+        ...
+
+    def find(self, name: str) -> int | None:
+        """The index of the worker of this name."""
+        ...
+
+    def tagged(self, tag: str) -> Sequence[int]:
+        """The indices of the workers with this tag, ascending."""
         ...
 
 
@@ -92,17 +108,6 @@ def _first(found: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
         return
 
 
-def build(tree: WorkflowTree) -> Workflow:
-    """The workflow that a tree without errors means."""
-    depths = tree.depths or (None,) * len(tree.workers)
-    columns = zip(tree.workers, tree.subtasks, tree.access, depths, strict=True)
-    return Workflow(
-        tuple(
-            Step(worker.value, str(subtask.value), _access(entry), depth) for worker, subtask, entry, depth in columns
-        )
-    )
-
-
 def lengths_differ(lengths: dict[str, int], span: Span) -> Diagnostic | None:
     """Whether the three lists can be read as steps at all. `lengths` is the number of items by label."""
     if len(set(lengths.values())) == 1:
@@ -130,10 +135,6 @@ def live_steps(sees: Sequence[Sequence[int]]) -> set[int]:
         if step in live:
             live.update(sees[step])
     return live
-
-
-def _access(entry: AccessNode) -> Access:
-    return ALL if entry.value == ALL else tuple(sorted({index for index, _, _ in entry.value}))
 
 
 def _too_many_steps(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
@@ -276,86 +277,3 @@ def _dead(tree: WorkflowTree) -> Iterator[Diagnostic]:
 
 def _seen(entry: AccessNode, step: int) -> Iterable[int]:
     return range(step) if entry.value == ALL else [index for index, _, _ in entry.value if 0 <= index < step]
-
-
-def workflow_from_lists(
-    model_id: Sequence[int], subtasks: Sequence[str], access_list: Sequence[str | Iterable[int | str]]
-) -> Workflow:
-    """What `Workflow.from_lists` does: the three lists checked like a completion's, with no limit on steps.
-
-    Raises:
-        WorkflowError: they make no valid workflow.
-    """
-    found: list[Diagnostic] = []
-    workers = tuple(_worker_node(value, step, found) for step, value in enumerate(model_id))
-    texts = tuple(_subtask_node(value, step, found) for step, value in enumerate(subtasks))
-    access = tuple(_access_node(value, step, found) for step, value in enumerate(access_list))
-    if not workers and not texts and not access:
-        raise WorkflowError([empty_workflow(NOWHERE)])
-    tree = WorkflowTree(workers, texts, access, NOWHERE)
-    found += [problem for problem in check(tree, Limits(max_steps=None)) if problem.is_error]
-    if found:
-        raise WorkflowError(found)
-    return build(tree)
-
-
-def _worker_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
-    if not _is_integer(value):
-        found.append(_wrong_type("worker-type", f"the worker of step {step}", value, "an integer"))
-        return Node(0, 0, 0)
-    if abs(value) >= 10**MOST_DIGITS:
-        found.append(Diagnostic("number-too-large", "error", f"the worker of step {step} has too many digits", NOWHERE))
-        return Node(0, 0, 0)
-    return Node(value, 0, 0)
-
-
-def _subtask_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
-    if not isinstance(value, str):
-        found.append(_wrong_type("subtask-type", f"the subtask of step {step}", value, "a string"))
-        return Node("-", 0, 0)
-    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-        message = f"the subtask of step {step} holds half of a surrogate pair, which is no character"
-        found.append(Diagnostic("lone-surrogate", "error", message, NOWHERE, help="give the character itself"))
-    return Node(value, 0, 0)
-
-
-def _access_node(value: Any, step: int, found: list[Diagnostic]) -> AccessNode:
-    if isinstance(value, str):
-        entry: Any = (value,)
-    else:
-        entry = tuple(value) if isinstance(value, list | tuple | set | frozenset | range) else (value, None)
-    if len(entry) == 1 and isinstance(entry[0], str) and entry[0].lower() == ALL:
-        return AccessNode(ALL, 0, 0)
-    if not all(_is_integer(index) for index in entry):
-        wanted = '"all" or a list of integers'
-        found.append(_wrong_type("access-type", f"the access entry of step {step}", value, wanted))
-        return AccessNode((), 0, 0)
-    return AccessNode(tuple((index, 0, 0) for index in entry), 0, 0)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _wrong_type(code: str, what: str, value: Any, wanted: str) -> Diagnostic:
-    return Diagnostic(code, "error", f"{what} is {value!r:.60}, not {wanted}", NOWHERE, help=f"give {wanted}")
-
-
-def unlistable(workflow: Workflow) -> None:
-    """Raise what keeps a workflow from being written as three lists.
-
-    Raises:
-        WorkflowError: a worker is not resolved, or a step has a depth of its own.
-    """
-    found: list[Diagnostic] = []
-    if workflow.unresolved:
-        message = f"only a pool knows {', '.join(f'`{worker}`' for worker in workflow.unresolved)}"
-        help_ = "give one: `--pool NAME|FILE`, `pool=`"
-        found.append(Diagnostic("pool-needed", "error", message, NOWHERE, help=help_))
-    for index, step in enumerate(workflow):
-        if step.depth is not None:
-            message = f"step {index} has a recursion depth of its own, which three lists cannot say"
-            help_ = "print it as a workflow file, or leave the depth to the run's settings"
-            found.append(Diagnostic("depth-unlisted", "error", message, NOWHERE, help=help_))
-    if found:
-        raise WorkflowError(found)

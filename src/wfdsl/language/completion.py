@@ -1,28 +1,22 @@
-"""A completion's text to a tree: the lists that count, item by item, with every repair that they needed.
+"""Completions: from text to a tree, with every repair, and from a workflow to the three lists.
 
 Each alternative of the grammar has one reader here; those named "x_..." report a repair or a wrong type. A repair never
-invents a step, a worker or an edge, and never drops one.
+invents a step, a worker or an edge, and never drops one. The canonical print is inverse to reading it strictly.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from wfdsl.language.check import MOST_DIGITS
+from wfdsl.language.completion_errors import cut_list, misfit, missing_lists
+from wfdsl.language.completion_scanner import LABELS, BadList, Group, Listed, Scan, Scanner, choose, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
-from wfdsl.language.groups import LABELS, choose
 from wfdsl.language.lalr import Phrase, Token
-from wfdsl.language.literals import joined_surrogates, string_value
-from wfdsl.language.misfits import cut_list, misfit, missing_lists
-from wfdsl.language.scan import BadList, scanner
+from wfdsl.language.literals import MOST_DIGITS, joined_surrogates, quoted, string_value
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from wfdsl.language.groups import Group, Listed
-    from wfdsl.language.scan import Scan, Scanner
+from wfdsl.language.workflow import Workflow
 
 Profile: TypeAlias = Literal["strict", "lenient"]
 _STRAIGHT = "put it between straight quotes, \" or '"
@@ -297,3 +291,23 @@ def has_raw_break(literal: str) -> bool:
     """Whether a line break stands in a literal that no backslash precedes."""
     unescaped = literal.replace("\\\\", "").replace("\\\r\n", "").replace("\\\n", "").replace("\\\r", "")
     return "\n" in unescaped or "\r" in unescaped
+
+
+def print_completion(workflow: Workflow) -> str:
+    """The three lists, one to a line, and with several steps each subtask on a line of its own.
+
+    Raises:
+        WorkflowError: three lists cannot say it (an unresolved worker, a depth of its own).
+    """
+    lists = workflow.to_lists()
+    subtasks = [quoted(subtask) for subtask in lists["subtasks"]]
+    access = ['"all"' if entry == "all" else str(entry) for entry in lists["access_list"]]
+    return (
+        f"model_id = {lists['model_id']}\n"
+        f"subtasks = {_stacked(subtasks) if len(subtasks) > 1 else f'[{subtasks[0]}]'}\n"
+        f"access_list = [{', '.join(access)}]\n"
+    )
+
+
+def _stacked(items: list[str]) -> str:
+    return "[\n" + "".join(f"    {item},\n" for item in items) + "]"

@@ -6,11 +6,10 @@ It says what stands there, not what it means: `expand` makes steps of it, `forma
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from wfdsl.language.lalr import Token
-    from wfdsl.language.source import Source
+from wfdsl.language.lalr import Token
+from wfdsl.language.source import Source
 
 ClauseKind: TypeAlias = Literal[
     "worker", "tagged", "each", "each_tagged", "conductor", "copies", "chain", "depth", "sees"

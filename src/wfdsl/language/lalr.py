@@ -8,12 +8,10 @@ rules named "_..." stand in their place, and "?" rules hand an only child on.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from wfdsl.language.tables import RuleData, TableData
+from wfdsl.language.grammar import RuleData, TableData
 
 END = "$END"
 Reduction: TypeAlias = tuple[int, "Callable[[list[Any]], Any] | None", str]

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from wfdsl.language.source import Span
 
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
+LONG_QUOTE = '"""'
+MOST_DIGITS = 18  # of a worker index or a step: no pool has so many workers, and it limits what int() reads
+_BLANK = " \t\f"
 _QUOTES = "\"'“‘"
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_BLOCK_ESCAPES = {"\\": "\\\\", "\r": "\\r", "\t": "\\t"}
 _SIMPLE = {
     "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\n": "", "\r": "", "\r\n": "",
@@ -54,6 +60,73 @@ def joined_surrogates(value: str) -> tuple[str, bool]:
     joined = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     mended = _SURROGATE.sub(_REPLACEMENT, joined)
     return mended, mended != joined
+
+
+def split_literal(literal: str) -> tuple[str, str, int]:
+    """A string literal's prefix, what stands between its quotes, and the offset of that."""
+    prefix = literal[0] if literal[0] not in "\"'" else ""
+    start = len(prefix) + (3 if is_long(literal) else 1)
+    return prefix, literal[start : len(literal) - start + len(prefix)], start
+
+
+def is_long(literal: str) -> bool:
+    """Whether it stands between triple quotes."""
+    return len(literal) >= 6 and literal[-1] * 3 == literal[-3:] == literal.lstrip("rRuU")[:3]
+
+
+def dedent(body: str) -> str:
+    """What a triple-quoted text says before its escapes are read. The rule stands in `workflow.lark`."""
+    lines = LINE_BREAK.split(body)
+    head = [] if _is_blank(lines[0]) else lines[:1]
+    rest = [line if not _is_blank(line) else "" for line in lines[1:]]
+    before = (head + rest[:-1] or [""])[-1]
+    if rest and not rest[-1] and not _breaks_off(before):
+        del rest[-1]
+    width = len(_common_indent([line for line in rest if line]))
+    return "\n".join([*head, *(line[width:] for line in rest)])
+
+
+def _common_indent(lines: list[str]) -> str:
+    if not lines:
+        return ""
+    low, high = min(lines), max(lines)
+    shared = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+    return low[: min(shared, len(low) - len(low.lstrip(_BLANK)))]
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip(_BLANK)
+
+
+def _breaks_off(line: str) -> bool:
+    """Whether a backslash at its end makes an escape of the line break behind it."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def quoted(value: str, *, braces: bool = False) -> str:
+    """A string literal on one line that says this; `braces`: they are doubled, as in a subtask."""
+    if braces:
+        value = value.replace("{", "{{").replace("}", "}}")
+    return '"' + "".join(_ESCAPES.get(char) or _written(char) for char in value) + '"'
+
+
+def block(value: str, indent: str, *, braces: bool = False) -> str | None:
+    """A literal between triple quotes that says this, one line for each of its lines; None if there is none."""
+    doubled = value.replace("{", "{{").replace("}", "}}") if braces else value
+    lines = ["".join(_BLOCK_ESCAPES.get(char) or _written(char) for char in line) for line in doubled.split("\n")]
+    literal = "\n".join([LONG_QUOTE, *(indent + line if line else "" for line in lines), indent + LONG_QUOTE])
+    body = literal[len(LONG_QUOTE) : -len(LONG_QUOTE)].replace(LONG_QUOTE, '""\\"')
+    literal = LONG_QUOTE + body + LONG_QUOTE
+    said = string_value(LONG_QUOTE + dedent(body) + LONG_QUOTE)[0]
+    return literal if said == doubled else None
+
+
+def _written(char: str) -> str:
+    """A character, as an escape if it cannot be seen."""
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class _EscapeReader:

@@ -6,11 +6,9 @@ A tree may be wrong in every way that the checker knows about; `check` reads it,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from wfdsl.language.source import Span
-
+from wfdsl.language.source import Span
 
 ALL: Literal["all"] = "all"
 

@@ -5,13 +5,15 @@ Workflows are immutable values. Two are equal if workers, subtasks, access and d
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wfdsl.language.tree import ALL, Access, Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+from wfdsl.errors import WorkflowError
+from wfdsl.language.check import Limits, check, empty_workflow
+from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic
+from wfdsl.language.literals import MOST_DIGITS
+from wfdsl.language.tree import ALL, Access, AccessNode, Node, Worker, WorkflowTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,7 @@ class Workflow:
         Raises:
             WorkflowError: a worker is not resolved, or a step has a depth of its own, which lists cannot say.
         """
-        from wfdsl.language.check import unlistable  # noqa: PLC0415  (the checker builds workflows)
-
-        unlistable(self)
+        _refuse_unlistable(self)
         return {
             "model_id": [step.worker for step in self.steps],
             "subtasks": [step.subtask for step in self.steps],
@@ -77,11 +77,104 @@ class Workflow:
         Raises:
             WorkflowError: the lists make no valid workflow.
         """
-        from wfdsl.language.check import workflow_from_lists  # noqa: PLC0415  (the checker builds workflows)
+        found: list[Diagnostic] = []
+        workers = tuple(_worker_node(value, step, found) for step, value in enumerate(model_id))
+        texts = tuple(_subtask_node(value, step, found) for step, value in enumerate(subtasks))
+        access = tuple(_access_node(value, step, found) for step, value in enumerate(access_list))
+        if not workers and not texts and not access:
+            raise WorkflowError([empty_workflow(NOWHERE)])
+        tree = WorkflowTree(workers, texts, access, NOWHERE)
+        found += [problem for problem in check(tree, Limits(max_steps=None)) if problem.is_error]
+        if found:
+            raise WorkflowError(found)
+        return cls.from_tree(tree)
 
-        return workflow_from_lists(model_id, subtasks, access_list)
+    @classmethod
+    def from_tree(cls, tree: WorkflowTree) -> Workflow:
+        """The workflow that a tree without errors means."""
+        depths = tree.depths or (None,) * len(tree.workers)
+        columns = zip(tree.workers, tree.subtasks, tree.access, depths, strict=True)
+        return cls(
+            tuple(
+                Step(worker.value, str(subtask.value), _access(entry), depth)
+                for worker, subtask, entry, depth in columns
+            )
+        )
 
-    def _repr_svg_(self) -> str:
-        from wfdsl.render.svg import to_svg  # noqa: PLC0415  (only notebooks draw)
+    def _repr_svg_(self) -> str | None:
+        """The picture that a notebook shows, if `display_with` has set what draws it."""
+        return _drawing[0](self) if _drawing else None
 
-        return to_svg(self)
+
+_drawing: list[Callable[[Workflow], str]] = []
+
+
+def display_with(draw: Callable[[Workflow], str]) -> None:
+    """Set what draws workflows in notebooks, as SVG. `wfdsl.api` does, so that the language needs no renderer."""
+    _drawing[:] = [draw]
+
+
+def _access(entry: AccessNode) -> Access:
+    return ALL if entry.value == ALL else tuple(sorted({index for index, _, _ in entry.value}))
+
+
+def _worker_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
+    if not _is_integer(value):
+        found.append(_wrong_type("worker-type", f"the worker of step {step}", value, "an integer"))
+        return Node(0, 0, 0)
+    if abs(value) >= 10**MOST_DIGITS:
+        found.append(Diagnostic("number-too-large", "error", f"the worker of step {step} has too many digits", NOWHERE))
+        return Node(0, 0, 0)
+    return Node(value, 0, 0)
+
+
+def _subtask_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
+    if not isinstance(value, str):
+        found.append(_wrong_type("subtask-type", f"the subtask of step {step}", value, "a string"))
+        return Node("-", 0, 0)
+    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+        message = f"the subtask of step {step} holds half of a surrogate pair, which is no character"
+        found.append(Diagnostic("lone-surrogate", "error", message, NOWHERE, help="give the character itself"))
+    return Node(value, 0, 0)
+
+
+def _access_node(value: Any, step: int, found: list[Diagnostic]) -> AccessNode:
+    if isinstance(value, str):
+        entry: Any = (value,)
+    else:
+        entry = tuple(value) if isinstance(value, list | tuple | set | frozenset | range) else (value, None)
+    if len(entry) == 1 and isinstance(entry[0], str) and entry[0].lower() == ALL:
+        return AccessNode(ALL, 0, 0)
+    if not all(_is_integer(index) for index in entry):
+        wanted = '"all" or a list of integers'
+        found.append(_wrong_type("access-type", f"the access entry of step {step}", value, wanted))
+        return AccessNode((), 0, 0)
+    return AccessNode(tuple((index, 0, 0) for index in entry), 0, 0)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _wrong_type(code: str, what: str, value: Any, wanted: str) -> Diagnostic:
+    return Diagnostic(code, "error", f"{what} is {value!r:.60}, not {wanted}", NOWHERE, help=f"give {wanted}")
+
+
+def _refuse_unlistable(workflow: Workflow) -> None:
+    """Raise what keeps a workflow from being written as three lists.
+
+    Raises:
+        WorkflowError: a worker is not resolved, or a step has a depth of its own.
+    """
+    found: list[Diagnostic] = []
+    if workflow.unresolved:
+        message = f"only a pool knows {', '.join(f'`{worker}`' for worker in workflow.unresolved)}"
+        help_ = "give one: `--pool NAME|FILE`, `pool=`"
+        found.append(Diagnostic("pool-needed", "error", message, NOWHERE, help=help_))
+    for index, step in enumerate(workflow):
+        if step.depth is not None:
+            message = f"step {index} has a recursion depth of its own, which three lists cannot say"
+            help_ = "print it as a workflow file, or leave the depth to the run's settings"
+            found.append(Diagnostic("depth-unlisted", "error", message, NOWHERE, help=help_))
+    if found:
+        raise WorkflowError(found)

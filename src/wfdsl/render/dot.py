@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Iterator, Mapping
+from typing import Unpack
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.drawing import draw
+from wfdsl.language.workflow import Workflow
+from wfdsl.render.drawing import Card, Drawing, Options, draw
 from wfdsl.render.lettering import cells, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.render.drawing import Card, Drawing, Options
 
 _WIDTH, _LINES = 36, 4
 _INK, _FAINT = "#8a93a3", "#c3c8d1"

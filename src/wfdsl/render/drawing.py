@@ -6,19 +6,15 @@ everything are one line of cards and not a thicket. A list of steps is drawn as 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from wfdsl.language.tree import ALL, Access, Worker
+from wfdsl.language.workflow import Workflow
 from wfdsl.render.lettering import plain
-from wfdsl.topology import calls, depth, essential, is_conductor, live_steps, topology, width
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.render.status import StepStatus
-    from wfdsl.topology import Topology
+from wfdsl.render.status import StepStatus
+from wfdsl.topology import Topology, calls, depth, essential, is_conductor, live_steps, topology, width
 
 
 class Options(TypedDict, total=False):

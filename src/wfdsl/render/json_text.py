@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.drawing import draw
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.render.drawing import Card, Options
+from wfdsl.language.workflow import Workflow
+from wfdsl.render.drawing import Card, Options, draw
 
 
 def to_json(workflow: Workflow, **options: Unpack[Options]) -> str:

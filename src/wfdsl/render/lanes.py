@@ -7,12 +7,9 @@ set of directions in which ink leaves it, so one table turns it into box-drawing
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: dict[int, str] = {

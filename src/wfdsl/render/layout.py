@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 # Our choice, all of them, from looking at pictures.
 _SWEEPS = 32

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _SPACE = re.compile(r"\s+")
 # Controls, marks of writing direction (they reorder what stands around a label), surrogates and noncharacters

@@ -7,17 +7,13 @@ codes) is written as an entity code.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Iterator
+from typing import Unpack
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.drawing import draw
+from wfdsl.language.workflow import Workflow
+from wfdsl.render.drawing import Card, Drawing, Options, draw
 from wfdsl.render.lettering import cells, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.render.drawing import Card, Drawing, Options
 
 _WIDTH, _LINES = 26, 5  # Mermaid itself breaks lines at 200 pixels
 # ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that stand for entity codes inside Mermaid.

@@ -6,21 +6,16 @@ brings its own background, and follows the reader's light or dark setting where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Unpack
 from xml.sax.saxutils import escape
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.drawing import draw
-from wfdsl.render.layout import Lane, place
+from wfdsl.language.workflow import Workflow
+from wfdsl.render.drawing import Card, Drawing, Options, draw
+from wfdsl.render.layout import Lane, Layout, Spot, place
 from wfdsl.render.lettering import shorten, wrap
 from wfdsl.render.typeface import text_width
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.render.drawing import Card, Drawing, Options
-    from wfdsl.render.layout import Layout, Spot
 
 _MARGIN = 24
 _PAD = 14

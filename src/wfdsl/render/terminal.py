@@ -5,24 +5,19 @@ It fits itself to the console that prints it: wrapping to its width, and plain A
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Literal, Unpack
 
 from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.drawing import draw
+from wfdsl.language.workflow import Workflow
+from wfdsl.render.drawing import Card, Drawing, Options, draw
 from wfdsl.render.lanes import LaneRow, column, ink_text, lane_rows
 from wfdsl.render.lettering import wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import Console, ConsoleOptions, RenderResult
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.render.drawing import Card, Drawing, Options
 
 _WIDEST = 110  # our choice: longer lines are hard to read
 _SUBTASK_LINES = 2

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from wfdsl.language.tree import ALL
+from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
-
-if TYPE_CHECKING:
-    from wfdsl.language.tree import Access
-    from wfdsl.testing.pen import Pen
+from wfdsl.testing.pen import Pen
 
 WORDS = (
     "Plan it.", "Solve the problem; show your work.", "Don't guess.", 'Say "yes" or "no".', "Use \\d+ and C:\\new.",

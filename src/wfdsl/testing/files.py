@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from wfdsl.language.tree import ALL
+from wfdsl.language.tree import ALL, Access
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.testing.pen import Pen
 from wfdsl.testing.strings import escaped
 from wfdsl.testing.writing import Written
-
-if TYPE_CHECKING:
-    from wfdsl.language.tree import Access
-    from wfdsl.language.workflow import Step, Workflow
-    from wfdsl.testing.pen import Pen
 
 _STEMS = ("s", "plan", "Solve", "check_it", "étape", "v-1.a", "by", "all1", "步")
 _SPACES = (" ", "  ", "\t", "\n    ", " \\\n ", "  # why: \"so\"\n  ")  # fmt: skip

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wfdsl.testing.pen import Pen
+from wfdsl.testing.pen import Pen
 
 TOKENS = (
     "[", "]", "(", ")", "{", "}", ",", "=", ":", "：", "'", '"', "'''", '"""', "\\", "#", "*", ".", "-", "\n", "\r",

@@ -6,11 +6,9 @@ and made smaller; the first of several options is always the plainest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from random import Random
+from collections.abc import Collection, Sequence
+from random import Random
+from typing import TypeVar
 
 T = TypeVar("T")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 try:
     from hypothesis import strategies as st
 except ImportError as error:
     raise ImportError("the strategies of wfdsl.testing draw with hypothesis: pip install hypothesis") from error
+
+from random import Random
+
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL, Access
@@ -16,11 +18,6 @@ from wfdsl.testing.files import write_file
 from wfdsl.testing.mutations import mutated
 from wfdsl.testing.pen import Pen
 from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, Written, write_completion
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from hypothesis.strategies import DrawFn, SearchStrategy
 
 _FRAGMENTS = (
     "Plan it.", "Don't guess.", '"', "'", "\\", "\n", "\r\n", "\t", "{x}", "[0]", "#", "“", "’s", "\ufffd",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from wfdsl.testing.pen import Pen
+from wfdsl.testing.pen import Pen
 
 GAPS = (
     "", " ", "\n", "\t", "\n    ", "\r\n", "\f", " \\\n", " # it's [not] an \"item\"\n", "  # model_id = [9]\n",

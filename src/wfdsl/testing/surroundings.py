@@ -6,10 +6,7 @@ character could continue, and its labels are followed by words.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from wfdsl.testing.pen import Pen
+from wfdsl.testing.pen import Pen
 
 SENTENCES = (
     "I will plan, solve and check.",

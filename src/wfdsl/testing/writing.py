@@ -6,16 +6,13 @@ the workflow that it was written from.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from wfdsl.language.tree import ALL
+from wfdsl.language.tree import ALL, Access
+from wfdsl.language.workflow import Workflow
+from wfdsl.testing.pen import Pen
 from wfdsl.testing.strings import gap, spelled
 from wfdsl.testing.surroundings import before, behind, prose
-
-if TYPE_CHECKING:
-    from wfdsl.language.tree import Access
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.testing.pen import Pen
 
 LABELS = ("model_id", "subtasks", "access_list")
 ALWAYS_POSSIBLE = (

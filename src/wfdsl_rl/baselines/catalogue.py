@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.language.suggestion import Suggestions
+from wfdsl.language.diagnostics.suggestions import Suggestions
 from wfdsl_rl.baselines.parameters import Parameter, values_of
 
 if TYPE_CHECKING:

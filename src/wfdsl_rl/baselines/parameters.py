@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.language.suggestion import Suggestions
+from wfdsl.language.diagnostics.suggestions import Suggestions
 from wfdsl_rl.baselines.alone import workers_of
 
 if TYPE_CHECKING:

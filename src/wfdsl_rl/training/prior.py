@@ -22,7 +22,7 @@ from itertools import takewhile
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from wfdsl.language.printer import quoted
+from wfdsl.language.literals import quoted
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.gym.world.replies import signs_in

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
-from wfdsl.language.printer import print_completion
+from wfdsl.language.completion import print_completion
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.scripted import ScriptedWorker

@@ -11,16 +11,12 @@ them and at least `max_tokens_for(...)` tokens ends by itself, with a completion
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.language.constrained.language import MAX_PROSE, MAX_SUBTASK, Bounds, language
-from wfdsl.language.constrained.print_gbnf import print_gbnf
-from wfdsl.language.constrained.print_lark import print_lark
-from wfdsl.language.constrained.shape import most_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK, Bounds, language
+from wfdsl.language.constrained.dialects import print_gbnf, print_lark
+from wfdsl.language.constrained.rules import most_tokens
 
 
 def gbnf(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from wfdsl.language.source import Span
+from wfdsl.language.source import Span
 
+NOWHERE = Span(0, 0)  # of a problem in a value that was never a text
 Severity: TypeAlias = Literal["error", "warning", "note"]
 
 

@@ -1,29 +1,29 @@
-"""How a workflow file is laid out: one statement a line where it fits, clauses in one order, every comment kept.
+"""Workflow files as text: a statement tree in its canonical layout, and a workflow as a new file.
 
 A statement is a row of pieces; a comment belongs to the piece that it follows, and ends its line. Texts between triple
-quotes are indented; other literals stay as they were written.
+quotes are indented; other literals stay as they were written. Every comment is kept.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from wfdsl.language.file_text import dedent, is_long, split_literal
-from wfdsl.language.file_tree import Broken, Param, StepStatement, Version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from wfdsl.language.file_tree import Clause, Comment, FileTree, Statement, Text
-    from wfdsl.language.lalr import Token
+from wfdsl.language.file_reader import read_workflow_file
+from wfdsl.language.file_resolution import worker_clause
+from wfdsl.language.file_scanner import file_grammar
+from wfdsl.language.file_tree import Broken, Clause, Comment, FileTree, Param, Statement, StepStatement, Text, Version
+from wfdsl.language.lalr import Token
+from wfdsl.language.literals import LINE_BREAK, block, dedent, is_long, quoted, split_literal
+from wfdsl.language.source import Source
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
 
 _WIDTH = 120  # characters of a line, as far as statements can be broken; our choice
 _INDENT = "    "
 _TIGHT = {",", ":"}
 _ORDER = {"by": 0, "copies": 1, "chain": 1, "depth": 2, "sees": 3}
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 def format_file(tree: FileTree) -> str:
@@ -72,7 +72,7 @@ class _Formatter:
 
     def _keep_blank_line(self, start: int) -> None:
         """Where the writer left lines blank, one stays."""
-        if self._lines and len(_LINE_BREAK.findall(self._source, self._end, start)) > 1:
+        if self._lines and len(LINE_BREAK.findall(self._source, self._end, start)) > 1:
             self._lines.append("")
 
     def _statement(self, statement: Statement, tokens: Sequence[Token], end: int) -> None:
@@ -95,7 +95,7 @@ class _Formatter:
         for token, following in zip(tokens, [*tokens[1:], None], strict=True):
             self._end = token.end
             for comment in self._comments(token.end, following.start if following else end):
-                on_the_line = not _LINE_BREAK.search(self._source, self._end, comment.start)
+                on_the_line = not LINE_BREAK.search(self._source, self._end, comment.start)
                 if following is None and not on_the_line:
                     break
                 after.setdefault(token.start, []).append((comment.text, on_the_line))
@@ -187,13 +187,70 @@ def _texts(statement: Statement) -> list[Text]:
 def _laid_out(string: Token) -> str:
     """A literal as it is written; a long one over several lines is indented, if that does not change what it says."""
     literal = string.text
-    if not is_long(literal) or not _LINE_BREAK.search(literal):
-        return _LINE_BREAK.sub("\n", literal)
+    if not is_long(literal) or not LINE_BREAK.search(literal):
+        return LINE_BREAK.sub("\n", literal)
     prefix, body, _ = split_literal(literal)
     quotes = literal[-3:]
     said = dedent(body)
     lines = [_INDENT + line if line else "" for line in said.split("\n")]
     laid_out = "\n".join(["", *lines, _INDENT])
     if dedent(laid_out) != said:
-        return _LINE_BREAK.sub("\n", literal)
+        return LINE_BREAK.sub("\n", literal)
     return prefix + quotes + laid_out + quotes
+
+
+_COPY = re.compile(r"\[([0-9]+)\]\Z")
+_SIGHT = ("STEP", "NAME", "BY", "INT", "SEES")
+
+
+def print_file(
+    workflow: Workflow, *, names: Sequence[str] | None = None, title: str = "", description: str = ""
+) -> str:
+    """The text of a workflow file.
+
+    Args:
+        workflow: valid steps; workers that no pool has resolved are written as they were.
+        names: what the steps are called; copies as in `attempt[1]`. Names that no step can have are replaced.
+        title: the file's title.
+        description: its description.
+    """
+    called = _step_names(names or (), len(workflow))
+    headings = [("title", title), ("description", description)]
+    statements = [f"{keyword} {_literal(text)}\n" for keyword, text in headings if text]
+    statements += ["\n"] if statements else []
+    statements += [_statement(step, called[index], called) for index, step in enumerate(workflow)]
+    tree, _ = read_workflow_file(Source("".join(statements)))
+    return format_file(tree)
+
+
+def _statement(step: Step, name: str, names: Sequence[str]) -> str:
+    words = ["step", name, "by", worker_clause(step.worker)]
+    if step.depth is not None:
+        words += ["depth", str(step.depth)]
+    if step.access == ALL:
+        words += ["sees", ALL]
+    elif step.access:
+        words += ["sees", ", ".join(names[index] for index in step.access)]
+    return f"{' '.join(words)}: {_literal(step.subtask, braces=True)}\n"
+
+
+def _literal(text: str, *, braces: bool = False) -> str:
+    several = block(text, "", braces=braces) if "\n" in text else None
+    return several or quoted(text, braces=braces)
+
+
+def _step_names(wanted: Sequence[str], count: int) -> list[str]:
+    """A name for each step that can be written and read, and no name twice."""
+    grammar = file_grammar()
+    names: list[str] = []
+    taken: set[str] = set()
+    spoken_for = set(wanted)
+    for index in range(count):
+        name = _COPY.sub(r"-\1", wanted[index]) if index < len(wanted) else ""
+        if not grammar.is_name(name, *_SIGHT) or name in taken:
+            name = f"s{index}"
+            while name in taken or name in spoken_for:
+                name += "_"
+        names.append(name)
+        taken.add(name)
+    return names

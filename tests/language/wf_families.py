@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 FAMILIES: dict[str, Callable[[int], str]] = {
     "steps": lambda n: "".join(f'step s{i} by 0: "x"\n' for i in range(n)),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from wfdsl.language.check import Limits, build, check
+from wfdsl.language.check import Limits, check
 from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
-from wfdsl.language.expand import expand
+from wfdsl.language.file_expansion import expand
+from wfdsl.language.file_reader import read_workflow_file
+from wfdsl.language.file_tree import FileTree
 from wfdsl.language.source import Source
-from wfdsl.language.workflow_file import read_workflow_file
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wfdsl.language.file_tree import FileTree
-    from wfdsl.language.tree import WorkflowTree
-    from wfdsl.language.workflow import Workflow
+from wfdsl.language.tree import WorkflowTree
+from wfdsl.language.workflow import Workflow
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ def workflow(text: str, params: Mapping[str, str] | None = None, pool: ToyPool |
     steps, found = read(text, params, pool)
     assert steps is not None
     assert not [problem for problem in found if problem.is_error]
-    return build(steps)
+    return Workflow.from_tree(steps)
 
 
 def codes(text: str, params: Mapping[str, str] | None = None, pool: ToyPool | None = None) -> list[str]:

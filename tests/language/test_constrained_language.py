@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from random import Random
+from typing import Any, NamedTuple
 
 import llguidance
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 
 from wfdsl import UsageError, Workflow, analyze, dumps
 from wfdsl.cli.main import main
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
-from wfdsl.language.constrained.language import TEXT, Bounds
-from wfdsl.language.constrained.shape import Chars
+from wfdsl.language.constrained.completions import TEXT, Bounds
+from wfdsl.language.constrained.rules import Chars
 from wfdsl.language.workflow import Step
 from wfdsl.testing import workflows
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from hypothesis.strategies import DrawFn
 
 END = 256  # the token behind those of the 256 bytes
 

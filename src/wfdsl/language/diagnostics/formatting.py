@@ -7,13 +7,11 @@ expects it and no text can steer a terminal; wide characters count two cells, co
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from wfdsl.language.diagnostics.diagnostic import Diagnostic
-    from wfdsl.language.source import Source, Span
+from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.source import Source, Span
 
 _TAB = "    "
 _WIDEST = 100  # cells of a source line that are shown; our choice

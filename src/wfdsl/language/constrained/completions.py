@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from wfdsl.errors import UsageError
-from wfdsl.language.check import DEFAULT_MAX_STEPS, MOST_DIGITS
-from wfdsl.language.constrained.shape import Chars, Choice, Expression, Literal, Name, Repeat, Rule, Sequence, Shape
-from wfdsl.language.printer import print_completion
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.completion import print_completion
+from wfdsl.language.constrained.rules import Chars, Choice, Expression, Literal, Name, Repeat, Rule, RuleSet, Sequence
+from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 
@@ -88,7 +89,7 @@ class Bounds:
         return len(subtask) <= self.max_subtask and plain.isprintable() and not subtask[:1].isspace()
 
 
-def language(bounds: Bounds) -> Shape:
+def language(bounds: Bounds) -> RuleSet:
     """The completions within some bounds."""
     rules = {"root": _root(bounds)}
     for count in range(1, bounds.max_steps + 1):
@@ -96,7 +97,7 @@ def language(bounds: Bounds) -> Shape:
     for step in range(bounds.max_steps):
         rules[f"sees-{step}"] = _sees(step)
         rules |= {f"after-{index}-of-{step}": _after(index, step) for index in range(step)}
-    return Shape(rules | _words(bounds), remark=_remark(bounds))
+    return RuleSet(rules | _words(bounds), remark=_remark(bounds))
 
 
 def _root(bounds: Bounds) -> Rule:

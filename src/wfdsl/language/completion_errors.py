@@ -6,15 +6,10 @@ The grammar decides that a text does not fit; this looks at the text around the 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from wfdsl.language.completion_scanner import LABELS, BadList, Group, label_of
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.groups import LABELS, label_of
 from wfdsl.language.source import Span
-
-if TYPE_CHECKING:
-    from wfdsl.language.groups import Group
-    from wfdsl.language.scan import BadList
 
 _WORD = re.compile(r"\w+")
 _PREFIXED = re.compile(r"(?P<prefix>[bBfFrRuUtT]{1,2})[\"']")

@@ -5,11 +5,9 @@ Rules name rules that stand below them and none names itself, so every text has 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RuleSet:
     """A language: its rules by name, the first of which describes whole texts."""
 
     rules: Mapping[str, Rule]
@@ -96,17 +94,17 @@ class Shape:
         return next(iter(self.rules))
 
 
-def most_tokens(shape: Shape) -> int:
+def most_tokens(grammar: RuleSet) -> int:
     """The tokens with which no text is cut: a byte each at the worst, and one for the end. Units: tokens."""
-    return most_bytes(shape) + 1
+    return most_bytes(grammar) + 1
 
 
-def most_bytes(shape: Shape) -> int:
+def most_bytes(grammar: RuleSet) -> int:
     """The length of the longest text. Units: bytes in UTF-8."""
     known: dict[str, int] = {}
-    for name in reversed(list(shape.rules)):  # what a rule names stands below it
-        known[name] = _most_bytes(shape.rules[name].expression, known)
-    return known[shape.start]
+    for name in reversed(list(grammar.rules)):  # what a rule names stands below it
+        known[name] = _most_bytes(grammar.rules[name].expression, known)
+    return known[grammar.start]
 
 
 def _most_bytes(expression: Expression, known: Mapping[str, int]) -> int:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from tests.syntax.wf_families import FAMILIES
-from tests.syntax.wf_reading import ToyPool
-from wfdsl.language.expand import expand
+from tests.language.wf_families import FAMILIES
+from tests.language.wf_reading import ToyPool
+from wfdsl.language.file_expansion import expand
+from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
-from wfdsl.language.workflow_file import read_workflow_file
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
-    TraceFunction = Callable[["FrameType", str, object], Any]
+TraceFunction = Callable[["FrameType", str, object], Any]
 
 
 def _work(text: str) -> int:

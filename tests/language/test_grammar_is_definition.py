@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import shutil
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, target
@@ -23,16 +24,11 @@ from lark import Lark, Token, Tree, UnexpectedInput
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from wfdsl.language.completion import read_completion
+from wfdsl.language.completion_scanner import BadList, Scanner, scanner
 from wfdsl.language.grammar import grammar_folder
-from wfdsl.language.scan import BadList, Scanner, scanner
-from wfdsl.testing import completions, near_misses, repairable_completions
+from wfdsl.language.lalr import Token as OurToken
+from wfdsl.testing import Written, completions, near_misses, repairable_completions
 from wfdsl.testing.mutations import TOKENS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wfdsl.language.lalr import Token as OurToken
-    from wfdsl.testing import Written
 
 LABELS = {"MODEL_ID", "SUBTASKS", "ACCESS_LIST", "X_MODEL_ID", "X_SUBTASKS", "X_ACCESS_LIST"}
 PLAIN_LISTS = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Do it."]\naccess_list = [[], [0]]'

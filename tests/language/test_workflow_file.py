@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.syntax.wf_reading import ToyPool, codes, file_tree, read, workflow
+from tests.language.wf_reading import ToyPool, codes, file_tree, read, workflow
 from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics.render import as_text
-from wfdsl.language.file_scan import FileGrammar
+from wfdsl.language.diagnostics.formatting import as_text
+from wfdsl.language.file_reader import read_workflow_file
+from wfdsl.language.file_scanner import FileGrammar
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.source import Source
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.language.workflow_file import read_workflow_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POOL = ToyPool()
 

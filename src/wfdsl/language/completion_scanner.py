@@ -1,26 +1,23 @@
-"""Completion text to labelled lists, by `conductor.lark` and nothing else.
+"""Completion text to labelled lists by `conductor.lark`, and which of the lists are the answer.
 
 The terminals and the LALR table come from the grammar file. What is added here is what the head of that file says:
-prose is skipped, and a list that is no literal becomes a `BadList`. Every character is looked at a bounded number of
-times, nothing recurses, and no input raises.
+prose is skipped, a list that is not a literal becomes a `BadList`, and the last group of lists with all three labels
+counts. Every character is looked at a bounded number of times, nothing recurses, and no input raises.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN
-from wfdsl.language.lalr import END, Stack, Table, Token
+from wfdsl.language.grammar import load_grammar_data
+from wfdsl.language.lalr import END, Phrase, Stack, Table, Token
 from wfdsl.language.source import Span
-from wfdsl.language.tables import load_grammar_data
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 _START = "completion"
 _CUT = "cut"
@@ -150,3 +147,64 @@ def _any_of(terminals: dict[str, str], names: list[str]) -> str:
 def scanner() -> Scanner:
     """The scanner of the grammar that comes with the package."""
     return Scanner()
+
+
+LABELS = ("model_id", "subtasks", "access_list")
+Listed: TypeAlias = Phrase | BadList
+Group: TypeAlias = dict[str, Listed]
+
+
+class Groups(NamedTuple):
+    """The group that counts, if one does; else the last one that comes closest, and the list that the text ends in."""
+
+    answer: Group | None
+    partial: Group
+    cut: BadList | None
+
+
+def label_of(listed: Listed) -> str:
+    """The label of a list, as it should be spelled."""
+    return listed.type if isinstance(listed, Phrase) else listed.label.type.removeprefix("X_").lower()
+
+
+def choose(parts: Sequence[Token]) -> Groups:
+    """Find the answer among the parts of a completion."""
+    lists = _outside_reasoning(parts)
+    groups = _grouped(lists)
+    answer = next((group for group in reversed(groups) if len(group) == len(LABELS)), None)
+    partial = max(reversed(groups), key=len, default={})
+    # A text that ends inside a list was cut off, also where it had gone back to reasoning.
+    last = parts[-1] if parts else None
+    return Groups(answer, partial, last if isinstance(last, BadList) and last.cut else None)
+
+
+def _outside_reasoning(parts: Sequence[Token]) -> list[Listed]:
+    """The lists that stand neither between reasoning tags, nor before a lone closing, nor behind a lone opening one."""
+    kept: list[Listed] = []
+    opened: int | None = None
+    for part in parts:
+        if isinstance(part, Phrase | BadList):
+            kept.append(part)
+        elif part.type == "END_THINK":
+            del kept[opened or 0 :]
+            opened = None
+        elif opened is None:
+            opened = len(kept)
+    return kept if opened is None else kept[:opened]
+
+
+def _grouped(lists: list[Listed]) -> list[Group]:
+    """Three labels that follow one another in their order are always a group; else one starts when a label returns."""
+    labels = [label_of(listed) for listed in lists]
+    groups: list[Group] = [{}]
+    index = 0
+    while index < len(lists):
+        if tuple(labels[index : index + 3]) == LABELS:
+            groups += [dict(zip(LABELS, lists[index : index + 3], strict=True)), {}]
+            index += 3
+            continue
+        if labels[index] in groups[-1]:
+            groups.append({})
+        groups[-1][labels[index]] = lists[index]
+        index += 1
+    return [group for group in groups if group]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.syntax.wf_reading import read
+from tests.language.wf_reading import read
 from wfdsl.language.diagnostics.codes import CODES
 from wfdsl.language.source import Source
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wfdsl import WorkflowError, analyze, dumps, parse
-from wfdsl.api import analyze_file_text
+from wfdsl import Workflow, WorkflowError, analyze, dumps, parse
+from wfdsl.api import Checked, analyze_file_text
 from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.diagnostics.render import as_json, as_text
-from wfdsl.testing import completions, near_misses, repairable_completions, workflow_files, workflows
+from wfdsl.language.diagnostics.formatting import as_json, as_text
+from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.mutations import TOKENS
-
-if TYPE_CHECKING:
-    from wfdsl import Workflow
-    from wfdsl.api import Checked
-    from wfdsl.testing import Written
 
 ANY_TEXT = st.text(st.characters(), max_size=200)
 TOKEN_SOUP = st.lists(st.one_of(st.sampled_from(TOKENS), st.text(st.characters(), max_size=3)), max_size=40).map(

@@ -12,7 +12,8 @@ import json
 import token as token_types
 import tokenize
 import warnings
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -23,9 +24,6 @@ from wfdsl.language.literals import string_value
 from wfdsl.testing.pen import Pen
 from wfdsl.testing.strategies import pens, subtask_texts
 from wfdsl.testing.strings import spelled
-
-if TYPE_CHECKING:
-    from random import Random
 
 LABELS = ("model_id", "subtasks", "access_list")
 

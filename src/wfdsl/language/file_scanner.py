@@ -8,20 +8,17 @@ Every character is looked at a bounded number of times, nothing recurses, and no
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from wfdsl.language.file_misfits import Misfits
-from wfdsl.language.file_text import is_long
+from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.file_errors import Misfits
 from wfdsl.language.file_tree import Broken, Comment, Operand
+from wfdsl.language.grammar import load_grammar_data
 from wfdsl.language.lalr import END, Stack, Table, Token
-from wfdsl.language.tables import load_grammar_data
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.literals import is_long
 
 _FILE = "file"
 _SUBTASK = "subtask"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.syntax.wf_reading import file_tree, read, workflow
-from wfdsl.language.format_file import format_file
-from wfdsl.language.print_file import print_file
+from tests.language.wf_reading import file_tree, read, workflow
+from wfdsl.language.file_printer import format_file, print_file
+from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.language.workflow_file import read_workflow_file
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "docs" / "examples").glob("*.wf"))
 

@@ -5,16 +5,12 @@ The grammar decides that it does not fit; this says what the writer may have mea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.lalr import Token
 from wfdsl.language.source import Span
-from wfdsl.language.suggestion import Suggestions
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from wfdsl.language.lalr import Token
 
 _LONGEST = 40  # characters of a token that a message shows; our choice
 _CURLY = "“”„‟‘’‚‛«»"

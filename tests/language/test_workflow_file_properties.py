@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 
-from tests.syntax.wf_reading import ToyPool, read, workflow
-from wfdsl.language.expand import expand
-from wfdsl.language.file_scan import file_grammar
-from wfdsl.language.file_tree import Heading
-from wfdsl.language.format_file import format_file
+from tests.language.wf_reading import ToyPool, read, workflow
+from wfdsl.language.file_expansion import expand
+from wfdsl.language.file_printer import format_file, print_file
+from wfdsl.language.file_reader import read_workflow_file
+from wfdsl.language.file_scanner import file_grammar
+from wfdsl.language.file_tree import FileTree, Heading
 from wfdsl.language.grammar import grammar_folder
-from wfdsl.language.print_file import print_file
 from wfdsl.language.source import Source
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.language.workflow_file import read_workflow_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wfdsl.language.file_tree import FileTree
 
 _AWKWARD = "\"'\\{}#:\n\r\t ar\x00\x85\ufeffé😀"
 _TEXTS = st.text(st.one_of(st.sampled_from(_AWKWARD), st.characters(exclude_categories=["Cs"])), max_size=30)

@@ -1,27 +1,116 @@
-"""Workers in workflow files: which ordinals a `by` clause stands for, and how workers are written without a pool.
+"""Name resolution in workflow files: parameters to their values, `by` clauses to workers.
 
 A worker that only a pool can resolve is a text. Every text says which clause it comes from, and back: the name of a
-worker stands as it is, `tag strong`, `each worker`, `each tag strong` and `conductor` are what follows `by`; a name
-that looks like one of those stands in quotes.
+worker is written as it is, `tag strong`, `each worker`, `each tag strong` and `conductor` are what follows `by`; a name
+that looks like one of those is written in quotes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
+from wfdsl.errors import UsageError
+from wfdsl.language.check import PoolLike
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.file_params import INTEGER, Params
-from wfdsl.language.file_scan import file_grammar
-from wfdsl.language.file_text import quoted
-from wfdsl.language.literals import string_value
+from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.file_scanner import file_grammar
+from wfdsl.language.file_tree import Broken, Clause, FileTree, Operand, Param, StepStatement
+from wfdsl.language.literals import quoted, string_value
 from wfdsl.language.source import Span
-from wfdsl.language.suggestion import Suggestions
 from wfdsl.language.tree import Node, Worker
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+INTEGER = re.compile(r"-?[0-9]{1,18}")
 
-    from wfdsl.language.file_tree import Clause
+
+class Params:
+    """Looks parameters up and remembers which were used."""
+
+    def __init__(self, tree: FileTree, given: Mapping[str, str], found: list[Diagnostic]) -> None:
+        """Take the defaults of a file, and the values given for them.
+
+        Raises:
+            UsageError: a value for a parameter that the file does not have, or of the wrong type.
+        """
+        self._declared: dict[str, Param | Broken] = {}
+        self._found = found
+        self._used: set[str] = set()
+        self._suggestions = Suggestions()
+        for statement in tree.statements:
+            if isinstance(statement, Param) or (isinstance(statement, Broken) and statement.kind == "param"):
+                self._declare(statement)
+        self._workers = set(_used_as_workers(tree))
+        self._given = {name: self._converted(name, value) for name, value in given.items()}
+
+    def value(self, operand: Operand) -> int | str | None:
+        """What an operand says; None for a parameter that is not known, which is reported."""
+        if operand.kind != "parameter":
+            return operand.value
+        name = str(operand.value)
+        self._used.add(name)
+        declared = self._declared.get(name)
+        if declared is None:
+            self._found.append(self._unknown(operand))
+        default = declared.value if isinstance(declared, Param) else None
+        return self._given.get(name, default)
+
+    def unused(self) -> Iterator[Diagnostic]:
+        """A warning for each parameter that nothing uses."""
+        for name, declared in self._declared.items():
+            if isinstance(declared, Param) and name not in self._used:
+                span = Span(declared.name.start, declared.name.end)
+                help_ = f"use it as `{{{name}}}`, or leave it out"
+                yield Diagnostic("param-unused", "warning", f"the parameter `{name}` is never used", span, help=help_)
+
+    def _declare(self, statement: Param | Broken) -> None:
+        name = statement.name
+        if name is None:
+            return
+        if str(name.value) in self._declared:
+            message = f"there are two parameters named `{name.value}`"
+            span = Span(name.start, name.end)
+            self._found.append(Diagnostic("name-taken", "error", message, span, help="choose another name"))
+        self._declared.setdefault(str(name.value), statement)
+
+    def _converted(self, name: str, value: str) -> int | str:
+        declared = self._declared.get(name)
+        if declared is None:
+            raise UsageError(self._no_such(name))
+        if not isinstance(declared, Param) or isinstance(declared.value, str):
+            return value
+        if not INTEGER.fullmatch(value.strip()):
+            if name in self._workers:
+                return value
+            default = f"its default is {declared.value}"
+            raise UsageError(f"the parameter {name} is an integer ({default}): it cannot be set to {value!r:.60}")
+        return int(value)
+
+    def _no_such(self, name: str) -> str:
+        if not self._declared:
+            return f"the workflow file has no parameter {name}; it has no parameters at all"
+        near = self._suggestions.closest(name, self._declared)
+        hint = f"; did you mean {near}?" if near else ""
+        return f"the workflow file has no parameter {name}{hint} (it has {', '.join(self._declared)})"
+
+    def _unknown(self, operand: Operand) -> Diagnostic:
+        name = str(operand.value)
+        return Diagnostic(
+            "param-unknown",
+            "error",
+            f"there is no parameter `{name}`",
+            Span(operand.start, operand.end),
+            self._suggestions.hint(name, self._declared),
+            f"declare it with `param {name} = ...`; a brace that is meant as such is written twice: `{{{{` or `}}}}`",
+        )
+
+
+def _used_as_workers(tree: FileTree) -> Iterator[str]:
+    """Parameters in `by {name}`: whatever their default, they can be set to an ordinal or a name."""
+    for statement in tree.statements:
+        clause = statement.clause("worker") if isinstance(statement, StepStatement) else None
+        if clause is not None and clause.operands[0].kind == "parameter":
+            yield str(clause.operands[0].value)
+
 
 _CONDUCTOR = "conductor"
 _EACH = "each worker"
@@ -29,33 +118,6 @@ _TAG = "tag "
 _EACH_TAG = "each tag "
 _BEHIND_BY = ("STEP", "NAME", "BY")
 _BEHIND_TAG = (*_BEHIND_BY, "TAG")
-
-
-class PoolLike(Protocol):
-    """What workflow files ask of a pool."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The workers' names, in order of their ordinals."""
-        ...
-
-    @property
-    def ordinals(self) -> Sequence[int]:
-        """The ordinals that a workflow may use, ascending."""
-        ...
-
-    @property
-    def conductors(self) -> Sequence[int]:
-        """The ordinals of workers that are Conductors themselves."""
-        ...
-
-    def find(self, name: str) -> int | None:
-        """The ordinal of the worker of this name."""
-        ...
-
-    def tagged(self, tag: str) -> Sequence[int]:
-        """The ordinals of the workers with this tag, ascending."""
-        ...
 
 
 class Workers:

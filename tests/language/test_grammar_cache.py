@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from wfdsl.language import tables
-from wfdsl.language.grammar import grammar_folder
-from wfdsl.language.tables import GrammarData, load_grammar_data, make_grammar_data
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wfdsl.language import grammar
+from wfdsl.language.grammar import GrammarData, grammar_folder, load_grammar_data, make_grammar_data
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache" / "grammars"
-    monkeypatch.setattr(tables, "_cache_folder", lambda: folder)
+    monkeypatch.setattr(grammar, "_cache_folder", lambda: folder)
     return folder
 
 
@@ -36,7 +32,7 @@ def _made() -> GrammarData:
 
 def test_a_table_is_made_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _load()
-    monkeypatch.setattr(tables, "make_grammar_data", _refuse)
+    monkeypatch.setattr(grammar, "make_grammar_data", _refuse)
 
     second = _load()
 
@@ -47,7 +43,7 @@ def test_a_table_is_made_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"terminals": {}}', b"\xff\xfe"])
-def test_a_damaged_entry_is_made_anew(cache: Path, damage: bytes) -> None:
+def test_a_damaged_entry_is_made_again(cache: Path, damage: bytes) -> None:
     whole = _load()
     entry = next(cache.iterdir())
     entry.write_bytes(damage)
@@ -75,7 +71,7 @@ def test_a_folder_that_cannot_be_made_costs_time_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(tables, "_cache_folder", lambda: tmp_path / "file" / "grammars")
+    monkeypatch.setattr(grammar, "_cache_folder", lambda: tmp_path / "file" / "grammars")
 
     data = _load()
 
@@ -86,7 +82,7 @@ def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path: Path, monke
     from pathlib import Path as AnyPath
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tables, "_cache_folder", lambda: AnyPath("~/.cache/wfdsl/grammars"))
+    monkeypatch.setattr(grammar, "_cache_folder", lambda: AnyPath("~/.cache/wfdsl/grammars"))
 
     _load()
 

@@ -6,23 +6,17 @@ replaced by something harmless, so that the checker can look at the rest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
+from wfdsl.language.check import PoolLike
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.file_params import Params
-from wfdsl.language.file_tree import WORKER_CLAUSES, Broken, Clause, FileTree, Operand, StepStatement, Text
-from wfdsl.language.file_workers import PoolLike, Workers
+from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.file_resolution import Params, Workers
+from wfdsl.language.file_tree import WORKER_CLAUSES, Broken, Clause, FileTree, Operand, Statement, StepStatement, Text
 from wfdsl.language.source import Span
-from wfdsl.language.suggestion import Suggestions
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from wfdsl.language.file_tree import Statement
-
-__all__ = ["PoolLike", "expand"]
 
 MOST_COPIES = 1000  # of one step, and levels of a depth; our choice
 MOST_COPIES_IN_ALL = 10_000  # beyond one per step, so that a short file cannot fill the memory; our choice

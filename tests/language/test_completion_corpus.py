@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from wfdsl import analyze
+from wfdsl.api import Checked
 from wfdsl.language.diagnostics.codes import CODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from wfdsl.api import Checked
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}
