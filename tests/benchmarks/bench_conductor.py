@@ -25,7 +25,7 @@ from wfdsl_rl import gym
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.simulate import simulate
-from wfdsl_rl.training.rows import Draw
+from wfdsl_rl.training.data import Draw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

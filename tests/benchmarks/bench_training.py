@@ -51,10 +51,10 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
     from wfdsl_rl.grading.code import KNOWN
     from wfdsl_rl.gym.checkpoints import GYM_TINY, load
-    from wfdsl_rl.training.planning import plan_training
+    from wfdsl_rl.training.grpo import quiet_libraries
     from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import plan_training
     from wfdsl_rl.training.stages import reinforce, stage_rows
-    from wfdsl_rl.training.trainer import quiet_libraries
 
     quiet_libraries()
     settings = [
@@ -106,8 +106,8 @@ def _plain(setting: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
+    from wfdsl_rl.training.grpo import grpo_config
     from wfdsl_rl.training.networks import load
-    from wfdsl_rl.training.trainer import grpo_config
 
     stamps = _Stamps()
 

@@ -29,8 +29,8 @@ class Writer:
     """A checkpoint that writes workflows."""
 
     def __init__(self, folder: Path, seed: int) -> None:
+        from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
         from wfdsl_rl.training.networks import load
-        from wfdsl_rl.training.sharing import share_prompts
 
         self.folder = folder
         self._seed = seed

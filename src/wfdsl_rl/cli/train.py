@@ -22,8 +22,8 @@ from wfdsl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wfdsl_rl.training.planning import Planned
-    from wfdsl_rl.training.settings import StageName
+    from wfdsl_rl.training.config import StageName
+    from wfdsl_rl.training.setup import Planned
 
 _STAGES = ("warmup", "base", "pools", "recursion", "all")
 _RESOLVED = "resolved.json"
@@ -68,7 +68,7 @@ def _train(args: argparse.Namespace) -> int:
     else:
         seed = [] if args.seed is None else [f"train.seed={args.seed}"]
         name, settings, stage, out = args.experiment, [*args.set, *seed], args.stage, None
-    from wfdsl_rl.training.planning import plan_training
+    from wfdsl_rl.training.setup import plan_training
 
     planned = plan_training(name, settings)
     stages: tuple[StageName, ...] = planned.train.stages() if stage == "all" else (cast("StageName", stage),)
@@ -91,7 +91,7 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
 
 
 def _dry_run(planned: Planned, stages: Sequence[StageName], form: str) -> int:
-    from wfdsl_rl.training.forecast import forecast_of
+    from wfdsl_rl.training.estimate import forecast_of
 
     forecast = forecast_of(planned, stages)
     print(json.dumps(forecast.to_dict(), indent=2) if form == "json" else forecast.to_text())
@@ -103,7 +103,7 @@ def _run(
 ) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
-        from wfdsl_rl.training.course import require_fresh, run_course
+        from wfdsl_rl.training.pipeline import require_fresh, run_course
         from wfdsl_rl.training.progress import Progress
         from wfdsl_rl.training.resources import rollout_options
         from wfdsl_rl.training.setting import Setting, keep_resolved
@@ -159,7 +159,7 @@ def _export_parser() -> argparse.ArgumentParser:
 def _export(arguments: Sequence[str]) -> int:
     args = _export_parser().parse_args(arguments)
     try:
-        from wfdsl_rl.training.serving import Extras, export
+        from wfdsl_rl.training.export import Extras, export
     except ModuleNotFoundError as error:
         raise UsageError(f'exporting needs the package {error.name}: pip install "wfdsl[rl]"') from error
 

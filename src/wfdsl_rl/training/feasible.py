@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.training.prior import SHAPES
+from wfdsl_rl.gym.tiny.synthetic import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wfdsl.workers.pool import Pool
-    from wfdsl_rl.training.settings import Grpo, StageName, TrainSettings
+    from wfdsl_rl.training.config import Grpo, StageName, TrainSettings
 
 LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
 """Losses by their names in TRL 1.16, which looks at the name only when the first loss is computed."""

@@ -8,14 +8,14 @@ import torch
 import transformers
 
 from wfdsl.conductor.checkpoint import save_prompt
-from wfdsl_rl.training.given import rendered
+from wfdsl_rl.gym.tiny.forced_prefix import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from wfdsl_rl.training.config import Grpo, StageName
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Grpo, StageName
 
 
 def load(model: str) -> tuple[Any, Any]:

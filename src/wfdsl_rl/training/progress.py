@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wfdsl_rl.training.settings import StageName, TrainSettings
+    from wfdsl_rl.training.config import StageName, TrainSettings
 
 _SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trl import GRPOTrainer
 
-from wfdsl_rl.training.given import whole
+from wfdsl_rl.gym.tiny.forced_prefix import whole
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
 
 if TYPE_CHECKING:

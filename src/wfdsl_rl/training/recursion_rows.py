@@ -6,10 +6,10 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
+from wfdsl_rl.gym.tiny.forced_prefix import messages_of
+from wfdsl_rl.gym.tiny.synthetic import admits_doubt
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.training.given import messages_of
-from wfdsl_rl.training.prior import admits_doubt
-from wfdsl_rl.training.rows import offer_of
+from wfdsl_rl.training.data import offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl.interpreter.record import total_usd
+from wfdsl_rl.gym.tiny.forced_prefix import whole
+from wfdsl_rl.gym.tiny.synthetic import reading_in, true_reading
 from wfdsl_rl.scoring import right_share
-from wfdsl_rl.training.given import whole
-from wfdsl_rl.training.prior import reading_in, true_reading
-from wfdsl_rl.training.rows import answering, offer_of
+from wfdsl_rl.training.data import answering, offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from wfdsl.conductor.offer import Offer
     from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
+    from wfdsl_rl.gym.tiny.synthetic import Thought
     from wfdsl_rl.scoring import RewardValues, Scored, Scorer
     from wfdsl_rl.tasks.task import Task
-    from wfdsl_rl.training.prior import Thought
 
 
 @dataclass(frozen=True, slots=True)

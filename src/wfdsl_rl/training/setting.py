@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
-    from wfdsl_rl.training.settings import StageName, TrainSettings
+    from wfdsl_rl.training.config import StageName, TrainSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wfdsl_rl.training.given import begun
+from wfdsl_rl.gym.tiny.forced_prefix import begun
+from wfdsl_rl.gym.tiny.sft import refresh, warm_up_for_recursion
+from wfdsl_rl.gym.tiny.sft_rows import draw_of, given_to
+from wfdsl_rl.training.config import Recursion
+from wfdsl_rl.training.data import rows_of, with_second_rounds
+from wfdsl_rl.training.grpo import grpo_config, grpo_trainer
 from wfdsl_rl.training.judging import make_rewarder, programs_between_batches
 from wfdsl_rl.training.networks import load, rounds_of, save_model
 from wfdsl_rl.training.records import FallingKl, MetricLines, PromptInCheckpoints, drop_lines_after
 from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.recursion_rows import exchanged
-from wfdsl_rl.training.rows import rows_of, with_second_rounds
-from wfdsl_rl.training.settings import Recursion
-from wfdsl_rl.training.supervised import refresh, warm_up_for_recursion
-from wfdsl_rl.training.trainer import grpo_config, grpo_trainer
-from wfdsl_rl.training.warming import draw_of, given_to
 from wfdsl_rl.training.watching import Reports, Warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wfdsl_rl.training.config import Grpo, StageName
     from wfdsl_rl.training.rewarding import Rewarder
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Grpo, StageName
 
 
 def reinforce(setting: Setting, name: StageName, model: str, *, checkpoint: Path | None = None) -> Path:

@@ -14,12 +14,12 @@ from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.files import write_whole
+from wfdsl_rl.gym.tiny.synthetic import short_lists
 from wfdsl_rl.scoring import Scorer, right_share
 from wfdsl_rl.strategies import strategies_of
 from wfdsl_rl.training.curves import Curve
+from wfdsl_rl.training.health import signs_of, valid_share
 from wfdsl_rl.training.plots import draw_stage
-from wfdsl_rl.training.prior import short_lists
-from wfdsl_rl.training.signs import signs_of, valid_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -40,7 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Setting:
     """A warm-up and a base stage of six iterations, with what they leave behind."""
     import torch
 
-    from wfdsl_rl.training.course import run_course
+    from wfdsl_rl.training.pipeline import run_course
 
     torch.set_num_threads(1)
     setting = a_setting(tmp_path_factory.mktemp("trained"))

@@ -14,12 +14,12 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 from tests.rl.training.toy import metrics, samples  # noqa: E402
-from wfdsl_rl.training.course import run_course  # noqa: E402
-from wfdsl_rl.training.planning import plan_training  # noqa: E402
+from wfdsl_rl.training.pipeline import run_course  # noqa: E402
+from wfdsl_rl.training.setup import plan_training  # noqa: E402
 
 if TYPE_CHECKING:
-    from wfdsl_rl.training.planning import Planned
     from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Planned
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from tests.rl.training.toy import from_warmup  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.training.course import run_course  # noqa: E402
-from wfdsl_rl.training.settings import Lora  # noqa: E402
+from wfdsl_rl.training.config import Lora  # noqa: E402
+from wfdsl_rl.training.pipeline import run_course  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

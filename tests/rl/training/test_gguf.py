@@ -26,8 +26,8 @@ transformers = pytest.importorskip("transformers", reason="needs transformers: p
 pytest.importorskip("gguf", reason="needs gguf: pip install 'wfdsl[rl]'")
 pytest.importorskip("xllamacpp", reason="needs xllamacpp: pip install 'wfdsl[local]'")
 
-from wfdsl_rl.training.gguf_file import write_gguf  # noqa: E402  (it needs gguf)
-from wfdsl_rl.training.small import make_model, make_tokenizer  # noqa: E402  (it needs torch)
+from wfdsl_rl.gym.tiny.gguf_file import write_gguf  # noqa: E402  (it needs gguf)
+from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer  # noqa: E402  (it needs torch)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

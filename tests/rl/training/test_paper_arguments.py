@@ -10,8 +10,8 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.training.planning import plan_training  # noqa: E402
-from wfdsl_rl.training.trainer import completions_of_a_process, grpo_config  # noqa: E402
+from wfdsl_rl.training.grpo import completions_of_a_process, grpo_config  # noqa: E402
+from wfdsl_rl.training.setup import plan_training  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from tests.rl.training.toy import TASKS, a_prompt, a_setting
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.grading.code import KNOWN, shared_sandbox
 from wfdsl_rl.tasks.task import CodeTests, Task
+from wfdsl_rl.training.data import Draw, rows_of
 from wfdsl_rl.training.judging import make_rewarder, programs_between_batches
-from wfdsl_rl.training.rows import Draw, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator

@@ -6,8 +6,8 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING
 
+from wfdsl_rl.training.config import Grpo, TrainSettings, Warmup
 from wfdsl_rl.training.progress import Progress
-from wfdsl_rl.training.settings import Grpo, TrainSettings, Warmup
 
 if TYPE_CHECKING:
     import pytest

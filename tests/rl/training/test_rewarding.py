@@ -11,9 +11,9 @@ from wfdsl.experiment.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.scoring import RewardValues, Scorer
+from wfdsl_rl.training.data import Draw, rows_of
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
-from wfdsl_rl.training.rows import Draw, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -19,10 +19,7 @@ from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.world import wording
-from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.scoring import Ablation, RewardValues, Scorer
-from wfdsl_rl.training.prior import (
+from wfdsl_rl.gym.tiny.synthetic import (
     SHAPES,
     Prior,
     Thought,
@@ -32,9 +29,12 @@ from wfdsl_rl.training.prior import (
     reading_of,
     short_lists,
 )
+from wfdsl_rl.gym.world import wording
+from wfdsl_rl.gym.world.replies import signs_in
+from wfdsl_rl.scoring import Ablation, RewardValues, Scorer
+from wfdsl_rl.training.data import Draw, is_held_out, offer_of, rows_of, with_second_rounds
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
-from wfdsl_rl.training.rows import Draw, is_held_out, offer_of, rows_of, with_second_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path

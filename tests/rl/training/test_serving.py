@@ -16,7 +16,7 @@ transformers = pytest.importorskip("transformers", reason="needs transformers: p
 pytest.importorskip("gguf", reason="needs gguf: pip install 'wfdsl[rl]'")
 
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.training.small import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)
+from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 from trl.trainer.utils import add_fused_lm_head  # noqa: E402
 
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.training.sharing import share_prompts  # noqa: E402
+from wfdsl_rl.gym.tiny.prefix_cache import share_prompts  # noqa: E402
 
 PAD, END, WORDS = 0, 1, 40
 

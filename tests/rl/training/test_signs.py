@@ -10,8 +10,8 @@ import pytest
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import Scored
+from wfdsl_rl.training.health import signs_of
 from wfdsl_rl.training.rewarding import Sample
-from wfdsl_rl.training.signs import signs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 
 from tests.rl.training.test_warming import a_gym_setting, rows_for
+from wfdsl_rl.gym.tiny.sft import new_model
+from wfdsl_rl.gym.tiny.small_vocabulary import IGNORED, learned_columns, parts_of_a_length, tokenized
 from wfdsl_rl.training.networks import load
-from wfdsl_rl.training.supervised import new_model
-from wfdsl_rl.training.tokens import IGNORED, learned_columns, parts_of_a_length, tokenized
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.grading import code  # noqa: E402
 from wfdsl_rl.grading.sandbox import SandboxMissing  # noqa: E402
 from wfdsl_rl.tasks.task import CodeTests, Task  # noqa: E402
-from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.pipeline import run_course  # noqa: E402
 from wfdsl_rl.training.records import Diverged, MetricLines  # noqa: E402
 
 if TYPE_CHECKING:

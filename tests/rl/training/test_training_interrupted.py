@@ -21,7 +21,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.experiment.experiment import Experiment  # noqa: E402
-from wfdsl_rl.training.course import DiskFull, run_course  # noqa: E402
+from wfdsl_rl.training.pipeline import DiskFull, run_course  # noqa: E402
 from wfdsl_rl.training.records import drop_lines_after  # noqa: E402
 from wfdsl_rl.training.resources import rollout_options  # noqa: E402
 
@@ -42,7 +42,7 @@ from pathlib import Path
 import torch
 
 from tests.rl.training.toy import a_setting
-from wfdsl_rl.training.course import run_course
+from wfdsl_rl.training.pipeline import run_course
 
 torch.set_num_threads(1)
 run_course(a_setting(Path(sys.argv[1])), ("warmup", "base"), resume=True)

@@ -25,27 +25,27 @@ from trl import GRPOTrainer  # noqa: E402
 
 from tests.rl.training.toy import TRAIN, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.gym.tiny.forced_prefix import begun, whole  # noqa: E402
+from wfdsl_rl.gym.tiny.random_model import make_tokenizer  # noqa: E402
+from wfdsl_rl.gym.tiny.sft_rows import prior_of  # noqa: E402
 from wfdsl_rl.gym.world import wording  # noqa: E402
 from wfdsl_rl.gym.world.states import PASSES  # noqa: E402
 from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
-from wfdsl_rl.training.course import run_course  # noqa: E402
+from wfdsl_rl.training.config import RecursionWarmup, Supervised  # noqa: E402
 from wfdsl_rl.training.curves import curve_of  # noqa: E402
 from wfdsl_rl.training.feasible import LOSSES  # noqa: E402
-from wfdsl_rl.training.given import begun, whole  # noqa: E402
 from wfdsl_rl.training.networks import sharpen  # noqa: E402
+from wfdsl_rl.training.pipeline import run_course  # noqa: E402
 from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
-from wfdsl_rl.training.settings import RecursionWarmup, Supervised  # noqa: E402
-from wfdsl_rl.training.small import make_tokenizer  # noqa: E402
 from wfdsl_rl.training.stages import reinforce  # noqa: E402
-from wfdsl_rl.training.warming import prior_of  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import StageName
 
 pytestmark = [
     pytest.mark.slow,

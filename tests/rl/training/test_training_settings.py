@@ -9,9 +9,9 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
-from wfdsl_rl.training.forecast import Forecast
-from wfdsl_rl.training.planning import plan_training, preset_names
-from wfdsl_rl.training.settings import TrainSettings
+from wfdsl_rl.training.config import TrainSettings
+from wfdsl_rl.training.estimate import Forecast
+from wfdsl_rl.training.setup import plan_training, preset_names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,21 +17,21 @@ from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.training import trainer
-from wfdsl_rl.training.judging import make_rewarder
-from wfdsl_rl.training.networks import load
-from wfdsl_rl.training.others import others_of
-from wfdsl_rl.training.prior import KEEP, Prior, named
-from wfdsl_rl.training.rows import Draw, offer_of, rows_of
-from wfdsl_rl.training.settings import Pools, Recursion, RecursionWarmup, Supervised
-from wfdsl_rl.training.supervised import new_model
-from wfdsl_rl.training.warming import (
+from wfdsl_rl.gym.tiny.revisions import others_of
+from wfdsl_rl.gym.tiny.sft import new_model
+from wfdsl_rl.gym.tiny.sft_rows import (
     draw_of,
     recursion_warmup_rows,
     refreshing_rows,
     warmup_rows,
 )
+from wfdsl_rl.gym.tiny.synthetic import KEEP, Prior, named
+from wfdsl_rl.gym.world.replies import signs_in
+from wfdsl_rl.training import grpo as trainer
+from wfdsl_rl.training.config import Pools, Recursion, RecursionWarmup, Supervised
+from wfdsl_rl.training.data import Draw, offer_of, rows_of
+from wfdsl_rl.training.judging import make_rewarder
+from wfdsl_rl.training.networks import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.settings import Grpo, NewModel, Recursion, TrainSettings, Warmup
+from wfdsl_rl.training.config import Grpo, NewModel, Recursion, TrainSettings, Warmup
 
 if TYPE_CHECKING:
     from pathlib import Path

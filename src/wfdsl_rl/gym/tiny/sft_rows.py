@@ -8,20 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
+from wfdsl_rl.gym.tiny.revisions import by_others
+from wfdsl_rl.gym.tiny.synthetic import KEEP, Prior, shape_in, true_reading
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.training.others import by_others
-from wfdsl_rl.training.prior import KEEP, Prior, shape_in, true_reading
+from wfdsl_rl.training.config import STAGES, Recursion
+from wfdsl_rl.training.data import Draw, falls_into, offer_of, rows_of
 from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
-from wfdsl_rl.training.rows import Draw, falls_into, offer_of, rows_of
-from wfdsl_rl.training.settings import STAGES, Recursion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wfdsl_rl.training.others import Write
+    from wfdsl_rl.gym.tiny.revisions import Write
+    from wfdsl_rl.training.config import Grpo, Pools, StageName, TrainSettings
     from wfdsl_rl.training.rewarding import Rewarder
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Grpo, Pools, StageName, TrainSettings
 
 _SPLIT = "warmup"
 _OTHERS = 500  # so that recursion has other rows than the stages before it

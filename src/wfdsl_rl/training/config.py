@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wfdsl_rl.training.prior import Thought
+from wfdsl_rl.gym.tiny.synthetic import Thought
 
 StageName: TypeAlias = Literal["warmup", "base", "pools", "recursion"]
 Given: TypeAlias = Literal["nothing", "reading", "shape"]

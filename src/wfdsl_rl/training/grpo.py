@@ -18,16 +18,16 @@ from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from wfdsl.errors import UsageError
+from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
+from wfdsl_rl.gym.tiny.small_vocabulary import IGNORED, learned_columns, parts_of_a_length, tokenized
 from wfdsl_rl.training.rewarding import reward_function
-from wfdsl_rl.training.sharing import share_prompts
-from wfdsl_rl.training.tokens import IGNORED, learned_columns, parts_of_a_length, tokenized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from wfdsl_rl.training.config import Grpo, Lora, Supervised, TrainSettings
     from wfdsl_rl.training.rewarding import Rewarder
-    from wfdsl_rl.training.settings import Grpo, Lora, Supervised, TrainSettings
 
 
 _SMALL_VOCABULARY: Final = 4096

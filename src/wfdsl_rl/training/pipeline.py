@@ -21,20 +21,20 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.conductor.checkpoint import FILE
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl_rl.files import write_whole
+from wfdsl_rl.gym.tiny.sft import new_model, warm_up
 from wfdsl_rl.training.checkpoints import newest_whole
+from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.feasible import require_feasible
+from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
 from wfdsl_rl.training.records import drop_lines_after
-from wfdsl_rl.training.settings import STAGES
 from wfdsl_rl.training.stages import reinforce
-from wfdsl_rl.training.supervised import new_model, warm_up
-from wfdsl_rl.training.trainer import grpo_config, quiet_libraries
 from wfdsl_rl.training.watching import measure_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import StageName
 
 DONE = "done.json"
 _FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.offer import Offer
+from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
+from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
+from wfdsl_rl.gym.tiny.sft_rows import recursion_warmup_rows, refreshing_rows, warmup_rows
+from wfdsl_rl.training.grpo import warmup_trainer
 from wfdsl_rl.training.judging import make_rewarder
 from wfdsl_rl.training.networks import load, rounds_of, save, save_model, sharpen, written_in_batches
 from wfdsl_rl.training.records import MetricLines
-from wfdsl_rl.training.sharing import share_prompts
-from wfdsl_rl.training.small import make_model, make_tokenizer, save_new
-from wfdsl_rl.training.trainer import warmup_trainer
-from wfdsl_rl.training.warming import recursion_warmup_rows, refreshing_rows, warmup_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from wfdsl_rl.training.config import Grpo, StageName, Supervised
     from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.settings import Grpo, StageName, Supervised
 
 _TOKENIZER_TEXTS = 4000
 

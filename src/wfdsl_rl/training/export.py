@@ -12,8 +12,8 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
-from wfdsl_rl.training.course import DONE
-from wfdsl_rl.training.settings import STAGES
+from wfdsl_rl.training.config import STAGES
+from wfdsl_rl.training.pipeline import DONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,7 @@ def _write_model(source: Path, made: Path, *, gguf: bool) -> Any:
     _leave_out_strange_tokens(made, network.config.vocab_size)
     if gguf:
         try:
-            from wfdsl_rl.training.gguf_file import write_gguf  # noqa: PLC0415  (an optional package)
+            from wfdsl_rl.gym.tiny.gguf_file import write_gguf  # noqa: PLC0415  (an optional package)
         except ModuleNotFoundError as error:
             raise UsageError(f'--gguf needs the package {error.name}: pip install "wfdsl[rl]"') from error
         write_gguf(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made))

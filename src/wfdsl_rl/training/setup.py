@@ -15,7 +15,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.toml_file import first_problem
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.rows import is_data_file
-from wfdsl_rl.training.settings import TrainSettings
+from wfdsl_rl.training.config import TrainSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.protocols import Usage
+from wfdsl_rl.training.config import Recursion
+from wfdsl_rl.training.data import Draw, rows_of
 from wfdsl_rl.training.feasible import require_feasible
-from wfdsl_rl.training.rows import Draw, rows_of
-from wfdsl_rl.training.settings import Recursion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl.workers.pool import Pool
-    from wfdsl_rl.training.planning import Planned
-    from wfdsl_rl.training.settings import Grpo, RecursionWarmup, StageName, Warmup
+    from wfdsl_rl.training.config import Grpo, RecursionWarmup, StageName, Warmup
+    from wfdsl_rl.training.setup import Planned
 
 STEPS: Final = 3.0
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""

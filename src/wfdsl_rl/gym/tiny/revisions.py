@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wfdsl.conductor.offer import Offer
+from wfdsl_rl.gym.tiny.synthetic import named, shape_in, true_reading
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.training.prior import named, shape_in, true_reading
+from wfdsl_rl.training.data import offer_of
 from wfdsl_rl.training.recursion_rows import workflow_in
-from wfdsl_rl.training.rows import offer_of
 
 if TYPE_CHECKING:
-    from wfdsl_rl.training.prior import Prior
+    from wfdsl_rl.gym.tiny.synthetic import Prior
     from wfdsl_rl.training.setting import Setting
 
 _LEFT: Final = 2
