@@ -21,8 +21,7 @@ from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
 from wfdsl_rl.gym.world.search import best_extension, best_team, random_teams, second_round, team
-from wfdsl_rl.gym.world.simulate import simulate
-from wfdsl_rl.gym.world.workers import USUAL_TOKENS
+from wfdsl_rl.gym.world.simulate import USUAL_TOKENS, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,11 +83,11 @@ def caption(made: Table, accuracies: Iterable[Accuracy]) -> None:
 
 def workers(preset: Preset, exam: Exam) -> None:
     made, every = table("Single calls (fitted)", "", *DOMAINS, "mean", "largest miss"), []
-    for ordinal, voice in enumerate(preset.members):
-        found = exam.accuracies(team("S", (ordinal,)), draws=64)
-        wanted = [preset.accuracy(voice, domain) for domain in DOMAINS]
+    for index, agent in enumerate(preset.members):
+        found = exam.accuracies(team("S", (index,)), draws=64)
+        wanted = [preset.accuracy(agent, domain) for domain in DOMAINS]
         miss = max(abs(one.value - share) for one, share in zip(found, wanted, strict=True))
-        add(made, PROFILES[voice].name, found, f"{100 * miss:.2f}")
+        add(made, PROFILES[agent].name, found, f"{100 * miss:.2f}")
         every += found
     caption(made, every)
 
@@ -96,9 +95,9 @@ def workers(preset: Preset, exam: Exam) -> None:
 def baselines(preset: Preset, exam: Exam) -> float:
     """The baselines; gives the mean of the best worker alone."""
     made, every = table("Baselines", "", *DOMAINS, "mean", "paper"), []
-    ordinals = range(len(preset.members))
+    indices = range(len(preset.members))
     means: dict[str, float] = {}
-    for name, chosen in groups(ordinals).items():
+    for name, chosen in groups(indices).items():
         found = [(exam.accuracies(one, max_tokens=tokens), who) for one, tokens, who in chosen]
         best, who = max(found, key=lambda pair: sum(one.value for one in pair[0]))
         paper = f"{PAPER[name]:.2f}" if preset.name == "gym/paper7" and name in PAPER else ""
@@ -108,16 +107,16 @@ def baselines(preset: Preset, exam: Exam) -> float:
     return means["one worker, best"]
 
 
-def groups(ordinals: range) -> dict[str, list[tuple[Workflow, int, str]]]:
+def groups(indices: range) -> dict[str, list[tuple[Workflow, int, str]]]:
     """Each baseline with the workers that it may have: the best counts, but for those of three roles."""
-    first, second, third = list(ordinals)[:3]
+    first, second, third = list(indices)[:3]
     long = 5 * USUAL_TOKENS
     return {
-        "one worker, best": [(team("S", (w,)), USUAL_TOKENS, str(w)) for w in ordinals],
-        "5x context, best": [(team("S", (w,)), long, str(w)) for w in ordinals],
-        "5x self-reflection, best": [(team("SVVVV", (w,) * 5), USUAL_TOKENS, str(w)) for w in ordinals],
-        "5x consensus, best": [(team("SSSSSA", (w,) * 6), USUAL_TOKENS, str(w)) for w in ordinals],
-        "MoA": [(team("S" * len(ordinals) + "A", (*ordinals, first)), USUAL_TOKENS, f"aggregator {first}")],
+        "one worker, best": [(team("S", (w,)), USUAL_TOKENS, str(w)) for w in indices],
+        "5x context, best": [(team("S", (w,)), long, str(w)) for w in indices],
+        "5x self-reflection, best": [(team("SVVVV", (w,) * 5), USUAL_TOKENS, str(w)) for w in indices],
+        "5x consensus, best": [(team("SSSSSA", (w,) * 6), USUAL_TOKENS, str(w)) for w in indices],
+        "MoA": [(team("S" * len(indices) + "A", (*indices, first)), USUAL_TOKENS, f"aggregator {first}")],
         "MoA of three": [(team("SSSA", (first, second, third, first)), USUAL_TOKENS, f"aggregator {first}")],
         "two attempts, judge": [(team("SSA", (first, second, third)), USUAL_TOKENS, f"judge {third}")],
         "plan, solve, verify": [

@@ -26,8 +26,7 @@ def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None
 
 
 def _simulated(run: Run, pool: Pool) -> float:
-    from wfdsl_rl.gym.world.costs import seconds_of  # noqa: PLC0415  (most pools are none of the gym's)
-    from wfdsl_rl.gym.world.profiles import PROFILES  # noqa: PLC0415
+    from wfdsl_rl.gym.world.profiles import PROFILES, seconds_of  # noqa: PLC0415  (most pools are none of the gym's)
 
     profiles = {profile.name: profile for profile in PROFILES}
     seconds = [0.0] * len(run.steps)

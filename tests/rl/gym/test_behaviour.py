@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from wfdsl_rl.gym.world.accuracy import states_of
-from wfdsl_rl.gym.world.arrays import Arrays
+from wfdsl import Workflow
+from wfdsl_rl.gym.world.accuracy import Arrays, Questions, states_of
 from wfdsl_rl.gym.world.constants import Evidence
 from wfdsl_rl.gym.world.making import items
-from wfdsl_rl.gym.world.noise import Scalars, quantile, text_key
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
-from wfdsl_rl.gym.world.questions import Questions
+from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key
 from wfdsl_rl.gym.world.search import random_teams, team
 from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from wfdsl import Workflow
 
 PRESET = preset_of("gym/paper7")
 
@@ -90,7 +84,7 @@ def test_evidence_has_the_published_likelihood_ratios() -> None:
 
 
 def test_relatives_share_more_mistakes_than_others() -> None:
-    answers = {voice: answers_of(team("S", (voice,)), "math", 1200)[0] for voice in (1, 3, 5)}
+    answers = {agent: answers_of(team("S", (agent,)), "math", 1200)[0] for agent in (1, 3, 5)}
 
     def agreement(one: int, other: int) -> float:
         both = (answers[one] > RIGHT) & (answers[other] > RIGHT)

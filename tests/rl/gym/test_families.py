@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from itertools import count, islice
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -16,14 +16,10 @@ from wfdsl.errors import UsageError
 from wfdsl_rl.grading.grade import grade_sync
 from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of, table
 from wfdsl_rl.gym.world.families.catalogue import CATALOGUE
-from wfdsl_rl.gym.world.families.facts import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
-from wfdsl_rl.gym.world.families.form import Split, bare
+from wfdsl_rl.gym.world.families.form import Item, Split, bare
+from wfdsl_rl.gym.world.families.knowledge import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
 from wfdsl_rl.gym.world.families.options import LETTERS
-from wfdsl_rl.tasks.task import Task
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.tasks.task import Kind
+from wfdsl_rl.tasks.task import Kind, Task
 
 KINDS: tuple[Kind, ...] = ("math", "choice", "text", "code")
 SPLIT_NAMES: tuple[Split, ...] = get_args(Split)

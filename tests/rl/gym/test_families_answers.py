@@ -12,9 +12,9 @@ from typing import TypeAlias
 import pytest
 
 from wfdsl_rl.gym.world.families import SPLITS, domain_of, draw, recognise
-from wfdsl_rl.gym.world.families.facts import ELEMENTS
-from wfdsl_rl.gym.world.families.words import WORDS
-from wfdsl_rl.gym.world.item import Item
+from wfdsl_rl.gym.world.families.form import Item
+from wfdsl_rl.gym.world.families.knowledge import ELEMENTS
+from wfdsl_rl.gym.world.families.strings import WORDS
 
 Oracle: TypeAlias = Callable[[Item], bool]
 ORACLES: dict[str, Oracle] = {}

@@ -7,16 +7,13 @@ import json
 import subprocess
 import sys
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from wfdsl_rl.gym.world.families import draw
-from wfdsl_rl.gym.world.families.number_parts import CHANGE, GATHER, KEEP
-from wfdsl_rl.gym.world.families.recipes import FAILED, Part, Parts, Recipe
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.item import Item
+from wfdsl_rl.gym.world.families.form import Item
+from wfdsl_rl.gym.world.families.recipes import CHANGE, FAILED, GATHER, KEEP, Part, Parts, Recipe
 
 FAMILIES = ("list-code", "string-code", "number-code", "line-code")
 RUNNER = """

@@ -8,16 +8,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import pytest
 
 from wfdsl_rl.gym.world.families import draw
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.form import Split
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.tasks.task import Kind
+from wfdsl_rl.gym.world.families.form import Item, Split
+from wfdsl_rl.tasks.task import Kind
 
 
 def content(item: Item) -> str:

@@ -64,12 +64,12 @@ def test_levels_are_what_the_calibration_fits() -> None:
     assert fitted == pytest.approx(LEVELS[2], abs=0.0011)
 
 
-@pytest.mark.parametrize("voice", range(7))
-def test_single_calls_are_as_accurate_as_in_the_paper(exam: Exam, voice: int) -> None:
-    found = exam.accuracies(team("S", (voice,)), draws=8)
+@pytest.mark.parametrize("agent", range(7))
+def test_single_calls_are_as_accurate_as_in_the_paper(exam: Exam, agent: int) -> None:
+    found = exam.accuracies(team("S", (agent,)), draws=8)
 
     for one, domain in zip(found, DOMAINS, strict=True):
-        assert one.value == pytest.approx(PROFILES[voice].accuracy[domain], abs=0.01)
+        assert one.value == pytest.approx(PROFILES[agent].accuracy[domain], abs=0.01)
 
 
 def test_baselines_come_out_near_the_papers_averages(exam: Exam) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,24 +11,22 @@ from hypothesis import strategies as st
 from wfdsl_rl.grading.extraction import final_answer
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.gym.world import wording
+from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.making import items, task_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES, Domain
 from wfdsl_rl.gym.world.replies import answers_of, read, render
+from wfdsl_rl.gym.world.roles import Role
 from wfdsl_rl.gym.world.states import MISLEADING, NO_ANSWER, OTHER, RIGHT, SOUND, STRANGER, WRONG, Attempt, Plan
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.gym.world.roles import Role
 
 ITEMS = [item for domain in DOMAINS for item in items(domain, 12, 7)]
 ROLES = ["solve", "none", "verify", "refine", "aggregate"]
 
-voices = st.integers(0, len(PROFILES) - 1)
-plans = st.builds(Plan, voices, st.integers(MISLEADING, SOUND))
+agents = st.integers(0, len(PROFILES) - 1)
+plans = st.builds(Plan, agents, st.integers(MISLEADING, SOUND))
 answered = st.builds(
-    Attempt, voices, st.integers(RIGHT, WRONG), st.integers(0, 2), st.booleans(), st.booleans(), st.just(False)
+    Attempt, agents, st.integers(RIGHT, WRONG), st.integers(0, 2), st.booleans(), st.booleans(), st.just(False)
 )
-cut = st.builds(Attempt, voices, st.just(NO_ANSWER), cut=st.just(True))
+cut = st.builds(Attempt, agents, st.just(NO_ANSWER), cut=st.just(True))
 keys = st.integers(0, 2**64 - 1)
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from wfdsl_rl.gym.world.accuracy import Exam, expected_accuracy
+from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
 from wfdsl_rl.gym.world.search import best_extension, best_team, random_teams, second_round, structures, team
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.questions import Questions
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +35,7 @@ def test_two_good_steps_beat_one_at_once(code: Questions) -> None:
     one, two = best_team([code], 1), best_team([code], 2, kept=2)
 
     assert two.mean > one.mean + 0.05
-    assert two.mean == pytest.approx(expected_accuracy(two.workflow, code, luck="other").value, abs=0.02)
+    assert two.mean == pytest.approx(expected_accuracy(two.workflow, code, stream="other").value, abs=0.02)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

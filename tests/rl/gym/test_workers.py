@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,22 +11,20 @@ from hypothesis import strategies as st
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
 from wfdsl.language.completion import print_completion
+from wfdsl.protocols import Message
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.world.families import recognise
+from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.replies import read
 from wfdsl_rl.gym.world.search import SUBTASKS, team
 from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.gym.world.workers import build
-
-if TYPE_CHECKING:
-    from wfdsl.protocols import Message
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.tasks.task import Task
 
 POOL, PRESET = Pool.load("gym/paper7"), preset_of("gym/paper7")
 TASKS = make("gym/paper7", 40, 11)
@@ -130,7 +128,7 @@ async def test_a_seed_stands_in_for_the_sample() -> None:
 async def test_a_question_of_somebody_else_is_refused_with_what_the_gym_knows() -> None:
     call = Call(({"role": "user", "content": "Who was the first emperor of Rome?\n\nAnswer it."},))
 
-    with pytest.raises(WorkerFailure, match=r"know the questions of the gym only.*first emperor.*arithmetic") as caught:
+    with pytest.raises(WorkerFailure, match=r"only know questions of the gym.*first emperor.*arithmetic") as caught:
         await POOL.worker(0)(call)
 
     assert not caught.value.retryable

@@ -1,35 +1,134 @@
-"""Expected accuracy of any workflow over a fixed set of questions, with numpy: as exact as one has patience for.
+"""Expected accuracy of a workflow over a fixed set of questions, computed with numpy for all questions at once.
 
-Questions and what is hidden in them are fixed, so that only the luck of calls has to be averaged over.
+The questions and their latent difficulty are fixed, so that only the randomness of calls has to be averaged out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wfdsl_rl.gym.world.arrays import Arrays
+from wfdsl.language.workflow import Workflow
+from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion
+from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.making import items
-from wfdsl_rl.gym.world.play import Board, play
+from wfdsl_rl.gym.world.presets import Preset
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
-from wfdsl_rl.gym.world.questions import Questions
-from wfdsl_rl.gym.world.simulate import check_workers
-from wfdsl_rl.gym.world.states import RIGHT, WRONG, Attempt
-from wfdsl_rl.gym.world.workers import USUAL_TOKENS, luck_of, token_limit
+from wfdsl_rl.gym.world.questions import known_item
+from wfdsl_rl.gym.world.randomness import (
+    CENTRE_BOTTOM,
+    CENTRE_TOP,
+    FACTORS,
+    MASK,
+    STRIDE,
+    TAIL,
+    TAIL_BOTTOM,
+    TAIL_TOP,
+    UNIT,
+    Numbers,
+    Truths,
+    polynomial,
+)
+from wfdsl_rl.gym.world.simulate import USUAL_TOKENS, SimulationInput, check_workers, play, stream_of, token_limit
+from wfdsl_rl.gym.world.states import RIGHT, WRONG, Attempt, State
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+class Arrays:
+    """Arithmetic on arrays; keys are arrays of `uint64`, whose products wrap around."""
 
-    from wfdsl.language.workflow import Workflow
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.gym.world.presets import Preset
-    from wfdsl_rl.gym.world.states import State
+    def joined(self, key: Numbers, salt: int) -> Numbers:
+        return _mixed(key ^ np.uint64(salt))
+
+    def uniform(self, key: Numbers, stream: int) -> Numbers:
+        mixed = _mixed(key + np.uint64(((stream + 1) * STRIDE) & MASK))
+        return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * UNIT
+
+    def normal(self, key: Numbers, stream: int) -> Numbers:
+        share = self.uniform(key, stream)
+        q = share - 0.5
+        r = q * q
+        centre = polynomial(CENTRE_TOP, r) * q / polynomial(CENTRE_BOTTOM, r)
+        outside = np.flatnonzero(np.abs(q) > 0.5 - TAIL)
+        if outside.size:
+            q = np.sqrt(-2 * np.log(np.minimum(share[outside], 1 - share[outside])))
+            size = polynomial(TAIL_TOP, q) / polynomial(TAIL_BOTTOM, q)
+            centre[outside] = np.where(share[outside] < TAIL, size, -size)
+        return centre
+
+    def where(self, condition: Truths, then: Numbers, otherwise: Numbers) -> Numbers:
+        return np.where(condition, then, otherwise)
+
+    def no(self, condition: Truths) -> Truths:
+        return np.logical_not(condition)
+
+
+def _mixed(x: Numbers) -> Numbers:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(FACTORS[0])
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(FACTORS[1])
+    return x ^ (x >> np.uint64(31))
+
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions of one domain for the workers of a preset."""
+
+    preset: Preset
+    domain: Domain
+    families: NDArray[np.str_]
+    keys: NDArray[np.uint64]
+    base: Floats
+    """Ability less hardness, one row a agent."""
+    blindness: Floats
+    """One row a agent."""
+    shared_errors: NDArray[np.int64]
+    """One row a family of models."""
+
+    @classmethod
+    def of(cls, preset: Preset, items: Sequence[Item]) -> Questions:
+        """The questions of these items, which are all of one domain."""
+        known = [known_item(preset, item) for item in items]
+        hidden = [each.latents for each in known]
+        ability = [[preset.abilities[agent, item.family] for item in items] for agent in range(len(preset.relatives))]
+        hardness = np.array([latents.hardness for latents in hidden]).T
+        return cls(
+            preset,
+            known[0].domain,
+            np.array([item.family for item in items]),
+            np.array([latents.key for latents in hidden], dtype=np.uint64),
+            np.array(ability) - hardness,
+            np.array([latents.blindness for latents in hidden]).T,
+            np.array([latents.shared_errors for latents in hidden]).T,
+        )
+
+    def only(self, chosen: NDArray[np.bool_]) -> Questions:
+        """A part of the questions."""
+        return Questions(
+            self.preset,
+            self.domain,
+            self.families[chosen],
+            self.keys[chosen],
+            self.base[:, chosen],
+            self.blindness[:, chosen],
+            self.shared_errors[:, chosen],
+        )
+
+    def worker(self, agent: int, limit: float = 0.0) -> WorkerOnQuestion:
+        """A worker on all of them."""
+        shared_error = self.shared_errors[self.preset.relatives[agent]]
+        return WorkerOnQuestion(agent, self.base[agent], shared_error, self.blindness[agent], limit)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
 
 FROZEN_SEED = 2512
 """The series of questions that published figures are for (our choice)."""
@@ -41,7 +140,7 @@ _ARRAYS = Arrays()
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """A share of right answers, averaged over the luck of calls."""
+    """A share of right answers, averaged over the randomness of calls."""
 
     value: float
     error: float
@@ -49,7 +148,7 @@ class Accuracy:
 
 
 def frozen_questions(preset: Preset, domain: Domain, *, size: int = FROZEN_SIZE) -> Questions:
-    """The first questions of the frozen test series, before the workers of a preset."""
+    """The first questions of the frozen test series, for the workers of a preset."""
     return Questions.of(preset, _frozen_items(domain, size))
 
 
@@ -77,9 +176,9 @@ def states_of(
     previous: State | None = None,
 ) -> list[State]:
     """The states of all steps, each field an array; as `simulate` has them with this sample."""
-    board = Board(_ARRAYS, questions.preset, questions.domain, questions.seat, questions.keys)
+    given = SimulationInput(_ARRAYS, questions.preset, questions.domain, questions.worker, questions.keys)
     limit = token_limit(max_tokens)
-    return play(board, workflow, luck=luck_of(sample, {}), limit=limit, prefix=prefix, previous=previous)
+    return play(given, workflow, stream=stream_of(sample, {}), limit=limit, prefix=prefix, previous=previous)
 
 
 def right_answers(state: State, size: int) -> NDArray[np.bool_]:
@@ -90,9 +189,9 @@ def right_answers(state: State, size: int) -> NDArray[np.bool_]:
 
 
 def expected_accuracy(
-    workflow: Workflow, questions: Questions, *, draws: int = 16, max_tokens: int = USUAL_TOKENS, luck: str = "draw"
+    workflow: Workflow, questions: Questions, *, draws: int = 16, max_tokens: int = USUAL_TOKENS, stream: str = "draw"
 ) -> Accuracy:
-    """The share of right answers of a workflow on these questions, with the luck of calls averaged out.
+    """The share of right answers of a workflow on these questions, with the randomness of calls averaged out.
 
     Raises:
         UsageError: a worker is not in the preset.
@@ -101,7 +200,7 @@ def expected_accuracy(
     size = len(questions)
     total = np.zeros(size)
     for draw in range(draws):
-        final = states_of(workflow, questions, f"{luck} {draw}", max_tokens=max_tokens)[-1]
+        final = states_of(workflow, questions, f"{stream} {draw}", max_tokens=max_tokens)[-1]
         total += right_answers(final, size)
     chance = total / draws
     error = float(np.sqrt(np.sum(chance * (1 - chance) / max(draws - 1, 1))) / size)
@@ -110,7 +209,7 @@ def expected_accuracy(
 
 @dataclass(frozen=True)
 class Exam:
-    """The questions of all four domains before the workers of a preset."""
+    """The questions of all four domains for the workers of a preset."""
 
     preset: Preset
     size: int = FROZEN_SIZE

@@ -1,15 +1,19 @@
-"""How a simulated worker answers: from who it is, the question, its instruction and what it sees, to a reply's state.
+"""How a simulated worker answers: the state of its reply, from its skill, the question, the instruction and its view.
 
-Pure. A reply is right if a margin is positive: ability, less the question's difficulty for this worker, less the luck
-of this call, plus what plans and earlier attempts in view add. The accuracy of single calls is the paper's; all else is
-our choice, and `wfdsl_rl.gym.world.constants` says which numbers were fitted to the paper's baselines.
+Pure functions. A reply is right if a margin is positive: ability, less the question's difficulty for this worker, less
+the randomness of this call, plus what plans and earlier attempts in view add. The accuracy of single calls is the
+paper's. All else is our choice; `wfdsl_rl.gym.world.constants` says which numbers were fitted to the paper's baselines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants
+from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Truths
+from wfdsl_rl.gym.world.roles import Instruction, Role
 from wfdsl_rl.gym.world.states import (
     FAILS,
     MISLEADING,
@@ -24,70 +28,64 @@ from wfdsl_rl.gym.world.states import (
     WRONG,
     Attempt,
     Plan,
+    State,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants
-    from wfdsl_rl.gym.world.noise import Arithmetic, Numbers, Truths
-    from wfdsl_rl.gym.world.roles import Instruction, Role
-    from wfdsl_rl.gym.world.states import State
-
-LUCK, WHICH_WRONG, SHARED_WRONG, PLAN, ADOPT, DOUBT, CHECK, HEDGE, SLIP = range(9)
-"""Streams of noise: one for each thing that luck decides in a call."""
-READING: Final = 16
+CALL_NOISE, WHICH_WRONG, SHARED_WRONG, PLAN, ADOPT, DOUBT, CHECK, HEDGE, SLIP = range(9)
+"""Random streams: one for each random decision in a call."""
+ATTEMPT_READ: Final = 16
 """The first of many streams: one for each attempt that an aggregator reads."""
 _BEYOND: Final = 1e6
 """More than any sum of votes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DomainSetting:
     """What holds for every call of a preset on one domain."""
 
     behaviour: Behaviour
     domain: DomainConstants
     skills: tuple[float, ...]
-    """Of each voice on this domain: how able it is beside the mean of the three closed workers."""
+    """Of each agent on this domain: how able it is beside the mean of the three closed workers."""
     planning: tuple[float, ...]
-    """Of each voice: how much better it plans than it solves."""
+    """Of each agent: how much better it plans than it solves."""
     checking: tuple[float, ...]
-    """Of each voice: how much better it checks than it solves."""
+    """Of each agent: how much better it checks than it solves."""
     relatives: tuple[int, ...]
-    """Of each voice: which family of models it belongs to."""
+    """Of each agent: which family of models it belongs to."""
 
-    def skill(self, voice: int) -> float:
-        """How able the writer of a text in view is; nobody knows a stranger's skill."""
-        return self.behaviour.stranger_skill if voice == STRANGER else self.skills[voice]
+    def skill(self, agent: int) -> float:
+        """How able the writer of a text in view is; the skill of a stranger is not known."""
+        return self.behaviour.stranger_skill if agent == STRANGER else self.skills[agent]
 
-    def related(self, voice: int, other: int) -> bool:
-        """Whether two voices share a part of their errors."""
-        return STRANGER not in {voice, other} and self.relatives[voice] == self.relatives[other]
+    def related(self, agent: int, other: int) -> bool:
+        """Whether two agents share a part of their errors."""
+        return STRANGER not in {agent, other} and self.relatives[agent] == self.relatives[other]
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A worker before a question."""
+class WorkerOnQuestion:
+    """A worker on one question, or on many of them as arrays."""
 
-    voice: int
+    agent: int
+    """Agent id: an index of `wfdsl_rl.gym.world.profiles.PROFILES`."""
     base: Numbers
     """Ability, less the question's difficulty for this worker."""
-    favourite: Numbers
+    shared_error: Numbers
     """The wrong answer that this worker's relatives fall for."""
-    eye: Numbers
-    """How blind this worker is to mistakes on this question: standard normal, the same in every call."""
+    blindness: Numbers
+    """The opposite of its error-detection skill on this question: standard normal, the same in every call."""
     limit: float = 0.0
     """Token limit: 0 at the paper's 4096, 1 at five times as many; in between and below by its logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One call: who answers, what is in view, and the luck of it."""
+    """One call: who answers, what is in view, and its randomness."""
 
     m: Arithmetic
-    setting: Setting
-    seat: Seat
+    setting: DomainSetting
+    worker: WorkerOnQuestion
     plans: tuple[Plan, ...]
     attempts: tuple[Attempt, ...]
     key: Numbers
@@ -113,12 +111,18 @@ class _Turn:
 
 
 def respond(
-    m: Arithmetic, setting: Setting, seat: Seat, *, instruction: Instruction, seen: Sequence[State], key: Numbers
+    m: Arithmetic,
+    setting: DomainSetting,
+    worker: WorkerOnQuestion,
+    *,
+    instruction: Instruction,
+    seen: Sequence[State],
+    key: Numbers,
 ) -> State:
-    """The reply of a worker; the same arguments give the same reply. All luck comes from the key."""
+    """The reply of a worker; the same arguments give the same reply. All randomness comes from the key."""
     plans = tuple(state for state in seen if isinstance(state, Plan))
     attempts = tuple(state for state in seen if isinstance(state, Attempt))
-    turn, role = _Turn(m, setting, seat, plans, attempts, key), instruction.role
+    turn, role = _Turn(m, setting, worker, plans, attempts, key), instruction.role
     if role == "plan":
         return _plan(turn)
     shift = _shift_in_view(turn) - setting.behaviour.wrong_kind * instruction.wrong_kind
@@ -130,11 +134,11 @@ def respond(
 
 
 def _plan(turn: _Turn) -> Plan:
-    m, voice = turn.m, turn.seat.voice
-    skill = turn.setting.skill(voice) + turn.setting.planning[voice]
+    m, agent = turn.m, turn.worker.agent
+    skill = turn.setting.skill(agent) + turn.setting.planning[agent]
     worth = turn.domain.plan_skill + turn.domain.plan_slope * skill - turn.normal(PLAN)
     misleading = worth < -turn.behaviour.thin_band
-    return Plan(voice, m.where(worth > 0, SOUND, m.where(misleading, MISLEADING, THIN)))
+    return Plan(agent, m.where(worth > 0, SOUND, m.where(misleading, MISLEADING, THIN)))
 
 
 def _shift_in_view(turn: _Turn) -> Numbers:
@@ -152,17 +156,17 @@ def _worth_of(turn: _Turn, plan: Plan) -> Numbers:
     m, behaviour, gain = turn.m, turn.behaviour, turn.domain.plan_gain
     loss = -behaviour.misled * gain - behaviour.astray
     worth = m.where(plan.quality > 0, gain, m.where(plan.quality < 0, loss, 0.0))
-    return worth * (behaviour.own_plan if plan.voice == turn.seat.voice else 1.0)
+    return worth * (behaviour.own_plan if plan.agent == turn.worker.agent else 1.0)
 
 
 def _own_answer(turn: _Turn, shift: Numbers) -> Numbers:
     """The answer that a worker finds by itself; none where it runs out of tokens just before the right one."""
-    m, seat, long_gain = turn.m, turn.seat, turn.domain.long_gain
-    margin = seat.base + shift - turn.domain.luck_sd * turn.normal(LUCK)
-    right = margin + long_gain * seat.limit > 0
+    m, worker, long_gain = turn.m, turn.worker, turn.domain.long_gain
+    margin = worker.base + shift - turn.domain.noise_sd * turn.normal(CALL_NOISE)
+    right = margin + long_gain * worker.limit > 0
     cut = m.no(right) & (margin + long_gain > 0)
     shared = turn.uniform(SHARED_WRONG) < turn.behaviour.shared_wrong
-    wrong = m.where(shared, seat.favourite, _tempting(turn))
+    wrong = m.where(shared, worker.shared_error, _tempting(turn))
     return m.where(right, RIGHT, m.where(cut, NO_ANSWER, wrong))
 
 
@@ -173,7 +177,7 @@ def _tempting(turn: _Turn) -> Numbers:
 
 
 def _solve(turn: _Turn, shift: Numbers) -> Attempt:
-    """One's own answer, or, with attempts in view, now and then that of the last one."""
+    """One's own answer, or, with attempts in view, sometimes the last one's."""
     own = _own_answer(turn, shift)
     if not turn.attempts:
         return _shown(turn, own)
@@ -184,11 +188,11 @@ def _solve(turn: _Turn, shift: Numbers) -> Attempt:
 
 
 def _second_look(turn: _Turn, role: Role, shift: Numbers) -> Attempt:
-    """Keep the last attempt, or put one's own answer in its place."""
+    """Keep the last attempt, or replace it by one's own answer."""
     m, target, wording = turn.m, turn.attempts[-1], turn.behaviour.second_look[role]
     right = target.answer == RIGHT
     doubts = _doubts(turn, role) | (target.answer == NO_ANSWER)
-    if target.voice == turn.seat.voice:
+    if target.agent == turn.worker.agent:
         gain = m.where(target.answer == NO_ANSWER, -turn.behaviour.cut_again, 0.0)
     else:
         gain = turn.domain.fix + wording.fix
@@ -200,21 +204,21 @@ def _second_look(turn: _Turn, role: Role, shift: Numbers) -> Attempt:
 
 def _doubts(turn: _Turn, role: Role) -> Truths:
     """Whether a worker doubts the last attempt: a true find if it is wrong, a false alarm if it is right."""
-    behaviour, domain, seat, target = turn.behaviour, turn.domain, turn.seat, turn.attempts[-1]
-    skill, wording = turn.setting.skill(seat.voice) + turn.setting.checking[seat.voice], behaviour.second_look[role]
+    behaviour, domain, worker, target = turn.behaviour, turn.domain, turn.worker, turn.attempts[-1]
+    skill, wording = turn.setting.skill(worker.agent) + turn.setting.checking[worker.agent], behaviour.second_look[role]
     suspicion, blind = _suspicion(turn), _blindness(turn, target)
     keeps = domain.keep + domain.keep_slope * skill + wording.keep + behaviour.loyal * blind - suspicion
     finds = domain.detect + domain.detect_slope * skill + wording.detect - blind + suspicion
     alarm = -(keeps - behaviour.crowd * turn.beyond_one)
-    moment = behaviour.eye_weight * seat.eye + behaviour.moment_weight * turn.normal(DOUBT)
+    moment = behaviour.blindness_weight * worker.blindness + behaviour.moment_weight * turn.normal(DOUBT)
     return moment < turn.m.where(target.answer == RIGHT, alarm, finds)
 
 
 def _blindness(turn: _Turn, target: Attempt) -> float:
     """One's own mistakes look right, and a relative's a little."""
-    if target.voice == turn.seat.voice:
+    if target.agent == turn.worker.agent:
         return turn.behaviour.self_blind
-    return turn.behaviour.relative_blind if turn.setting.related(target.voice, turn.seat.voice) else 0.0
+    return turn.behaviour.relative_blind if turn.setting.related(target.agent, turn.worker.agent) else 0.0
 
 
 def _suspicion(turn: _Turn) -> Numbers:
@@ -248,9 +252,9 @@ def _aggregate(turn: _Turn, shift: Numbers) -> Attempt:
 
 def _vote(turn: _Turn, at: int) -> Numbers:
     behaviour, attempt = turn.behaviour, turn.attempts[at]
-    weight = max(1.0 + behaviour.vote_slope * turn.setting.skill(attempt.voice), behaviour.least_vote)
-    weight *= behaviour.self_bias if attempt.voice == turn.seat.voice else 1.0
-    weight = weight + turn.domain.muddle * turn.normal(READING + at)
+    weight = max(1.0 + behaviour.vote_slope * turn.setting.skill(attempt.agent), behaviour.least_vote)
+    weight *= behaviour.self_bias if attempt.agent == turn.worker.agent else 1.0
+    weight = weight + turn.domain.muddle * turn.normal(ATTEMPT_READ + at)
     return weight * turn.m.where(attempt.check == FAILS, behaviour.failed_vote, 1.0)
 
 
@@ -265,4 +269,4 @@ def _shown(turn: _Turn, answer: Numbers, *, doubted: Truths = False) -> Attempt:
     hedged = turn.uniform(HEDGE) < m.where(right, rates.hedged.right, rates.hedged.wrong)
     slipped = turn.uniform(SLIP) < m.where(right, rates.slipped.right, rates.slipped.wrong)
     check = m.where(whole, check, UNCHECKED)
-    return Attempt(turn.seat.voice, answer, check, whole & hedged, whole & slipped, m.no(whole))
+    return Attempt(turn.worker.agent, answer, check, whole & hedged, whole & slipped, m.no(whole))

@@ -6,14 +6,11 @@ normal units too: a chance of Φ(z). All are our choice; those that `wfdsl_rl.gy
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wfdsl_rl.gym.world.roles import Role
+from wfdsl_rl.gym.world.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class DomainConstants:
     relatives_share: float
     """The share that a family of models has in common."""
     worker_share: float
-    """The share that is a worker's own. The rest is the luck of a call."""
+    """The share that is a worker's own. The rest is the randomness of a call."""
     plan_skill: float = 0.9
     """A plan of a worker of skill 0 is sound with a chance of Φ(this)."""
     plan_slope: float = 0.7
@@ -96,8 +93,8 @@ class DomainConstants:
     """Standard deviation of how much more or less an attempt counts by how it happens to read. Fitted to MoA."""
 
     @property
-    def luck_sd(self) -> float:
-        """Standard deviation of the luck of a call."""
+    def noise_sd(self) -> float:
+        """Standard deviation of the randomness of a call."""
         return sqrt(1 - self.common_share - self.relatives_share - self.worker_share)
 
 
@@ -138,7 +135,7 @@ class Behaviour:
     loyal: float = 0.5
     """The share of that blindness that also keeps one from false alarms."""
     relative_blind: float = 0.3
-    """And that of a relative by this."""
+    """Doubting a relative's attempt is harder by this."""
     stranger_skill: float = -0.3
     """How texts that no worker of the gym wrote are taken."""
     seen_fail: float = 0.6
@@ -175,7 +172,7 @@ class Behaviour:
     evidence: Evidence = Evidence()
 
     @property
-    def eye_weight(self) -> float:
+    def blindness_weight(self) -> float:
         return sqrt(self.eye_share)
 
     @property

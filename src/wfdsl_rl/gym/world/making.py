@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import count, cycle
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw
+from wfdsl_rl.gym.world.families.form import Item, Split
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
 from wfdsl_rl.tasks.task import Task
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from wfdsl_rl.gym.world.families.form import Split
-    from wfdsl_rl.gym.world.item import Item
-
-
 _PATIENCE = 100
-"""So many repeated questions in a row, and a family has run dry."""
+"""After this many repeated questions in a row a family counts as exhausted."""
 
 
 def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequence[Domain] | None = None) -> list[Task]:
@@ -50,7 +45,7 @@ def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequen
 
 
 def items(kind: Domain, n: int, seed: int, *, split: Split = "test") -> list[Item]:
-    """The items behind the tasks of one kind.
+    """The items that the tasks of one kind are made from.
 
     Raises:
         UsageError: no such split.
@@ -93,7 +88,7 @@ def _kinds(kinds: Sequence[Domain] | None) -> tuple[Domain, ...]:
 def _series(kind: Domain, seed: int, split: Split) -> Iterator[tuple[int, Item]]:
     """The series of a kind, each item with its place: families in turns, and repeated questions left out.
 
-    A family that keeps repeating itself has run dry; from then on its questions come again.
+    A family that keeps repeating itself is exhausted; from then on its questions are repeated.
     """
     if split not in SPLITS:
         raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")

@@ -22,7 +22,7 @@ class GymPools:
             UsageError: there is no such preset.
         """
         preset = preset_of(name)
-        entries = [_entry(preset, preset.profile(ordinal)) for ordinal in range(len(preset.members))]
+        entries = [_entry(preset, preset.profile(index)) for index in range(len(preset.members))]
         description = f"Simulated workers. {preset.summary} Version {preset.version}, {preset.content_hash}"
         return Pool(entries, settings=PoolSettings(name=name, description=description, conductor=GYM_TINY))
 

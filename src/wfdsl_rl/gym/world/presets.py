@@ -7,20 +7,18 @@ trained or measured on a preset keeps its meaning.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.gym.world.behaviour import Setting
+from wfdsl_rl.gym.world.behaviour import DomainSetting
 from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants
-from wfdsl_rl.gym.world.noise import Scalars, quantile, text_key
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES, RELATIVES, Domain, Profile
+from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key
 from wfdsl_rl.gym.world.roles import KIND_WORDS, RULES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VERSION: Final = 1
 SALT: Final = f"gym {VERSION}"
@@ -65,7 +63,7 @@ LEVELS: Final[tuple[tuple[float, ...], ...]] = (
     (1.019, 0.915, -0.61, -0.419),
     (0.612, 1.174, -0.436, -0.538),
 )
-"""Of each voice, on each domain. Fitted by `wfdsl_rl.gym.world.calibration` to the paper's accuracies."""
+"""Of each agent, on each domain. Fitted by `wfdsl_rl.gym.world.calibration` to the paper's accuracies."""
 
 _RELATIVES = tuple(RELATIVES.index(profile.relatives) for profile in PROFILES)
 
@@ -77,9 +75,9 @@ class Preset:
     name: str
     summary: str
     members: tuple[int, ...]
-    """Voices in order of their ordinals: indices of `PROFILES`."""
+    """Voices in order of their indices: indices of `PROFILES`."""
     shifts: Mapping[int, Mapping[Domain, float]] = field(default_factory=dict)
-    """True accuracies of voices that are not what their profile says."""
+    """True accuracies of agents that are not what their profile says."""
     shifted_levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     """Their levels on the domains. Fitted."""
     behaviour: Behaviour = BEHAVIOUR
@@ -94,49 +92,49 @@ class Preset:
         content = json.dumps([asdict(self), profiles, LEVELS, RULES, KIND_WORDS, SALT], sort_keys=True)
         return sha256(content.encode()).hexdigest()[:16]
 
-    def accuracy(self, voice: int, domain: Domain) -> float:
+    def accuracy(self, agent: int, domain: Domain) -> float:
         """The share of right answers of a worker's single call on a domain."""
-        return self.shifts.get(voice, PROFILES[voice].accuracy)[domain]
+        return self.shifts.get(agent, PROFILES[agent].accuracy)[domain]
 
-    def profile(self, ordinal: int) -> Profile:
-        """The profile of the worker with this ordinal."""
-        return PROFILES[self.members[ordinal]]
+    def profile(self, index: int) -> Profile:
+        """The profile of the worker with this index."""
+        return PROFILES[self.members[index]]
 
-    def level(self, voice: int, domain: Domain) -> float:
+    def level(self, agent: int, domain: Domain) -> float:
         """How able a worker is on a domain, before what sets its families apart."""
-        levels = self.shifted_levels.get(voice, LEVELS[voice])
+        levels = self.shifted_levels.get(agent, LEVELS[agent])
         return levels[DOMAINS.index(domain)]
 
     @cached_property
     def abilities(self) -> Mapping[tuple[int, str], float]:
-        """For each voice and family: its ability there. Single-call accuracy is about Φ of it."""
+        """For each agent and family: its ability there. Single-call accuracy is about Φ of it."""
         return {
-            (voice, family): round(self.level(voice, domain) + ease + self._leaning(voice, family), 4)
+            (agent, family): round(self.level(agent, domain) + ease + self._leaning(agent, family), 4)
             for domain in DOMAINS
             for family, ease in self.ease[domain].items()
-            for voice in range(len(PROFILES))
+            for agent in range(len(PROFILES))
         }
 
-    def _leaning(self, voice: int, family: str) -> float:
-        return self.behaviour.family_sd * Scalars().normal(text_key(SALT, "leaning", PROFILES[voice].name, family), 0)
+    def _leaning(self, agent: int, family: str) -> float:
+        return self.behaviour.family_sd * Scalars().normal(text_key(SALT, "leaning", PROFILES[agent].name, family), 0)
 
     @cached_property
-    def settings(self) -> Mapping[Domain, Setting]:
+    def settings(self) -> Mapping[Domain, DomainSetting]:
         """What behaviour needs to know of each domain."""
         return {domain: self._setting(domain) for domain in DOMAINS}
 
-    def _setting(self, domain: Domain) -> Setting:
-        closed = [voice for voice, profile in enumerate(PROFILES) if "closed" in profile.tags]
-        levels = [quantile(self.accuracy(voice, domain)) for voice in range(len(PROFILES))]
-        reference = sum(quantile(PROFILES[voice].accuracy[domain]) for voice in closed) / len(closed)
+    def _setting(self, domain: Domain) -> DomainSetting:
+        closed = [agent for agent, profile in enumerate(PROFILES) if "closed" in profile.tags]
+        levels = [quantile(self.accuracy(agent, domain)) for agent in range(len(PROFILES))]
+        reference = sum(quantile(PROFILES[agent].accuracy[domain]) for agent in closed) / len(closed)
         skills = tuple(round(level - reference, 4) for level in levels)
         planning = tuple(profile.planning[domain] for profile in PROFILES)
         checking = tuple(profile.checking[domain] for profile in PROFILES)
-        return Setting(self.behaviour, self.domains[domain], skills, planning, checking, _RELATIVES)
+        return DomainSetting(self.behaviour, self.domains[domain], skills, planning, checking, _RELATIVES)
 
     @property
     def relatives(self) -> tuple[int, ...]:
-        """Of each voice: its family of models."""
+        """Of each agent: its family of models."""
         return _RELATIVES
 
 

@@ -5,11 +5,14 @@ The accuracies are those of the paper's controlled setting; nothing else about a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from math import exp
+from typing import Final, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from wfdsl.protocols import Usage
+from wfdsl_rl.gym.world.randomness import Scalars
+from wfdsl_rl.gym.world.states import STRANGER, Plan, State
 
 Domain: TypeAlias = Literal["math", "choice", "text", "code"]
 DOMAINS: Final[tuple[Domain, ...]] = ("math", "choice", "text", "code")
@@ -77,6 +80,43 @@ PROFILES: Final[tuple[Profile, ...]] = (
             _more(0.0, 0.0, 0.0, 0.1), _more(-0.1, 0.1, 0.0, 0.0), "qwen", _OPEN,
             0.14, 0.40, 0.8, 0.6, 65.0),
 )  # fmt: skip
-"""In the paper's order. A worker's index here is its voice."""
+"""In the paper's order. A worker's index here is its agent."""
 
 RELATIVES: Final[tuple[str, ...]] = tuple(dict.fromkeys(profile.relatives for profile in PROFILES))
+
+
+TYPICAL_TOKENS: Final[Mapping[Domain, int]] = {"math": 650, "choice": 300, "text": 500, "code": 900}
+"""Output tokens of an attempt by a worker of wordiness 1."""
+PLAN_SHARE: Final = 0.4
+"""The length of a plan beside an attempt."""
+SPREAD: Final = 0.3
+"""Standard deviation of the logarithm of the length."""
+CHARS_PER_TOKEN: Final = 4
+_LENGTH: Final = 120
+"""The stream of noise that lengths come from."""
+
+
+def usage_of(
+    state: State, seen: Sequence[State], domain: Domain, *, asked_chars: int, key: int, max_tokens: int
+) -> Usage:
+    """The tokens of a call."""
+    read = asked_chars // CHARS_PER_TOKEN + 1 + sum(round(_length(earlier, domain)) for earlier in seen)
+    if not isinstance(state, Plan) and state.cut:
+        return Usage(read, max_tokens)
+    length = _length(state, domain) * exp(SPREAD * Scalars().normal(key, _LENGTH))
+    return Usage(read, max(1, min(round(length), max_tokens)))
+
+
+def _length(state: State, domain: Domain) -> float:
+    wordiness = 1.0 if state.agent == STRANGER else PROFILES[state.agent].wordiness
+    return TYPICAL_TOKENS[domain] * wordiness * (PLAN_SHARE if isinstance(state, Plan) else 1.0)
+
+
+def usd_of(profile: Profile, usage: Usage) -> float:
+    """What these tokens cost by the profile's price list, in US dollars."""
+    return (usage.input_tokens * profile.usd_input + usage.output_tokens * profile.usd_output) / 1_000_000
+
+
+def seconds_of(profile: Profile, usage: Usage) -> float:
+    """How long such a reply would take."""
+    return profile.first_token_s + usage.output_tokens / profile.tokens_per_s

@@ -1,75 +1,143 @@
-"""Many questions of one domain as arrays, for computing with all of them at once."""
+"""A question as the simulated workers know it: latent difficulty, shared errors, and finding it in chat messages.
+
+All of it follows from the text of the question, its family's ease and the preset's own key.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from functools import lru_cache
+from math import sqrt
+from typing import Any
 
-import numpy as np
+from wfdsl.protocols import Message, WorkerFailure
+from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion
+from wfdsl_rl.gym.world.families import FAMILIES, recognise
+from wfdsl_rl.gym.world.families.form import Item
+from wfdsl_rl.gym.world.presets import SALT, Preset
+from wfdsl_rl.gym.world.profiles import RELATIVES, Domain
+from wfdsl_rl.gym.world.randomness import Scalars, text_key
+from wfdsl_rl.gym.world.roles import role_of
 
-from wfdsl_rl.gym.world.behaviour import Seat
-from wfdsl_rl.gym.world.known import known_item
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.gym.world.presets import Preset
-    from wfdsl_rl.gym.world.profiles import Domain
-
-Floats: TypeAlias = "NDArray[np.float64]"
+_SCALARS = Scalars()
+_COMMON_STREAMS = 40
+"""Streams of the model families; a worker's own come after them."""
+_WORKER_STREAMS, _BLINDNESS_STREAMS = 80, 160
+_GAP = "\n\n"
+"""Separates the question from the first subtask; no question of the gym has an empty line in it."""
 
 
-@dataclass(frozen=True)
-class Questions:
-    """Questions of one domain before the workers of a preset."""
+@dataclass(frozen=True, slots=True)
+class Latents:
+    """The hidden side of one question."""
+
+    key: int
+    """64 bits that are the question's own."""
+    hardness: tuple[float, ...]
+    """For each agent: what it takes from the margin."""
+    blindness: tuple[float, ...]
+    """For each agent: how blind it is to mistakes here, standard normal."""
+    shared_errors: tuple[int, ...]
+    """For each family of models: the wrong answer that it falls for."""
+
+
+def latents_of(preset: Preset, item: Item) -> Latents:
+    """The hidden side of an item."""
+    domain = preset.domains[domain_of(item)]
+    key = text_key(SALT, item.question)
+    common = sqrt(domain.common_share) * item.difficulty
+    shared = [sqrt(domain.relatives_share) * _SCALARS.normal(key, group) for group in range(len(RELATIVES))]
+    own = sqrt(domain.worker_share)
+    hardness = tuple(
+        common + shared[group] + own * _SCALARS.normal(key, _WORKER_STREAMS + agent)
+        for agent, group in enumerate(preset.relatives)
+    )
+    temptation = preset.behaviour.temptation
+    shared_errors = tuple(_shared_error(temptation, key, group) for group in range(len(RELATIVES)))
+    blindness = tuple(_SCALARS.normal(key, _BLINDNESS_STREAMS + agent) for agent in range(len(preset.relatives)))
+    return Latents(key, hardness, blindness, shared_errors)
+
+
+def domain_of(item: Item) -> Domain:
+    """The domain of an item: its kind. The gym has no custom kind."""
+    domain: Any = item.kind
+    return domain  # type: ignore[no-any-return]
+
+
+def _shared_error(temptation: tuple[float, float], key: int, group: int) -> int:
+    share = _SCALARS.uniform(key, _COMMON_STREAMS + group)
+    first, second = temptation
+    return 1 if share < first else 2 if share < first + second else 3
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A question for the workers of a preset."""
 
     preset: Preset
+    item: Item
     domain: Domain
-    families: NDArray[np.str_]
-    keys: NDArray[np.uint64]
-    base: Floats
-    """Ability less hardness, one row a voice."""
-    eye: Floats
-    """One row a voice."""
-    favourite: NDArray[np.int64]
-    """One row a family of models."""
+    latents: Latents
 
-    @classmethod
-    def of(cls, preset: Preset, items: Sequence[Item]) -> Questions:
-        """The questions of these items, which are all of one domain."""
-        known = [known_item(preset, item) for item in items]
-        hidden = [each.latents for each in known]
-        ability = [[preset.abilities[voice, item.family] for item in items] for voice in range(len(preset.relatives))]
-        hardness = np.array([latents.hardness for latents in hidden]).T
-        return cls(
-            preset,
-            known[0].domain,
-            np.array([item.family for item in items]),
-            np.array([latents.key for latents in hidden], dtype=np.uint64),
-            np.array(ability) - hardness,
-            np.array([latents.eye for latents in hidden]).T,
-            np.array([latents.favourite for latents in hidden]).T,
-        )
+    def worker(self, agent: int, limit: float) -> WorkerOnQuestion:
+        """A worker on this question; `limit` is `WorkerOnQuestion.limit`."""
+        base = self.preset.abilities[agent, self.item.family] - self.latents.hardness[agent]
+        shared_error = self.latents.shared_errors[self.preset.relatives[agent]]
+        return WorkerOnQuestion(agent, base, shared_error, self.latents.blindness[agent], limit)
 
-    def only(self, chosen: NDArray[np.bool_]) -> Questions:
-        """A part of the questions."""
-        return Questions(
-            self.preset,
-            self.domain,
-            self.families[chosen],
-            self.keys[chosen],
-            self.base[:, chosen],
-            self.eye[:, chosen],
-            self.favourite[:, chosen],
-        )
 
-    def seat(self, voice: int, limit: float = 0.0) -> Seat:
-        """A worker before all of them."""
-        favourite = self.favourite[self.preset.relatives[voice]]
-        return Seat(voice, self.base[voice], favourite, self.eye[voice], limit)
+@lru_cache(maxsize=65536)
+def known(preset: Preset, question: str) -> Known | None:
+    """The question of this text; None if the gym does not know it."""
+    item = recognise(question)
+    return None if item is None else known_item(preset, item)
 
-    def __len__(self) -> int:
-        return len(self.keys)
+
+def known_item(preset: Preset, item: Item) -> Known:
+    """The question of an item."""
+    return Known(preset, item, domain_of(item), latents_of(preset, item))
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessages:
+    """The messages of a call, understood."""
+
+    question: Known
+    seen: tuple[str, ...]
+    """The replies in view, in order."""
+    subtask: str
+    asked_chars: int
+    """Characters of the question and of all subtasks in view."""
+
+
+def parse_messages(messages: Sequence[Message], preset: Preset) -> ParsedMessages:
+    """Find the question, the replies in view and the subtask in messages.
+
+    Raises:
+        WorkerFailure: they hold no question of the gym.
+    """
+    users = [message["content"] for message in messages if message["role"] == "user"]
+    for content in users:
+        text, _, subtask = content.partition(_GAP)
+        question = known(preset, text.strip())
+        if question is not None:
+            own = subtask if content is users[-1] else users[-1]
+            seen = tuple(message["content"] for message in messages if message["role"] == "assistant")
+            return ParsedMessages(question, seen, _innermost(own), sum(map(len, users)))
+    raise WorkerFailure(_not_ours(users), retryable=False)
+
+
+def _innermost(subtask: str) -> str:
+    """Of a Conductor node's subtask that another one follows, the latter, if it says what to do."""
+    last = subtask.rpartition(_GAP)[2]
+    return last if role_of(last) != "none" else subtask
+
+
+def _not_ours(users: list[str]) -> str:
+    asked = users[0].partition(_GAP)[0] if users else ""
+    shown = asked if len(asked) <= 80 else f"{asked[:77]}..."
+    return (
+        f"simulated workers only know questions of the gym, got {shown!r}; "
+        f"wfdsl_rl.gym.make and `--tasks gym/paper7` make such questions (families: {', '.join(FAMILIES)})"
+    )

@@ -1,27 +1,37 @@
 """States as texts and back: what a worker writes, and what another one makes of it.
 
 `render` and `read` are inverse on states. Texts that no worker of the gym has written are read as a grader would read
-them: their final answer counts, in the voice of a stranger.
+them: their final answer counts, in the agent of a stranger.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
+from wfdsl_rl.grading.extraction import final_answer
 from wfdsl_rl.gym.world import wording
-from wfdsl_rl.gym.world.noise import Scalars, text_key
-from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, OTHER, PASSES, STRANGER, THIN, UNCHECKED, WRONG, Attempt, Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.gym.world.profiles import Domain
-    from wfdsl_rl.gym.world.roles import Role
-    from wfdsl_rl.gym.world.states import State
+from wfdsl_rl.gym.world.families.form import Item
+from wfdsl_rl.gym.world.profiles import Domain
+from wfdsl_rl.gym.world.questions import domain_of
+from wfdsl_rl.gym.world.randomness import Scalars, text_key
+from wfdsl_rl.gym.world.roles import Role
+from wfdsl_rl.gym.world.states import (
+    FAILS,
+    NO_ANSWER,
+    OTHER,
+    PASSES,
+    STRANGER,
+    THIN,
+    UNCHECKED,
+    WRONG,
+    Attempt,
+    Plan,
+    State,
+)
 
 _SCALARS: Final = Scalars()
 _OPENING, _WORKING, _ROLE, _CHECK, _HEDGE, _SLIP, _END, _PLAN = range(100, 108)
@@ -29,29 +39,29 @@ _OPENING, _WORKING, _ROLE, _CHECK, _HEDGE, _SLIP, _END, _PLAN = range(100, 108)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedReply:
     """What a text says."""
 
     state: State
     given: str = ""
-    """The answer as it stands in the text, if there is one."""
+    """The answer as written in the text, if there is one."""
 
 
 def render(state: State, item: Item, role: Role, key: int, *, something_in_view: bool, other: str = "") -> str:
     """The text of a reply; `key` chooses the wording, `other` is the answer of a state whose answer is `OTHER`."""
     if isinstance(state, Plan):
-        return f"{_one_of(wording.OPENINGS[state.voice], key, _OPENING)}\n{_plan_of(state, item, key)}"
+        return f"{_one_of(wording.OPENINGS[state.agent], key, _OPENING)}\n{_plan_of(state, item, key)}"
     manner = (wording.SECOND if something_in_view else wording.MISPLACED).get(role, ())
     return "\n".join(_attempt_lines(state, item, manner, key, other))
 
 
 def _plan_of(plan: Plan, item: Item, key: int) -> str:
-    return _one_of(wording.PLANS[_domain(item)][plan.quality], key, _PLAN)
+    return _one_of(wording.PLANS[domain_of(item)][plan.quality], key, _PLAN)
 
 
 def _attempt_lines(state: Attempt, item: Item, manner: Sequence[str], key: int, other: str) -> list[str]:
-    domain = _domain(item)
-    lines = [_one_of(wording.OPENINGS[state.voice], key, _OPENING)]
+    domain = domain_of(item)
+    lines = [_one_of(wording.OPENINGS[state.agent], key, _OPENING)]
     lines += [_one_of(manner, key, _ROLE)] if manner else []
     lines.append(_one_of(wording.WORKING[domain], key, _WORKING))
     if state.answer == NO_ANSWER:
@@ -68,21 +78,21 @@ def answers_of(item: Item) -> tuple[str, ...]:
     return (item.gold, *item.wrong[:WRONG])
 
 
-def read(text: str, item: Item) -> Reading:
+def read(text: str, item: Item) -> ParsedReply:
     """What a text says to a worker that knows the question."""
     lines = text.split("\n")
-    voice = _VOICE_OF.get(lines[0])
-    if voice is None:
+    agent = _AGENT_OF.get(lines[0])
+    if agent is None:
         return _stranger(text, item)
-    domain = _domain(item)
+    domain = domain_of(item)
     quality = _QUALITY_OF[domain].get(lines[1]) if len(lines) == 2 else None
     if quality is not None:
-        return Reading(Plan(voice, quality))
+        return ParsedReply(Plan(agent, quality))
     given = _given(lines, domain)
     if given is None:
-        return Reading(Attempt(voice, NO_ANSWER, cut=True)) if lines[-1] in _CUTS else _stranger(text, item)
+        return ParsedReply(Attempt(agent, NO_ANSWER, cut=True)) if lines[-1] in _CUTS else _stranger(text, item)
     answer = _numbers(answers_of(item)).get(given, OTHER)
-    return Reading(_with_meaning(voice, answer, _meanings(lines[1:-1])), given)
+    return ParsedReply(_with_meaning(agent, answer, _meanings(lines[1:-1])), given)
 
 
 def signs_in(text: str) -> tuple[str, ...]:
@@ -97,9 +107,9 @@ def _meanings(lines: Sequence[str]) -> set[str]:
     return {_MEANING[line] for line in lines if line in _MEANING}
 
 
-def _with_meaning(voice: int, answer: int, meanings: set[str]) -> Attempt:
+def _with_meaning(agent: int, answer: int, meanings: set[str]) -> Attempt:
     check = FAILS if "fails" in meanings else PASSES if "passes" in meanings else UNCHECKED
-    return Attempt(voice, answer, check, "hedged" in meanings, "slipped" in meanings)
+    return Attempt(agent, answer, check, "hedged" in meanings, "slipped" in meanings)
 
 
 def _given(lines: list[str], domain: Domain) -> str | None:
@@ -115,15 +125,13 @@ def _given(lines: list[str], domain: Domain) -> str | None:
     return None
 
 
-def _stranger(text: str, item: Item) -> Reading:
+def _stranger(text: str, item: Item) -> ParsedReply:
     """A text of another origin: its final answer, as the graders find it; without one it is as good as a thin plan."""
-    from wfdsl_rl.grading.extraction import final_answer  # noqa: PLC0415  (strangers are rare)
-
     given = final_answer(text, item.kind, choices=item.choices)
     if given is None:
-        return Reading(Plan(STRANGER, THIN))
+        return ParsedReply(Plan(STRANGER, THIN))
     answers = tuple(_plain(answer) for answer in answers_of(item))
-    return Reading(Attempt(STRANGER, _numbers(answers).get(_plain(given), OTHER)), given)
+    return ParsedReply(Attempt(STRANGER, _numbers(answers).get(_plain(given), OTHER)), given)
 
 
 def _plain(answer: str) -> str:
@@ -140,18 +148,13 @@ def _one_of(texts: Sequence[str], key: int, stream: int) -> str:
     return texts[int(_SCALARS.uniform(key, stream) * len(texts))]
 
 
-def _domain(item: Item) -> Domain:
-    domain: Any = item.kind  # the gym has no custom kind
-    return domain  # type: ignore[no-any-return]
-
-
 def wording_key(key: int) -> int:
     """The key that chooses the wording of a call's reply."""
     return _SCALARS.joined(key, _WORDING)
 
 
 _WORDING: Final = text_key("wording")
-_VOICE_OF: Final = {opening: voice for voice, openings in enumerate(wording.OPENINGS) for opening in openings}
+_AGENT_OF: Final = {opening: agent for agent, openings in enumerate(wording.OPENINGS) for opening in openings}
 _QUALITY_OF: Final = {
     domain: {text: quality for quality, texts in plans.items() for text in texts}
     for domain, plans in wording.PLANS.items()

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.profiles import Domain
+from wfdsl_rl.gym.world.profiles import Domain
 
 Role: TypeAlias = Literal["plan", "solve", "verify", "refine", "aggregate", "none"]
 

@@ -1,33 +1,27 @@
 """The best workflows of a preset: by structure, by workers, by second round. What a Conductor could reach at most.
 
 The search goes over orders of planning, solving, verifying, refining and aggregating, and for the most promising ones
-over workers, one step at a time. What it finds is then judged with luck that the search has not seen. It is no proof:
-figures are lower bounds of what is possible.
+over workers, one step at a time. The results are then scored
+with random streams that the search has not seen. They are lower bounds of what is possible.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.gym.world.accuracy import expected_accuracy, right_answers, states_of
+from wfdsl_rl.gym.world.accuracy import Accuracy, Questions, expected_accuracy, right_answers, states_of
+from wfdsl_rl.gym.world.roles import Role
 from wfdsl_rl.gym.world.states import Attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from wfdsl.language.tree import Access
-    from wfdsl_rl.gym.world.accuracy import Accuracy
-    from wfdsl_rl.gym.world.questions import Questions
-    from wfdsl_rl.gym.world.roles import Role
 
 SUBTASKS: Final[Mapping[str, tuple[Role, str]]] = {
     "P": ("plan", "Make a plan. Do not solve it yet."),
@@ -39,7 +33,7 @@ SUBTASKS: Final[Mapping[str, tuple[Role, str]]] = {
 """A letter for each kind of step, with an instruction that asks for it."""
 _PLANS: Final = 2
 _KEPT: Final = 5
-"""So many structures are searched for workers."""
+"""How many structures are searched for workers."""
 _SWEEPS: Final = 2
 _WORTH_A_CALL: Final = 0.01
 """A revision that gains less than this after some kind of reply is not worth its calls."""
@@ -71,7 +65,7 @@ class Found:
 
 @lru_cache(maxsize=65536)
 def team(structure: str, workers: tuple[int, ...]) -> Workflow:
-    """The workflow of a structure: solvers see plans only, whoever comes after them sees everything."""
+    """The workflow of a structure: solvers see plans only, later steps see everything."""
     steps = []
     for index, (letter, worker) in enumerate(zip(structure, workers, strict=True)):
         plans = tuple(at for at in range(index) if structure[at] == "P")
@@ -106,29 +100,29 @@ def best_team(sets: Sequence[Questions], length: int, *, draws: int = 1, kept: i
     ranked = sorted(structures(length), key=lambda one: -search.score(one, search.usual_workers(one)))
     climbed = [search.climb(one, search.usual_workers(one)) for one in ranked[:kept]]
     _, structure, workers = max(climbed)
-    accuracies = tuple(expected_accuracy(team(structure, workers), one, luck="judge") for one in sets)
+    accuracies = tuple(expected_accuracy(team(structure, workers), one, stream="judge") for one in sets)
     return Found(structure, workers, accuracies)
 
 
 def best_extension(one: Found, questions: Questions, *, draws: int = 4) -> float:
-    """The best accuracy of two steps that keep a single call: with a plan before it, or a second look behind it."""
+    """The best accuracy of two steps that keep a single call: with a plan before it, or a second look after it."""
     (solver,) = one.workers
-    ordinals = range(len(questions.preset.members))
-    ways = [team("PS", (other, solver)) for other in ordinals]
-    ways += [team(f"S{look}", (solver, other)) for look in "VR" for other in ordinals]
+    indices = range(len(questions.preset.members))
+    ways = [team("PS", (other, solver)) for other in indices]
+    ways += [team(f"S{look}", (solver, other)) for look in "VR" for other in indices]
     return max(expected_accuracy(way, questions, draws=draws).value for way in ways)
 
 
 class _Search:
-    """Scores of teams on some sets of questions, with the same luck for all."""
+    """Scores of teams on some sets of questions, with the same random streams for all."""
 
     def __init__(self, sets: Sequence[Questions], draws: int) -> None:
         self._sets = sets
         self._draws = draws
         preset = sets[0].preset
-        self._ordinals = range(len(preset.members))
-        alone = {ordinal: self.score("S", (ordinal,)) for ordinal in self._ordinals}
-        self._ranked = sorted(self._ordinals, key=lambda ordinal: -alone[ordinal])
+        self._workers = range(len(preset.members))
+        single = {worker: self.score("S", (worker,)) for worker in self._workers}
+        self._ranked = sorted(self._workers, key=lambda worker: -single[worker])
 
     def score(self, structure: str, workers: tuple[int, ...]) -> float:
         workflow = team(structure, workers)
@@ -154,8 +148,8 @@ class _Search:
         best = self.score(structure, workers)
         for _ in range(_SWEEPS):
             before = workers
-            for index, ordinal in product(range(len(workers)), self._ordinals):
-                changed = (*workers[:index], ordinal, *workers[index + 1 :])
+            for step, index in product(range(len(workers)), self._workers):
+                changed = (*workers[:step], index, *workers[step + 1 :])
                 score = self.score(structure, changed)
                 if score > best:
                     best, workers = score, changed
@@ -216,14 +210,14 @@ def second_round(first: Workflow, questions: Questions, *, draws: int = 8) -> Se
 
 def _revisions(members: int, longest: int) -> list[tuple[tuple[str, int], ...]]:
     """Second looks by one or two workers, and new attempts that do not look back."""
-    ordinals = range(members)
-    one: list[tuple[tuple[str, int], ...]] = [((letter, worker),) for letter in "VRS" for worker in ordinals]
+    indices = range(members)
+    one: list[tuple[tuple[str, int], ...]] = [((letter, worker),) for letter in "VRS" for worker in indices]
     if longest < 2:
         return one
     return one + [
         ((first, left), (second, right))
         for first, second in ("RV", "VR", "SV", "PS")
-        for left, right in product(ordinals, repeat=2)
+        for left, right in product(indices, repeat=2)
     ]
 
 

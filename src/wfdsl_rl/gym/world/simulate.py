@@ -1,44 +1,105 @@
-"""A workflow's outcome without texts: the same behaviour, and with the same sample the same answers, as a real run.
+"""Simulated runs of a workflow: the result of every step without texts, the same as that of a real run.
 
-It needs nothing but Python; `wfdsl_rl.gym.world.accuracy` plays many questions at once with numpy.
+It needs nothing but Python; `wfdsl_rl.gym.world.accuracy` simulates many questions at once with numpy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from math import log
+from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Usage
 from wfdsl.topology import critical_path, live_steps
-from wfdsl_rl.gym.world.costs import seconds_of, usage_of, usd_of
-from wfdsl_rl.gym.world.known import known, known_item
-from wfdsl_rl.gym.world.noise import Scalars
-from wfdsl_rl.gym.world.play import Board, call_key, play
-from wfdsl_rl.gym.world.profiles import PROFILES
-from wfdsl_rl.gym.world.states import RIGHT, Attempt
-from wfdsl_rl.gym.world.workers import USUAL_TOKENS, luck_of, token_limit
+from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion, respond
+from wfdsl_rl.gym.world.families.form import Item
+from wfdsl_rl.gym.world.presets import SALT, Preset
+from wfdsl_rl.gym.world.profiles import PROFILES, Domain, seconds_of, usage_of, usd_of
+from wfdsl_rl.gym.world.questions import Known, known, known_item
+from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Scalars, text_key
+from wfdsl_rl.gym.world.roles import instruction_of
+from wfdsl_rl.gym.world.states import RIGHT, Attempt, State
 
-if TYPE_CHECKING:
-    from wfdsl.language.workflow import Workflow
-    from wfdsl_rl.gym.world.item import Item
-    from wfdsl_rl.gym.world.known import Known
-    from wfdsl_rl.gym.world.presets import Preset
-    from wfdsl_rl.gym.world.states import State
+USUAL_TOKENS: Final = 4096
+"""The token limit at which the accuracies hold. Source: arXiv 2512.04388, controlled setting."""
+_UNLIMITED: Final = 5
+"""This many times as many tokens are as good as no limit."""
+_SCALARS: Final = Scalars()
 
-_SCALARS = Scalars()
+
+def stream_of(sample: str, settings: Mapping[str, Any]) -> str:
+    """The name of a call's random stream: by its seed if one is set, or else by its sample."""
+    seed = settings.get("seed")
+    return f"sample {sample}" if seed is None else f"seed {seed}"
+
+
+def token_limit(max_tokens: int) -> float:
+    """A limit in tokens on the scale of `WorkerOnQuestion.limit`: 0 at the usual 4096, 1 from five times as many."""
+    return min(log(max_tokens / USUAL_TOKENS) / log(_UNLIMITED), 1.0)
+
+
+def call_key(m: Arithmetic, question_key: Numbers, agent: int, path: tuple[int, ...], stream: str) -> Numbers:
+    """The random key of a call, by question, agent, path of the step, and random stream."""
+    return m.joined(question_key, _call_salt(agent, path, stream))
+
+
+@lru_cache(maxsize=65536)
+def _call_salt(agent: int, path: tuple[int, ...], stream: str) -> int:
+    return text_key(SALT, "call", PROFILES[agent].name, path, stream)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationInput:
+    """What a workflow is simulated on: one question, or many of a domain."""
+
+    arithmetic: Arithmetic
+    preset: Preset
+    domain: Domain
+    worker: Callable[[int, float], WorkerOnQuestion]
+    """The worker with an agent id and a token limit."""
+    key: Numbers
+
+
+def play(
+    given: SimulationInput,
+    workflow: Workflow,
+    *,
+    stream: str,
+    limit: float = 0.0,
+    prefix: tuple[int, ...] = (),
+    previous: State | None = None,
+) -> list[State]:
+    """The states of all steps; steps with access "all" see `previous` first."""
+    states: list[State] = []
+    setting = given.preset.settings[given.domain]
+    for index, step in enumerate(workflow.steps):
+        agent = given.preset.members[step.worker]  # type: ignore[index]  # resolved by the caller
+        seen = [states[earlier] for earlier in workflow.sees(index)]
+        if previous is not None and step.access == ALL:
+            seen.insert(0, previous)
+        key = call_key(given.arithmetic, given.key, agent, (*prefix, index), stream)
+        instruction = instruction_of(step.subtask, given.domain)
+        worker = given.worker(agent, limit)
+        states.append(respond(given.arithmetic, setting, worker, instruction=instruction, seen=seen, key=key))
+    return states
+
+
 _GAP = "\n\n"
-"""Stands between a question and the first subtask."""
+"""Separates a question from the first subtask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a workflow on a question. Simulated, like everything of the gym."""
+    """The result of a workflow on a question. Simulated, like everything in the gym."""
 
     right: bool
     states: tuple[State, ...]
-    """Of each step; of steps that cannot change the answer too, though they are not run."""
+    """Of each step, including steps that cannot change the answer and are not run."""
     usage: Usage
     """Of the steps that are run."""
     usd: float
@@ -56,33 +117,33 @@ def simulate(
     previous: tuple[str, State] | None = None,
     max_tokens: int = USUAL_TOKENS,
 ) -> Played:
-    """Play a workflow on a question, with the same outcome as `wfdsl.run` with this `sample` on the preset's pool.
+    """Simulate a workflow on a question, with the same result as `wfdsl.run` with this `sample` on the preset's pool.
 
     Args:
-        workflow: What to play; its workers are ordinals of the preset.
+        workflow: What to run; its workers are worker indices of the preset.
         question: A question of the gym, as text or as item.
         preset: Whose workers.
-        sample: Tells plays apart that are otherwise the same.
+        sample: Tells runs apart that are otherwise the same.
         prefix: The path of the round or node that the workflow runs in; a Conductor's round n has (0, n).
         previous: Subtask and final state of the round before.
         max_tokens: The token limit of each call.
 
     Raises:
-        UsageError: the question is none of the gym's, or a worker is not in the preset.
+        UsageError: the gym does not know the question, or a worker is not in the preset.
     """
     this = known(preset, question) if isinstance(question, str) else known_item(preset, question)
     if this is None:
         raise UsageError(f"the gym does not know this question: {question!r}; wfdsl_rl.gym.make gives some it knows")
     check_workers(workflow, preset)
-    luck = luck_of(sample, {})
-    board = Board(_SCALARS, preset, this.domain, this.seat, this.latents.key)
+    stream = stream_of(sample, {})
+    given = SimulationInput(_SCALARS, preset, this.domain, this.worker, this.latents.key)
     last = None if previous is None else previous[1]
-    states = play(board, workflow, luck=luck, limit=token_limit(max_tokens), prefix=prefix, previous=last)
-    return _played(workflow, states, _Play(this, luck, prefix, previous, max_tokens))
+    states = play(given, workflow, stream=stream, limit=token_limit(max_tokens), prefix=prefix, previous=last)
+    return _played(workflow, states, _Conditions(this, stream, prefix, previous, max_tokens))
 
 
 def check_workers(workflow: Workflow, preset: Preset) -> None:
-    """See that every worker is one of the preset's.
+    """Check that every worker is one of the preset's.
 
     Raises:
         UsageError: one is not.
@@ -95,21 +156,21 @@ def check_workers(workflow: Workflow, preset: Preset) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Play:
-    """One play: on what, with which luck, behind what."""
+class _Conditions:
+    """What one simulation depends on besides its workflow."""
 
     question: Known
-    luck: str
+    stream: str
     prefix: tuple[int, ...]
     previous: tuple[str, State] | None
     max_tokens: int
 
 
-def _played(workflow: Workflow, states: list[State], this_play: _Play) -> Played:
+def _played(workflow: Workflow, states: list[State], conditions: _Conditions) -> Played:
     total, usd, seconds = Usage(), 0.0, {}
     for index in sorted(live_steps(workflow)):
-        profile = PROFILES[states[index].voice]
-        usage = _usage(workflow, states, index, this_play)
+        profile = PROFILES[states[index].agent]
+        usage = _usage(workflow, states, index, conditions)
         total, usd = total + usage, usd + usd_of(profile, usage)
         seconds[index] = seconds_of(profile, usage)
     last = states[-1]
@@ -117,12 +178,12 @@ def _played(workflow: Workflow, states: list[State], this_play: _Play) -> Played
     return Played(right, tuple(states), total, usd, critical_path(workflow, seconds).length)
 
 
-def _usage(workflow: Workflow, states: list[State], index: int, this_play: _Play) -> Usage:
-    step, state, this = workflow.steps[index], states[index], this_play.question
+def _usage(workflow: Workflow, states: list[State], index: int, conditions: _Conditions) -> Usage:
+    step, state, this = workflow.steps[index], states[index], conditions.question
     texts = [this.item.question, _GAP, step.subtask, *(workflow.steps[seen].subtask for seen in workflow.sees(index))]
     seen = [states[earlier] for earlier in workflow.sees(index)]
-    if this_play.previous is not None and step.access == ALL:
-        texts, seen = [*texts, this_play.previous[0]], [this_play.previous[1], *seen]
-    key = call_key(_SCALARS, this.latents.key, state.voice, (*this_play.prefix, index), this_play.luck)
+    if conditions.previous is not None and step.access == ALL:
+        texts, seen = [*texts, conditions.previous[0]], [conditions.previous[1], *seen]
+    key = call_key(_SCALARS, this.latents.key, state.agent, (*conditions.prefix, index), conditions.stream)
     chars = sum(map(len, texts))
-    return usage_of(state, seen, this.domain, asked_chars=chars, key=key, max_tokens=this_play.max_tokens)
+    return usage_of(state, seen, this.domain, asked_chars=chars, key=key, max_tokens=conditions.max_tokens)

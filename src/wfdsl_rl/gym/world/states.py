@@ -1,4 +1,4 @@
-"""What a reply says, without words: a plan of some quality, or an attempt with an answer and what shows of its worth.
+"""The state of a reply, without its text: a plan of some quality, or an attempt with its answer and visible evidence.
 
 Each field is one value, or an array with one value a question (`wfdsl_rl.gym.world.simulate`).
 """
@@ -6,13 +6,12 @@ Each field is one value, or an array with one value a question (`wfdsl_rl.gym.wo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.noise import Numbers, Truths
+from wfdsl_rl.gym.world.randomness import Numbers, Truths
 
 STRANGER: Final = -1
-"""The voice of a text that no worker of the gym has written."""
+"""The agent id of a text that no worker of the gym has written."""
 
 MISLEADING, THIN, SOUND = -1, 0, 1
 """The quality of a plan."""
@@ -30,7 +29,7 @@ UNCHECKED, PASSES, FAILS = 0, 1, 2
 class Plan:
     """A way to go, without an answer."""
 
-    voice: int
+    agent: int
     """Who has written it: an index of `wfdsl_rl.gym.world.profiles.PROFILES`."""
     quality: Numbers
 
@@ -39,7 +38,7 @@ class Plan:
 class Attempt:
     """A reply that gives an answer, or at least tries."""
 
-    voice: int
+    agent: int
     answer: Numbers
     check: Numbers = UNCHECKED
     hedged: Truths = False

@@ -1,18 +1,16 @@
 """The sentences that replies are made of, each with what it gives away.
 
-A sentence stands on a line of its own and belongs to one meaning only, so that a reply can be read back. None of them
+Each sentence is on a line of its own and belongs to one meaning only, so that a reply can be read back. None of them
 holds a digit, a single capital letter or anything else that a grader could take for an answer. Openings are a worker's
-manner of speaking: workers know their own from it, as models do; nobody else is told.
+manner of speaking: workers know their own from it, as models do; no other component is told.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from wfdsl_rl.gym.world.profiles import Domain
 from wfdsl_rl.gym.world.states import FAILS, MISLEADING, PASSES, SOUND, THIN
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.profiles import Domain
 
 OPENINGS: Final[tuple[tuple[str, ...], ...]] = (
     ("Let's take this one step at a time.", "Here is a structured way through it.", "Breaking this down first."),
@@ -25,7 +23,7 @@ OPENINGS: Final[tuple[tuple[str, ...], ...]] = (
      "Having considered the alternatives, this is the way."),
     ("Straight to the point.", "This can be done right away.", "In short, as follows."),
 )  # fmt: skip
-"""For each voice; no two share one."""
+"""For each agent; no two share one."""
 
 WORKING: Final[dict[Domain, tuple[str, ...]]] = {
     "math": (

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, other_numbers
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.chance import Chance
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_numbers
 
 _WHOLE = r"-?\d{1,6}"
 _COUNT = r"\d{1,6}"
@@ -24,10 +20,10 @@ def _answer(gold: Fraction, slips: list[Fraction | int], fields: Fields) -> Answ
     return Answer(str(gold), other_numbers(gold, slips), digits + 3 * (gold.denominator > 1) + 2 * (gold < 0))
 
 
-def _draw_linear(chance: Chance) -> dict[str, str]:
-    factor, sign, term = chance.between(2, 15), chance.pick("+-"), chance.between(1, chance.pick((9, 40)))
-    whole = factor * chance.between(-9, 25) + int(f"{sign}{term}")
-    result = whole if chance.below(4) else chance.between(-20, 99)
+def _draw_linear(rng: RandomStream) -> dict[str, str]:
+    factor, sign, term = rng.between(2, 15), rng.pick("+-"), rng.between(1, rng.pick((9, 40)))
+    whole = factor * rng.between(-9, 25) + int(f"{sign}{term}")
+    result = whole if rng.below(4) else rng.between(-20, 99)
     return {"a": str(factor), "s": sign, "b": str(term), "c": str(result)}
 
 
@@ -40,9 +36,9 @@ def _linear(fields: Fields) -> Answer | None:
     return _answer(gold, slips, fields)
 
 
-def _draw_sides(chance: Chance) -> dict[str, str]:
-    left, right = chance.sample(range(2, 15), 2)
-    root, sign, term = chance.between(-6, 15), chance.pick("+-"), chance.between(1, 30)
+def _draw_sides(rng: RandomStream) -> dict[str, str]:
+    left, right = rng.sample(range(2, 15), 2)
+    root, sign, term = rng.between(-6, 15), rng.pick("+-"), rng.between(1, 30)
     rest = (left - right) * root + int(f"{sign}{term}")
     return {
         "a": str(left),
@@ -64,10 +60,10 @@ def _sides(fields: Fields) -> Answer | None:
     return _answer(gold, [*slips], fields)
 
 
-def _draw_system(chance: Chance) -> dict[str, str]:
-    a, b, d, e = (chance.between(2, 9) for _ in range(4))
-    sign = chance.pick("+-")
-    x, y = chance.between(-5, 12), chance.between(-5, 12)
+def _draw_system(rng: RandomStream) -> dict[str, str]:
+    a, b, d, e = (rng.between(2, 9) for _ in range(4))
+    sign = rng.pick("+-")
+    x, y = rng.between(-5, 12), rng.between(-5, 12)
     second = d * x + int(f"{sign}{e}") * y
     return {"a": str(a), "b": str(b), "c": str(a * x + b * y), "d": str(d), "s": sign, "e": str(e), "f": str(second)}
 

@@ -1,15 +1,71 @@
-"""Arithmetic: expressions, percentages and two-step stories."""
+"""Arithmetic questions: expressions, percentages and two-step stories; and exact values of expressions."""
 
 from __future__ import annotations
 
+import operator
+import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.world.families import expression
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, other_numbers
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_numbers
 
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.chance import Chance
+EXPRESSION = r"-?[0-9(][0-9+*/() -]{0,58}"
+"""What may be an expression; `expression_value` tells whether it is one."""
+
+_TOKEN = re.compile(r" *(\d{1,9}|[-+*/()])")
+_SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def expression_value(text: str, *, slipped: bool = False) -> Fraction | None:
+    """The expression_value of the expression; None if it is none, or divides by zero."""
+    tokens = _tokens(text)
+    if tokens is None:
+        return None
+    reading = _ExpressionReader(tokens, dict.fromkeys(_RANK, 1) if slipped else _RANK)
+    try:
+        result = reading.sum(1)
+    except (IndexError, ValueError, ZeroDivisionError):
+        return None
+    return None if reading.left else result
+
+
+def _tokens(text: str) -> list[str] | None:
+    tokens, at = [], 0
+    text = text.strip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            return None
+        tokens.append(found[1])
+        at = found.end()
+    return tokens
+
+
+class _ExpressionReader:
+    """Precedence climbing over what is left of the tokens, the next one last."""
+
+    def __init__(self, tokens: list[str], rank: dict[str, int]) -> None:
+        self.left = tokens[::-1]
+        self._rank = rank
+
+    def sum(self, least: int) -> Fraction:
+        result = self._factor()
+        while self.left and self._rank.get(self.left[-1], 0) >= least:
+            sign = self.left.pop()
+            result = _SIGNS[sign](result, self.sum(self._rank[sign] + 1))
+        return result
+
+    def _factor(self) -> Fraction:
+        token = self.left.pop()
+        if token == "-":
+            return -self._factor()
+        if token != "(":
+            return Fraction(int(token))
+        result = self.sum(1)
+        if self.left.pop() != ")":
+            raise ValueError("a parenthesis is not closed")
+        return result
+
 
 _SHAPES = (
     "{} * {} + {}",
@@ -25,21 +81,21 @@ _SHAPES = (
 )
 
 
-def _draw_expression(chance: Chance) -> dict[str, str]:
-    most = chance.pick((9, 20, 50, 99))
-    shape = chance.pick(_SHAPES)
-    return {"expr": shape.format(*(chance.between(2, most) for _ in range(shape.count("{}"))))}
+def _draw_expression(rng: RandomStream) -> dict[str, str]:
+    most = rng.pick((9, 20, 50, 99))
+    shape = rng.pick(_SHAPES)
+    return {"expr": shape.format(*(rng.between(2, most) for _ in range(shape.count("{}"))))}
 
 
 def _expression(fields: Fields) -> Answer | None:
     text = fields["expr"]
-    gold = expression.value(text)
+    gold = expression_value(text)
     if gold is None:
         return None
     hasty = [
-        expression.value(text, slipped=True),
-        expression.value(text.replace("(", "").replace(")", "")),
-        expression.value(text.replace("-", "+")),
+        expression_value(text, slipped=True),
+        expression_value(text.replace("(", "").replace(")", "")),
+        expression_value(text.replace("-", "+")),
     ]
     wrong = other_numbers(gold, [one for one in hasty if one is not None])
     digits = sum(map(str.isdigit, text))
@@ -47,9 +103,9 @@ def _expression(fields: Fields) -> Answer | None:
     return Answer(str(gold), wrong, digits + 2 * steps)
 
 
-def _draw_percent(chance: Chance) -> dict[str, str]:
-    part = chance.pick((5, 8, 12, 15, 20, 25, 30, 35, 45, 60, 75))
-    whole = chance.between(2, 60) * (20 if part % 5 == 0 else 25)
+def _draw_percent(rng: RandomStream) -> dict[str, str]:
+    part = rng.pick((5, 8, 12, 15, 20, 25, 30, 35, 45, 60, 75))
+    whole = rng.between(2, 60) * (20 if part % 5 == 0 else 25)
     return {"p": str(part), "n": str(whole)}
 
 
@@ -60,9 +116,9 @@ def _percent(fields: Fields) -> Answer:
     return Answer(str(gold), wrong, len(str(whole)) + 2 * (part % 10 > 0) + (part > 30))
 
 
-def _draw_story(chance: Chance) -> dict[str, str]:
-    groups, size = chance.between(3, 40), chance.between(3, chance.pick((12, 60)))
-    return {"a": str(groups), "b": str(size), "c": str(chance.between(2, groups * size - 1))}
+def _draw_story(rng: RandomStream) -> dict[str, str]:
+    groups, size = rng.between(3, 40), rng.between(3, rng.pick((12, 60)))
+    return {"a": str(groups), "b": str(size), "c": str(rng.between(2, groups * size - 1))}
 
 
 def _story(fields: Fields) -> Answer | None:
@@ -83,7 +139,7 @@ FAMILY = Family(
     (
         Form(
             "expression",
-            {"expr": expression.PATTERN},
+            {"expr": EXPRESSION},
             train=(
                 "What is {expr}?",
                 "Compute {expr}.",

@@ -5,12 +5,13 @@ Both go through `_item`, which sees nothing but the wording and its fields: what
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.gym.world.families import (
@@ -19,39 +20,28 @@ from wfdsl_rl.gym.world.families import (
     counting,
     dates,
     knowledge,
-    line_code,
-    list_code,
-    measures,
-    number_code,
     numbers,
-    string_code,
+    programs,
     strings,
     units,
 )
-from wfdsl_rl.gym.world.families.chance import Chance, jitter
-from wfdsl_rl.gym.world.families.form import Family, Fields, Form, Split, reader
-from wfdsl_rl.gym.world.item import Item
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Mapping
-
-    from wfdsl_rl.tasks.task import Kind
+from wfdsl_rl.gym.world.families.form import Family, Fields, Form, Item, RandomStream, Split, jitter, reader
+from wfdsl_rl.tasks.task import Kind
 
 CATALOGUE = (
     arithmetic.FAMILY,
     algebra.FAMILY,
     counting.FAMILY,
     knowledge.FAMILY,
-    measures.FAMILY,
+    units.MEASURES,
     numbers.FAMILY,
     strings.FAMILY,
     dates.FAMILY,
-    units.FAMILY,
-    list_code.FAMILY,
-    string_code.FAMILY,
-    number_code.FAMILY,
-    line_code.FAMILY,
+    units.UNIT_TEXTS,
+    programs.LIST_CODE,
+    programs.STRING_CODE,
+    programs.NUMBER_CODE,
+    programs.LINE_CODE,
 )
 """All families, kind by kind."""
 _BY_NAME = {family.name: family for family in CATALOGUE}
@@ -85,7 +75,7 @@ def draw(kind: Kind, seed: int, index: int, *, split: Split = "train") -> Item:
     families = _of_kind(kind)
     if split not in SPLITS:
         raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
-    tries = (_tried(families, split, Chance(f"{kind}/{seed}/{index}/{split}/{attempt}")) for attempt in count())
+    tries = (_tried(families, split, RandomStream(f"{kind}/{seed}/{index}/{split}/{attempt}")) for attempt in count())
     return next(item for item in tries if item is not None)
 
 
@@ -140,10 +130,10 @@ def _example(family: Family) -> str:
     return next(item.question for item in found if item.family == family.name)
 
 
-def _tried(families: tuple[Family, ...], split: Split, chance: Chance) -> Item | None:
-    form = chance.pick(chance.pick(families).forms)
-    wording = chance.pick(_WORDINGS[id(form), split])
-    fields = form.draw(chance)
+def _tried(families: tuple[Family, ...], split: Split, rng: RandomStream) -> Item | None:
+    form = rng.pick(rng.pick(families).forms)
+    wording = rng.pick(_WORDINGS[id(form), split])
+    fields = form.draw(rng)
     return _item(wording, fields, wording.text.format(**fields))
 
 

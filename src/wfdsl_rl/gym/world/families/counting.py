@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from math import comb, factorial, perm, prod
-from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, other_numbers
-from wfdsl_rl.gym.world.families.words import WORDS
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.chance import Chance
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_numbers
+from wfdsl_rl.gym.world.families.strings import WORDS
 
 _SMALL = r"\d{1,2}"
 
 
-def _draw_choice(chance: Chance) -> dict[str, str]:
-    size = chance.between(5, 12)
-    return {"n": str(size), "k": str(chance.between(2, min(5, size - 2)))}
+def _draw_choice(rng: RandomStream) -> dict[str, str]:
+    size = rng.between(5, 12)
+    return {"n": str(size), "k": str(rng.between(2, min(5, size - 2)))}
 
 
 def _committee(fields: Fields) -> Answer | None:
@@ -38,8 +34,8 @@ def _places(fields: Fields) -> Answer | None:
     return Answer(str(gold), wrong, size + 2 * chosen)
 
 
-def _draw_letters(chance: Chance) -> dict[str, str]:
-    return {"word": chance.pick(WORDS)}
+def _draw_letters(rng: RandomStream) -> dict[str, str]:
+    return {"word": rng.pick(WORDS)}
 
 
 def _letters(fields: Fields) -> Answer:
@@ -50,8 +46,8 @@ def _letters(fields: Fields) -> Answer:
     return Answer(str(gold), wrong, len(word) + 2 * sum(count > 1 for count in repeats))
 
 
-def _draw_codes(chance: Chance) -> dict[str, str]:
-    return {"n": str(chance.between(3, 10)), "k": str(chance.between(2, 5))}
+def _draw_codes(rng: RandomStream) -> dict[str, str]:
+    return {"n": str(rng.between(3, 10)), "k": str(rng.between(2, 5))}
 
 
 def _codes(fields: Fields) -> Answer | None:
@@ -63,8 +59,8 @@ def _codes(fields: Fields) -> Answer | None:
     return Answer(str(gold), wrong, signs + 3 * length)
 
 
-def _draw_divisors(chance: Chance) -> dict[str, str]:
-    return {"n": str(prod(chance.pick((2, 2, 3, 3, 5, 7)) for _ in range(chance.between(2, 5))))}
+def _draw_divisors(rng: RandomStream) -> dict[str, str]:
+    return {"n": str(prod(rng.pick((2, 2, 3, 3, 5, 7)) for _ in range(rng.between(2, 5))))}
 
 
 def _divisors(fields: Fields) -> Answer | None:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, other_texts
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.chance import Chance
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_texts
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _DATE = r"\d{4}-\d\d-\d\d"
@@ -22,17 +18,17 @@ def _read(text: str) -> date | None:
         return None
 
 
-def _draw_date(chance: Chance) -> dict[str, str]:
-    return {"date": date.fromordinal(chance.between(_FIRST, _LAST)).isoformat()}
+def _draw_date(rng: RandomStream) -> dict[str, str]:
+    return {"date": date.fromordinal(rng.between(_FIRST, _LAST)).isoformat()}
 
 
-def _draw_shift(chance: Chance) -> dict[str, str]:
-    return {"n": str(chance.between(3, chance.pick((20, 60, 200)))), **_draw_date(chance)}
+def _draw_shift(rng: RandomStream) -> dict[str, str]:
+    return {"n": str(rng.between(3, rng.pick((20, 60, 200)))), **_draw_date(rng)}
 
 
-def _draw_between(chance: Chance) -> dict[str, str]:
-    first = chance.between(_FIRST, _LAST)
-    second = first + chance.between(5, chance.pick((40, 120, 300)))
+def _draw_between(rng: RandomStream) -> dict[str, str]:
+    first = rng.between(_FIRST, _LAST)
+    second = first + rng.between(5, rng.pick((40, 120, 300)))
     return {"date": date.fromordinal(first).isoformat(), "end": date.fromordinal(second).isoformat()}
 
 

@@ -1,25 +1,109 @@
-"""Families, forms and wordings: a question is a wording with its fields filled in, and can be read back from its text.
+"""How question families are written: items, wordings with gaps, wrong answers, and reproducible random draws.
 
 A wording is a format string such as `What is {p}% of {n}?`. The same string writes a question and, with a regular
-expression for each field, reads one, so that whatever is drawn is also recognised, with a user's own numbers too.
+expression for each field, reads one. So every drawn question is recognised, and so is one with a user's own numbers.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.chance import Chance
-    from wfdsl_rl.tasks.task import CodeTests, Kind
+from wfdsl_rl.tasks.task import CodeTests, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question with its computed answer. The text of the question determines all the rest."""
+
+    question: str
+    """One paragraph, or several lines; never an empty line, which is where a subtask begins."""
+    family: str
+    """Which generator it comes from, such as `algebra`."""
+    kind: Kind
+    """How answers are judged; the paper's four domains are the kinds math, choice, text and code."""
+    gold: str
+    """The true answer, computed; of code items a right program."""
+    wrong: tuple[str, ...]
+    """Plausible wrong answers, the most tempting first: at least three, each different and judged wrong."""
+    template: str
+    """Which wording it has. Wordings are split into those for training and those that are held out."""
+    difficulty: float
+    """What the numbers in it add to its difficulty, about standard normal within a family."""
+    choices: tuple[str, ...] = ()
+    """The options of a choice question."""
+    tests: CodeTests | None = None
+    """The tests of a code question."""
+
+
+T = TypeVar("T")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+_SPENT = 1 << 128
+"""Below this the rest of a digest is thrown away: the bias of a draw stays under 2**-64."""
+
+
+class RandomStream:
+    """A stream of draws from a text."""
+
+    __slots__ = ("_block", "_pool", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = _bytes(text)
+        self._block = 0
+        self._pool = 0
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to `bound` - 1."""
+        if self._pool < _SPENT:
+            digest = blake2b(self._text, salt=self._block.to_bytes(16, "big")).digest()
+            self._block += 1
+            self._pool = int.from_bytes(digest, "big")
+        self._pool, drawn = divmod(self._pool, bound)
+        return drawn
+
+    def between(self, low: int, high: int) -> int:
+        """A whole number from `low` to `high`, both included."""
+        return low + self.below(high - low + 1)
+
+    def pick(self, things: Sequence[T]) -> T:
+        """One of the things."""
+        return things[self.below(len(things))]
+
+    def sample(self, things: Sequence[T], size: int) -> list[T]:
+        """`size` of the things, each at most once, in random order."""
+        left = list(things)
+        return [left.pop(self.below(len(left))) for _ in range(size)]
+
+    def shuffled(self, things: Sequence[T]) -> list[T]:
+        """All the things, in random order."""
+        return self.sample(things, len(things))
+
+
+_TERMS = 8
+_SPREAD = math.sqrt(_TERMS * (65536**2 - 1) / 12)
+
+
+def jitter(text: str) -> float:
+    """A number that the text fixes, about standard normal over texts. A sum of whole numbers, so exact everywhere."""
+    digest = blake2b(_bytes(text), digest_size=2 * _TERMS, person=b"jitter").digest()
+    total = sum(int.from_bytes(digest[at : at + 2], "big") for at in range(0, 2 * _TERMS, 2))
+    return (total - _TERMS * 65535 / 2) / _SPREAD
+
 
 Split: TypeAlias = Literal["train", "test"]
 Fields: TypeAlias = Mapping[str, str]
-"""What stands in the gaps of a wording, as text."""
+"""The texts that fill the gaps of a wording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +130,7 @@ class Form:
     """Wordings for training."""
     test: tuple[str, ...]
     """Wordings that are held out."""
-    draw: Callable[[Chance], dict[str, str]]
+    draw: Callable[[RandomStream], dict[str, str]]
     answer: Callable[[Fields], Answer | None]
     """None if the fields make no question that has one answer."""
     scale: tuple[float, float] = (0.0, 1.0)

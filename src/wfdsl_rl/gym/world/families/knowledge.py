@@ -1,4 +1,4 @@
-"""Knowledge: facts from bundled tables, asked in both directions, with four options.
+"""Knowledge questions with four options, and the tables of facts that they come from.
 
 A relation is a one-to-one table with two forms, one for each direction. The distractors of a question are other values
 of its table.
@@ -7,17 +7,145 @@ of its table.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from wfdsl_rl.gym.world.families import options
-from wfdsl_rl.gym.world.families.chance import jitter
-from wfdsl_rl.gym.world.families.facts import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, jitter
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+ELEMENTS = (
+    *(("hydrogen", "H", 1), ("helium", "He", 2), ("lithium", "Li", 3), ("beryllium", "Be", 4), ("boron", "B", 5)),
+    *(("carbon", "C", 6), ("nitrogen", "N", 7), ("oxygen", "O", 8), ("fluorine", "F", 9), ("neon", "Ne", 10)),
+    *(("sodium", "Na", 11), ("magnesium", "Mg", 12), ("aluminium", "Al", 13), ("silicon", "Si", 14)),
+    *(("phosphorus", "P", 15), ("sulfur", "S", 16), ("chlorine", "Cl", 17), ("argon", "Ar", 18)),
+    *(("potassium", "K", 19), ("calcium", "Ca", 20), ("scandium", "Sc", 21), ("titanium", "Ti", 22)),
+    *(("vanadium", "V", 23), ("chromium", "Cr", 24), ("manganese", "Mn", 25), ("iron", "Fe", 26), ("cobalt", "Co", 27)),
+    *(("nickel", "Ni", 28), ("copper", "Cu", 29), ("zinc", "Zn", 30), ("gallium", "Ga", 31), ("arsenic", "As", 33)),
+    *(("selenium", "Se", 34), ("bromine", "Br", 35), ("krypton", "Kr", 36), ("silver", "Ag", 47), ("tin", "Sn", 50)),
+    *(("antimony", "Sb", 51), ("iodine", "I", 53), ("xenon", "Xe", 54), ("caesium", "Cs", 55), ("barium", "Ba", 56)),
+    *(("tungsten", "W", 74), ("platinum", "Pt", 78), ("gold", "Au", 79), ("mercury", "Hg", 80), ("lead", "Pb", 82)),
+    *(("bismuth", "Bi", 83), ("radon", "Rn", 86), ("radium", "Ra", 88), ("thorium", "Th", 90), ("uranium", "U", 92)),
+)
+"""Name, symbol and atomic number of chemical elements (IUPAC)."""
 
-    from wfdsl_rl.gym.world.families.chance import Chance
+CAPITALS = {
+    "Albania": "Tirana",
+    "Argentina": "Buenos Aires",
+    "Armenia": "Yerevan",
+    "Australia": "Canberra",
+    "Austria": "Vienna",
+    "Bangladesh": "Dhaka",
+    "Belgium": "Brussels",
+    "Brazil": "Brasilia",
+    "Bulgaria": "Sofia",
+    "Cambodia": "Phnom Penh",
+    "Canada": "Ottawa",
+    "Chile": "Santiago",
+    "China": "Beijing",
+    "Colombia": "Bogota",
+    "Croatia": "Zagreb",
+    "Cuba": "Havana",
+    "Denmark": "Copenhagen",
+    "Ecuador": "Quito",
+    "Egypt": "Cairo",
+    "Estonia": "Tallinn",
+    "Ethiopia": "Addis Ababa",
+    "Finland": "Helsinki",
+    "France": "Paris",
+    "Georgia": "Tbilisi",
+    "Germany": "Berlin",
+    "Ghana": "Accra",
+    "Greece": "Athens",
+    "Hungary": "Budapest",
+    "Iceland": "Reykjavik",
+    "India": "New Delhi",
+    "Iran": "Tehran",
+    "Iraq": "Baghdad",
+    "Ireland": "Dublin",
+    "Italy": "Rome",
+    "Jamaica": "Kingston",
+    "Japan": "Tokyo",
+    "Jordan": "Amman",
+    "Kenya": "Nairobi",
+    "Latvia": "Riga",
+    "Lebanon": "Beirut",
+    "Lithuania": "Vilnius",
+    "Malaysia": "Kuala Lumpur",
+    "Mongolia": "Ulaanbaatar",
+    "Morocco": "Rabat",
+    "Nepal": "Kathmandu",
+    "New Zealand": "Wellington",
+    "Norway": "Oslo",
+    "Pakistan": "Islamabad",
+    "Peru": "Lima",
+    "Poland": "Warsaw",
+    "Portugal": "Lisbon",
+    "Romania": "Bucharest",
+    "Russia": "Moscow",
+    "Senegal": "Dakar",
+    "Serbia": "Belgrade",
+    "Slovakia": "Bratislava",
+    "Slovenia": "Ljubljana",
+    "South Korea": "Seoul",
+    "Spain": "Madrid",
+    "Sweden": "Stockholm",
+    "Thailand": "Bangkok",
+    "Tunisia": "Tunis",
+    "Turkey": "Ankara",
+    "Ukraine": "Kyiv",
+    "United Kingdom": "London",
+    "Uruguay": "Montevideo",
+    "Vietnam": "Hanoi",
+    "Zambia": "Lusaka",
+}
+"""Countries whose capital is one undisputed city, in plain letters."""
+
+QUANTITIES = {
+    "force": "newton",
+    "energy": "joule",
+    "power": "watt",
+    "pressure": "pascal",
+    "frequency": "hertz",
+    "electric current": "ampere",
+    "voltage": "volt",
+    "electric charge": "coulomb",
+    "electric resistance": "ohm",
+    "capacitance": "farad",
+    "inductance": "henry",
+    "magnetic flux": "weber",
+    "temperature": "kelvin",
+    "amount of substance": "mole",
+    "luminous intensity": "candela",
+    "illuminance": "lux",
+    "length": "metre",
+    "time": "second",
+    "mass": "kilogram",
+    "radioactivity": "becquerel",
+}
+"""Physical quantities and their units in the SI."""
+
+POLYGONS = {
+    "triangle": "3",
+    "pentagon": "5",
+    "hexagon": "6",
+    "heptagon": "7",
+    "octagon": "8",
+    "nonagon": "9",
+    "decagon": "10",
+    "dodecagon": "12",
+}
+"""Polygons and their number of sides."""
+
+SUN = {
+    "Mercury": "1",
+    "Venus": "2",
+    "Earth": "3",
+    "Mars": "4",
+    "Jupiter": "5",
+    "Saturn": "6",
+    "Uranus": "7",
+    "Neptune": "8",
+}
+"""The places of the planets, counted from the Sun."""
 
 
 def _form(name: str, table: Mapping[str, str], *, train: tuple[str, ...], test: tuple[str, ...]) -> Form:
@@ -25,10 +153,10 @@ def _form(name: str, table: Mapping[str, str], *, train: tuple[str, ...], test: 
     values = tuple(table.values())
     loads = {key: jitter(f"{key} {value}") for key, value in table.items()}
 
-    def draw(chance: Chance) -> dict[str, str]:
-        key = chance.pick(tuple(table))
-        distractors = chance.sample([value for value in values if value != table[key]], 3)
-        return {"key": key, "options": options.written(chance, table[key], distractors)}
+    def draw(rng: RandomStream) -> dict[str, str]:
+        key = rng.pick(tuple(table))
+        distractors = rng.sample([value for value in values if value != table[key]], 3)
+        return {"key": key, "options": options.written(rng, table[key], distractors)}
 
     def answer(fields: Fields) -> Answer | None:
         key = fields["key"]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from wfdsl_rl.gym.world.families import options
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form
-
-if TYPE_CHECKING:
-    from wfdsl_rl.gym.world.families.chance import Chance
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream
 
 _LIMIT = 199
 _PRIMES = tuple(n for n in range(2, _LIMIT + 1) if all(n % d for d in range(2, int(n**0.5) + 1)))
@@ -29,9 +25,9 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
 
 
-def _draw_prime(chance: Chance) -> dict[str, str]:
-    others = map(str, chance.sample(_TEMPTING, 3))
-    return {"options": options.written(chance, str(chance.pick(_PRIMES[4:])), [*others])}
+def _draw_prime(rng: RandomStream) -> dict[str, str]:
+    others = map(str, rng.sample(_TEMPTING, 3))
+    return {"options": options.written(rng, str(rng.pick(_PRIMES[4:])), [*others])}
 
 
 def _prime(fields: Fields) -> Answer | None:
@@ -51,14 +47,14 @@ def _smallest_divisor(number: int) -> int:
     return next((divisor for divisor in range(2, int(number**0.5) + 1) if number % divisor == 0), 1)
 
 
-def _draw_remainder(chance: Chance) -> dict[str, str]:
-    divisor = chance.between(3, 14)
-    rest = chance.between(0, divisor - 1)
-    truth = divisor * chance.between(3, 30) + rest
-    shifts = chance.sample([shift for shift in range(-9, 10) if shift % divisor], 2)
-    far = divisor * chance.between(3, 30) + (rest + 1) % divisor
+def _draw_remainder(rng: RandomStream) -> dict[str, str]:
+    divisor = rng.between(3, 14)
+    rest = rng.between(0, divisor - 1)
+    truth = divisor * rng.between(3, 30) + rest
+    shifts = rng.sample([shift for shift in range(-9, 10) if shift % divisor], 2)
+    far = divisor * rng.between(3, 30) + (rest + 1) % divisor
     others = [*(truth + shift for shift in shifts), far]
-    return {"k": str(divisor), "r": str(rest), "options": options.written(chance, str(truth), [*map(str, others)])}
+    return {"k": str(divisor), "r": str(rest), "options": options.written(rng, str(truth), [*map(str, others)])}
 
 
 def _remainder(fields: Fields) -> Answer | None:
@@ -73,22 +69,22 @@ def _remainder(fields: Fields) -> Answer | None:
     )
 
 
-def _draw_multiple(chance: Chance) -> dict[str, str]:
-    fields = _draw_remainder(chance)
+def _draw_multiple(rng: RandomStream) -> dict[str, str]:
+    fields = _draw_remainder(rng)
     found = options.read(fields["options"]) or ()
     shifted = [str(int(one) - int(fields["r"])) for one in found]
-    return {"k": fields["k"], "options": options.written(chance, shifted[0], shifted[1:]) if shifted else ""}
+    return {"k": fields["k"], "options": options.written(rng, shifted[0], shifted[1:]) if shifted else ""}
 
 
 _FRACTION = re.compile(r"(\d{1,4})/([1-9]\d{0,3})")
 
 
-def _draw_fraction(chance: Chance) -> dict[str, str]:
-    bottoms = [chance.between(3, 16) for _ in range(4)]
-    share = chance.between(20, 80)
-    tops = [max(1, (bottom * share + 50) // 100 + chance.between(-1, 1)) for bottom in bottoms]
+def _draw_fraction(rng: RandomStream) -> dict[str, str]:
+    bottoms = [rng.between(3, 16) for _ in range(4)]
+    share = rng.between(20, 80)
+    tops = [max(1, (bottom * share + 50) // 100 + rng.between(-1, 1)) for bottom in bottoms]
     texts = [f"{top}/{bottom}" for top, bottom in zip(tops, bottoms, strict=True)]
-    return {"which": chance.pick(("largest", "smallest")), "options": options.written(chance, texts[0], texts[1:])}
+    return {"which": rng.pick(("largest", "smallest")), "options": options.written(rng, texts[0], texts[1:])}
 
 
 def _fraction(fields: Fields) -> Answer | None:

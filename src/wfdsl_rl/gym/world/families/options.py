@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from wfdsl_rl.gym.world.families.chance import Chance
-from wfdsl_rl.gym.world.families.form import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from wfdsl_rl.gym.world.families.form import Answer, RandomStream
 
 LETTERS = "ABCD"
 _LAYOUTS = (
@@ -24,9 +20,9 @@ PATTERN = r"[ \n]\(?A[).] [^\n]+(?:\n[^\n]+){0,3}"
 """The options with the space or line break before them, as one field of a wording."""
 
 
-def written(chance: Chance, truth: str, distractors: Sequence[str]) -> str:
+def written(rng: RandomStream, truth: str, distractors: Sequence[str]) -> str:
     """The options in random order and layout."""
-    return chance.pick(_LAYOUTS).format(*chance.shuffled([truth, *distractors[:3]]))
+    return rng.pick(_LAYOUTS).format(*rng.shuffled([truth, *distractors[:3]]))
 
 
 def read(text: str) -> tuple[str, ...] | None:
@@ -51,7 +47,7 @@ def chosen(
     right = [letter for letter, option in zip(LETTERS, options, strict=True) if is_right(option)]
     if len(right) != 1:
         return None
-    others = [letter for letter in Chance(text).shuffled(LETTERS) if letter not in right]
+    others = [letter for letter in RandomStream(text).shuffled(LETTERS) if letter not in right]
     if distance is not None:
         others.sort(key=lambda letter: distance(options[LETTERS.index(letter)]))
     return Answer(right[0], tuple(others), load, choices=options)

@@ -1,18 +1,26 @@
-"""Strings: reversed words, letters by place, counts of letters, words in order, shifted letters."""
+"""String questions: reversed words, letters by place, counts of letters, words in order, shifted letters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, other_texts
-from wfdsl_rl.gym.world.families.words import WORD, WORDS
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_texts
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+WORDS = (
+    *("apple", "banana", "bread", "bridge", "butter", "candle", "castle", "cherry", "circle", "cloud"),
+    *("coffee", "cotton", "desert", "dinner", "doctor", "dragon", "engine", "farmer", "finger", "flower"),
+    *("forest", "garden", "ginger", "guitar", "hammer", "honey", "island", "jacket", "kitten", "ladder"),
+    *("lemon", "letter", "market", "mirror", "monkey", "mother", "number", "orange", "pencil", "pepper"),
+    *("picture", "pillow", "pocket", "rabbit", "river", "rocket", "school", "silver", "spider", "spring"),
+    *("square", "summer", "teacher", "ticket", "tiger", "tomato", "tunnel", "valley", "violin", "window"),
+)
+"""Sixty words of five to seven letters."""
 
-    from wfdsl_rl.gym.world.families.chance import Chance
+WORD = "[a-z]{2,12}"
+"""What may stand for a word in a user's own question."""
+
 
 _ARTICLE = "a"
 """A lenient grader may drop it, so it is never an answer."""
@@ -28,8 +36,8 @@ def _swapped(word: str, place: int) -> str:
     return word[:place] + word[place + 1 : place + 2] + word[place : place + 1] + word[place + 2 :]
 
 
-def _draw_words(chance: Chance) -> dict[str, str]:
-    return {"words": " ".join(chance.sample(WORDS, chance.between(1, 2)))}
+def _draw_words(rng: RandomStream) -> dict[str, str]:
+    return {"words": " ".join(rng.sample(WORDS, rng.between(1, 2)))}
 
 
 def _reverse(fields: Fields) -> Answer | None:
@@ -50,9 +58,9 @@ def _ordinal(number: int) -> str:
 _PLACE = r"\d{1,2}(?:st|nd|rd|th)"
 
 
-def _draw_letter(chance: Chance) -> dict[str, str]:
-    word = chance.pick(WORDS)
-    return {"word": word, "place": _ordinal(chance.between(2, len(word) - 1))}
+def _draw_letter(rng: RandomStream) -> dict[str, str]:
+    word = rng.pick(WORDS)
+    return {"word": word, "place": _ordinal(rng.between(2, len(word) - 1))}
 
 
 def _letter(fields: Fields) -> Answer | None:
@@ -65,9 +73,9 @@ def _letter(fields: Fields) -> Answer | None:
     return _answer(gold, [*others, *"nes"], number + len(word) / 3)
 
 
-def _draw_count(chance: Chance) -> dict[str, str]:
-    words = chance.sample(WORDS, chance.between(2, 4))
-    return {"letter": chance.pick("".join(words) + "aeionrst"), "words": " ".join(words)}
+def _draw_count(rng: RandomStream) -> dict[str, str]:
+    words = rng.sample(WORDS, rng.between(2, 4))
+    return {"letter": rng.pick("".join(words) + "aeionrst"), "words": " ".join(words)}
 
 
 def _count(fields: Fields) -> Answer | None:
@@ -77,12 +85,12 @@ def _count(fields: Fields) -> Answer | None:
     return _answer(str(gold), [str(miss) for miss in misses if miss >= 0], len(words) / 3 + gold)
 
 
-def _draw_sort(chance: Chance) -> dict[str, str]:
-    first = chance.pick(WORDS)
+def _draw_sort(rng: RandomStream) -> dict[str, str]:
+    first = rng.pick(WORDS)
     close = [word for word in WORDS if word[0] == first[0]]
-    others = chance.sample(close, min(2, len(close))) + chance.sample(WORDS, 4)
-    words = list(dict.fromkeys([first, *others]))[: chance.between(3, 5)]
-    return {"words": " ".join(chance.shuffled(words))}
+    others = rng.sample(close, min(2, len(close))) + rng.sample(WORDS, 4)
+    words = list(dict.fromkeys([first, *others]))[: rng.between(3, 5)]
+    return {"words": " ".join(rng.shuffled(words))}
 
 
 def _sort(fields: Fields) -> Answer | None:
@@ -103,8 +111,8 @@ def _sort(fields: Fields) -> Answer | None:
     return _answer(" ".join(ordered), map(" ".join, slips), len(words) + 2 * close)
 
 
-def _draw_shift(chance: Chance) -> dict[str, str]:
-    return {"word": chance.pick(WORDS), "k": str(chance.between(2, 6))}
+def _draw_shift(rng: RandomStream) -> dict[str, str]:
+    return {"word": rng.pick(WORDS), "k": str(rng.between(2, 6))}
 
 
 def _shift(fields: Fields) -> Answer | None:

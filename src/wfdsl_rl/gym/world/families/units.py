@@ -1,17 +1,178 @@
-"""Units: amounts converted or added, and times of day, with the unit in the answer."""
+"""Questions about units of length, mass, volume and time: conversions as text, measures as choices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, other_texts
-from wfdsl_rl.gym.world.families.scales import SCALES, UNIT, UNITS, VALUE, decimal, neighbours
+from wfdsl_rl.gym.world.families import options
+from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_texts
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+SCALES = (
+    {"mm": 1, "cm": 10, "m": 1000, "km": 1_000_000},
+    {"mg": 1, "g": 1000, "kg": 1_000_000, "t": 1_000_000_000},
+    {"ml": 1, "cl": 10, "l": 1000},
+    {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400},
+)
+UNITS = {unit: (place, size) for place, scale in enumerate(SCALES) for unit, size in scale.items()}
+"""For each unit the scale that it belongs to and its size there."""
 
-    from wfdsl_rl.gym.world.families.chance import Chance
+UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
+VALUE = r"\d{1,9}(?:\.\d{1,6})?"
+
+
+def neighbours(rng: RandomStream, scale: Mapping[str, int]) -> tuple[str, str]:
+    """Two neighbouring units of a scale."""
+    units = tuple(scale)
+    at = rng.below(len(units))
+    return units[at], units[rng.pick([other for other in (at - 1, at + 1) if 0 <= other < len(units)])]
+
+
+def decimal(value: Fraction) -> str | None:
+    """The value as a decimal of at most six places; None if it has more."""
+    scaled = value * 10**6
+    if scaled.denominator != 1:
+        return None
+    whole, rest = divmod(abs(scaled.numerator), 10**6)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole}.{rest:06d}".rstrip("0").rstrip(".")
+
+
+def size_of(text: str) -> tuple[int, Fraction] | None:
+    """The scale and the size of something like `3.5 km`; None if it is nothing like that."""
+    value, _, unit = text.partition(" ")
+    if unit not in UNITS or not value.replace(".", "", 1).isdecimal():
+        return None
+    scale, size = UNITS[unit]
+    return scale, Fraction(value) * size
+
+
+_SLIPS = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 10), Fraction(10), Fraction(100), Fraction(1000))
+_CLOCK_SLIPS = (Fraction(1, 60), Fraction(5, 6), Fraction(3, 5), Fraction(5, 3), Fraction(5), Fraction(10))
+
+
+def _amount(rng: RandomStream) -> Fraction:
+    return Fraction(rng.between(1, 99), rng.pick((1, 1, 2, 4, 10)))
+
+
+def _draw_same(rng: RandomStream) -> dict[str, str]:
+    scale = rng.pick(SCALES)
+    given, asked = neighbours(rng, scale)
+    amount = _amount(rng)
+    slips = _CLOCK_SLIPS if "hours" in scale else _SLIPS
+    found = amount * scale[given] / scale[asked]
+    others = [decimal(found * slip) for slip in rng.shuffled(slips)]
+    fitting = [f"{other} {asked}" for other in others if other is not None]
+    truth = decimal(found)
+    if truth is None or len(fitting) < 3:
+        return {"value": "0", "unit": given, "options": ""}
+    amount_text = decimal(amount) or ""
+    return {"value": amount_text, "unit": given, "options": options.written(rng, f"{truth} {asked}", fitting)}
+
+
+def _same(fields: Fields) -> Answer | None:
+    target = size_of(f"{fields['value']} {fields['unit']}")
+    found = options.read(fields["options"])
+    sizes = {option: size_of(option) for option in found or ()}
+    if target is None or any(size is None or size[0] != target[0] for size in sizes.values()):
+        return None
+    load = len(fields["value"]) + 3 * ("." in fields["value"]) + 3 * (target[0] == 3)
+    return options.chosen(
+        fields["options"],
+        lambda option: sizes[option] == target,
+        load=load,
+        distance=lambda option: _ratio(sizes[option], target),
+    )
+
+
+def _ratio(size: tuple[int, Fraction] | None, target: tuple[int, Fraction]) -> float:
+    """How far apart two sizes are: 0 for the same, else the larger through the smaller."""
+    if size is None or not size[1] or not target[1]:
+        return float("inf")
+    return float(max(size[1] / target[1], target[1] / size[1]))
+
+
+_SUPERLATIVES = (
+    {"longest": True, "shortest": False},
+    {"heaviest": True, "lightest": False},
+    {"largest": True, "smallest": False},
+    {"longest": True, "shortest": False},
+)
+
+
+def _draw_extreme(rng: RandomStream) -> dict[str, str]:
+    number = rng.below(len(SCALES))
+    scale = SCALES[number]
+    units = neighbours(rng, scale)
+    middle = rng.between(2, 90) * max(scale[unit] for unit in units)
+    near = [Fraction(middle * rng.between(60, 160), 100) for _ in range(4)]
+    texts = [f"{_short(size / scale[unit])} {unit}" for size, unit in zip(near, units * 2, strict=True)]
+    which = rng.pick(tuple(_SUPERLATIVES[number]))
+    return {"which": which, "options": options.written(rng, texts[0], texts[1:])}
+
+
+def _short(value: Fraction) -> str | None:
+    """About the value in few digits."""
+    return str(round(value)) if value >= 100 else decimal(Fraction(round(value * 10), 10))
+
+
+def _extreme(fields: Fields) -> Answer | None:
+    found = options.read(fields["options"])
+    sizes = {option: size_of(option) for option in found or ()}
+    known = [size for size in sizes.values() if size is not None]
+    if len(known) != len(options.LETTERS) or len({scale for scale, _ in known}) != 1:
+        return None
+    largest = _SUPERLATIVES[known[0][0]].get(fields["which"])
+    ordered = sorted(known, reverse=largest is True)
+    if largest is None or ordered[0] == ordered[1]:
+        return None
+    closeness = 1 / max(_ratio(ordered[0], ordered[1]) - 1, 0.02)
+    return options.chosen(
+        fields["options"],
+        lambda option: sizes[option] == ordered[0],
+        load=min(closeness, 20.0),
+        distance=lambda option: _ratio(sizes[option], ordered[0]),
+    )
+
+
+_WHICH = "longest|shortest|heaviest|lightest|largest|smallest"
+
+MEASURES = Family(
+    "measures",
+    "choice",
+    "The same amount in another unit, or the largest or smallest of four; exact ratios of units.",
+    (
+        Form(
+            "same",
+            {"value": VALUE, "unit": UNIT, "options": options.PATTERN},
+            train=(
+                "Which of these is the same as {value} {unit}?{options}",
+                "What is {value} {unit} in another unit?{options}",
+                "{value} {unit} is equal to{options}",
+                "Which amount equals {value} {unit}?{options}",
+            ),
+            test=("How else can {value} {unit} be written?{options}", "Which one is exactly {value} {unit}?{options}"),
+            draw=_draw_same,
+            answer=_same,
+            scale=(4.50, 2.70),
+        ),
+        Form(
+            "extreme",
+            {"which": _WHICH, "options": options.PATTERN},
+            train=(
+                "Which of these is the {which}?{options}",
+                "Which amount is the {which}?{options}",
+                "The {which} of these amounts is{options}",
+                "One of these is the {which}. Which one?{options}",
+            ),
+            test=("Name the {which} of these four.{options}", "Put in order, which one is the {which}?{options}"),
+            draw=_draw_extreme,
+            answer=_extreme,
+            scale=(8.75, 6.78),
+        ),
+    ),
+)
+
 
 _TENS = tuple(Fraction(10) ** power for power in (-1, 1, 2, -2, 3, -3))
 _CLOCK = (Fraction(100, 60), Fraction(60, 100), Fraction(1, 60), Fraction(60), Fraction(10), Fraction(1, 10))
@@ -27,9 +188,9 @@ def _amounts(gold: Fraction, unit: str, slips: Iterable[Fraction], load: float) 
     return None if wrong is None else Answer(right, wrong, load)
 
 
-def _draw_convert(chance: Chance) -> dict[str, str]:
-    given, asked = neighbours(chance, chance.pick(SCALES))
-    value = Fraction(chance.between(1, chance.pick((20, 99, 960))), chance.pick((1, 1, 2, 4, 10)))
+def _draw_convert(rng: RandomStream) -> dict[str, str]:
+    given, asked = neighbours(rng, rng.pick(SCALES))
+    value = Fraction(rng.between(1, rng.pick((20, 99, 960))), rng.pick((1, 1, 2, 4, 10)))
     return {"value": decimal(value) or "0", "unit": given, "to": asked}
 
 
@@ -44,10 +205,10 @@ def _convert(fields: Fields) -> Answer | None:
     return _amounts(gold, fields["to"], [*slips, value * asked_size / size, gold + 1, gold + 10, gold + 2], load)
 
 
-def _draw_sum(chance: Chance) -> dict[str, str]:
-    large, small = sorted(neighbours(chance, chance.pick(SCALES)), key=lambda unit: -UNITS[unit][1])
+def _draw_sum(rng: RandomStream) -> dict[str, str]:
+    large, small = sorted(neighbours(rng, rng.pick(SCALES)), key=lambda unit: -UNITS[unit][1])
     ratio = UNITS[large][1] // UNITS[small][1]
-    few, many = chance.between(2, chance.pick((9, 30))), chance.between(1, min(ratio - 1, 900))
+    few, many = rng.between(2, rng.pick((9, 30))), rng.between(1, min(ratio - 1, 900))
     return {"a": str(few), "unit": large, "b": str(many), "to": small}
 
 
@@ -65,9 +226,9 @@ def _sum(fields: Fields) -> Answer | None:
 _TIME = r"[0-2]\d:[0-5]\d"
 
 
-def _draw_clock(chance: Chance) -> dict[str, str]:
-    start = chance.between(0, 20 * 60)
-    end = chance.between(start + 20, min(start + chance.pick((120, 480)), 24 * 60 - 1))
+def _draw_clock(rng: RandomStream) -> dict[str, str]:
+    start = rng.between(0, 20 * 60)
+    end = rng.between(start + 20, min(start + rng.pick((120, 480)), 24 * 60 - 1))
     return {"start": _clock_text(start), "end": _clock_text(end)}
 
 
@@ -85,7 +246,7 @@ def _clock(fields: Fields) -> Answer | None:
     return _amounts(Fraction(gold), "minutes", slips, gold / 100 + 2 * (end_minute < start_minute))
 
 
-FAMILY = Family(
+UNIT_TEXTS = Family(
     "units",
     "text",
     "Amounts in another unit, two amounts added, minutes between times; exact, the unit is part of the answer.",

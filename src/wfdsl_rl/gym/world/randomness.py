@@ -1,7 +1,7 @@
 """Noise by content: the same key and stream give the same number, on every machine and in any order of calls.
 
 A key is 64 bits, a stream a small number that tells apart what one key is asked for. `Scalars` computes with Python's
-numbers; `wfdsl_rl.gym.world.arrays` does the same with numpy arrays, one entry a question. What is written against
+numbers; `wfdsl_rl.gym.world.accuracy` does the same with numpy arrays, one entry a question. What is written against
 `Arithmetic` runs on both and gives the same.
 """
 
