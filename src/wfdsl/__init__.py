@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wfdsl.conductor.conductor import Conductor as Conductor
     from wfdsl.conductor.policy import Policy as Policy
     from wfdsl.conductor.policy import Solution as Solution
-    from wfdsl.dag import to_dag as to_dag
     from wfdsl.errors import BudgetExhausted as BudgetExhausted
     from wfdsl.errors import JournalFailure as JournalFailure
     from wfdsl.errors import RunFailed as RunFailed
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from wfdsl.errors import WorkflowError as WorkflowError
     from wfdsl.experiment.experiment import Experiment as Experiment
     from wfdsl.experiment.experiment import read_experiment as read_experiment
+    from wfdsl.graph import to_dag as to_dag
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.journal import Journal as Journal
     from wfdsl.interpreter.record import Run as Run
@@ -84,7 +84,7 @@ _HOMES = {
     "run": "interpreter.running",
     "run_sync": "interpreter.running",
     "stream": "interpreter.running",
-    "to_dag": "dag",
+    "to_dag": "graph",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  (names of this very table)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from wfdsl.topology import essential, live_steps, topology
+from wfdsl.graph import graph_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -70,7 +70,7 @@ class Strategies:
     steps: Mapping[int, int] = field(default_factory=dict)
     """How many workflows have so many live steps that a worker is asked for."""
     topologies: Mapping[str, int] = field(default_factory=dict)
-    """How many are of each topology class (`wfdsl.topology`)."""
+    """How many are of each topology class (`wfdsl.graph.Graph.topology`)."""
     workers: Mapping[str, int] = field(default_factory=dict)
     """How many live steps, over all workflows, ask each worker; by name where names are known."""
     roles_by_structure: Mapping[Role, int] = field(default_factory=dict)
@@ -137,7 +137,7 @@ def strategies_of(
     return Strategies(
         workflows=len(everything),
         steps=dict(sorted(steps.items())),
-        topologies=_by_count(Counter(topology(workflow) for workflow in everything)),
+        topologies=_by_count(Counter(graph_of(workflow).topology for workflow in everything)),
         workers=_by_count(Counter(call(flow[step].worker) for flow in everything for step in asked_steps(flow))),
         roles_by_structure=_having([set(roles_by_structure(flow).values()) for flow in everything]),
         roles_by_wording=_having([set(chain(*roles_by_wording(flow).values())) for flow in everything]),
@@ -154,7 +154,7 @@ def strategies_of(
 
 def asked_steps(workflow: Workflow) -> list[int]:
     """The live steps for which a worker is asked, ascending."""
-    return [step for step in sorted(live_steps(workflow)) if not is_computed(workflow[step].worker)]
+    return [step for step in sorted(graph_of(workflow).live) if not is_computed(workflow[step].worker)]
 
 
 def is_computed(worker: int | str) -> bool:
@@ -164,7 +164,7 @@ def is_computed(worker: int | str) -> bool:
 
 def roles_by_structure(workflow: Workflow) -> dict[int, Role]:
     """The roles of live steps by what they build on; steps without a role are left out. See `STRUCTURE_RULES`."""
-    live, builds_on = live_steps(workflow), essential(workflow)
+    live, builds_on = graph_of(workflow).live, graph_of(workflow).essential
     built_on = Counter(seen for step in live for seen in builds_on[step])
     blind = [step for step in live if not builds_on[step]]
     planners = {step for step in blind if len(blind) == 1 and built_on[step] > 1}
@@ -180,7 +180,7 @@ def roles_by_structure(workflow: Workflow) -> dict[int, Role]:
 
 def roles_by_wording(workflow: Workflow) -> dict[int, tuple[Role, ...]]:
     """The roles of live steps by the words of their subtasks; steps without one are left out. See `WORDING_RULES`."""
-    found = {step: wording_roles(workflow[step].subtask) for step in sorted(live_steps(workflow))}
+    found = {step: wording_roles(workflow[step].subtask) for step in sorted(graph_of(workflow).live)}
     return {step: roles for step, roles in found.items() if roles}
 
 
@@ -214,13 +214,13 @@ def _having(found: list[set[Role]]) -> dict[Role, int]:
 
 def _structure_of(workflow: Workflow) -> Hashable:
     """Who sees whom among the live steps, numbered anew."""
-    live = sorted(live_steps(workflow))
+    live = sorted(graph_of(workflow).live)
     number = {step: place for place, step in enumerate(live)}
     return tuple(tuple(number[seen] for seen in workflow.sees(step) if seen in number) for step in live)
 
 
 def _pattern_of(workflow: Workflow, call: Callable[[int | str], str]) -> str:
-    live = sorted(live_steps(workflow))
+    live = sorted(graph_of(workflow).live)
     number = {step: place for place, step in enumerate(live)}
     parts = []
     for step in live:

@@ -20,7 +20,7 @@ from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Step, Workflow
 from wfdsl.conductor.offer import Offer
-from wfdsl.topology import live_steps
+from wfdsl.graph import graph_of
 from wfdsl_rl import gym
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
@@ -66,7 +66,7 @@ class Marks:
         self.right[task.kind].append(statistics.mean(plays) if plays else 0.0)
         if workflow is not None:
             self.steps[str(task.metadata["family"])].append(len(workflow))
-            self.calls.append(len(live_steps(workflow)))
+            self.calls.append(len(graph_of(workflow).live))
 
     def accuracy(self) -> tuple[float, float]:
         """The mean over the domains in percent, and its standard error."""

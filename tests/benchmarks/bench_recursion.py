@@ -28,7 +28,7 @@ from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Workflow
 from wfdsl.conductor.offer import Offer
-from wfdsl.topology import live_steps
+from wfdsl.graph import graph_of
 from wfdsl_rl import gym
 from wfdsl_rl.gym.world.accuracy import Exam
 from wfdsl_rl.gym.world.presets import preset_of
@@ -72,7 +72,7 @@ class Turn:
     @property
     def calls(self) -> tuple[int, int]:
         """Of the first round, and of both."""
-        first, second = (0 if each is None or each.workflow is None else len(live_steps(each.workflow))
+        first, second = (0 if each is None or each.workflow is None else len(graph_of(each.workflow).live)
                          for each in (self.first, self.second))  # fmt: skip
         return first, first + second
 

@@ -14,8 +14,8 @@ from wfdsl import Pool, UsageError, WorkerEntry, analyze
 from wfdsl.conductor.example_sets import Example, example_from, load_examples, shipped_sets
 from wfdsl.conductor.offer import Offer
 from wfdsl.conductor.prompt import Prompt, shipped_prompts
+from wfdsl.graph import graph_of
 from wfdsl.testing import workflows
-from wfdsl.topology import topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def test_what_is_shown_is_strictly_valid_on_what_is_offered(name: str, size: int
     examples = shown(name, range(size), max_steps)
 
     shapes = {1: ["single"], 2: ["single", "chain"], 3: ["single", "chain", "independent-then-aggregate"]}
-    assert [topology(example.workflow) for example in examples] == shapes.get(max_steps, EVERY_SHAPE)
+    assert [graph_of(example.workflow).topology for example in examples] == shapes.get(max_steps, EVERY_SHAPE)
     for example in examples:
         assert_valid(example, range(size), max_steps)
 

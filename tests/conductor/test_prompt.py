@@ -11,7 +11,7 @@ from wfdsl import Pool, UsageError, WorkerEntry, analyze
 from wfdsl.conductor.example_sets import load_examples, shipped_sets
 from wfdsl.conductor.offer import Offer, Offering
 from wfdsl.conductor.prompt import SHIPPED, Prompt, shipped_prompts
-from wfdsl.topology import topology
+from wfdsl.graph import graph_of
 
 GOLDEN = Path(__file__).parent / "golden"
 QUESTION = "What is 17 * 23?"
@@ -121,7 +121,7 @@ def test_the_hash_changes_with_any_text_and_any_example(own: Path) -> None:
 def test_a_shipped_set_of_examples_has_four_strict_workflows_of_four_shapes(name: str) -> None:
     examples = load_examples(name).examples
 
-    shapes = [topology(example.workflow) for example in examples]
+    shapes = [graph_of(example.workflow).topology for example in examples]
     strict = [analyze(example.completion, profile="strict") for example in examples]
 
     assert shapes == ["single", "chain", "tree", "independent-then-aggregate"]

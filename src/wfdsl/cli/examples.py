@@ -38,10 +38,10 @@ def execute(args: argparse.Namespace) -> int:
 
 def _list() -> int:
     from wfdsl.conductor.example_sets import load_examples, shipped_sets
-    from wfdsl.topology import topology
+    from wfdsl.graph import graph_of
 
     for name in shipped_sets():
-        shapes = ", ".join(topology(example.workflow) for example in load_examples(name).examples)
+        shapes = ", ".join(graph_of(example.workflow).topology for example in load_examples(name).examples)
         print(f"{name:<20}  {shapes}")
     return 0
 

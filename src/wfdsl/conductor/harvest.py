@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze
 from wfdsl.conductor.example_sets import example_from
-from wfdsl.topology import topology
+from wfdsl.graph import graph_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ def harvest(rows: Iterable[dict[str, Any]], *, right: str = "right", most: int =
     for row in rows:
         example = _example(row) if row.get(right) is True else None
         if example is not None and len(found) < most:
-            found.setdefault(topology(example.workflow), example)
+            found.setdefault(graph_of(example.workflow).topology, example)
     return list(found.values())
 
 

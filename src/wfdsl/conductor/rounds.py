@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.notes import Completion, RoundNote, add_note, completion_of, problems_of
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.failures import CAUSES
 from wfdsl.interpreter.runnable import require_runnable
 from wfdsl.language.completion import print_completion
 from wfdsl.protocols import Reply, WorkerFailure
-from wfdsl.topology import calls
 
 if TYPE_CHECKING:
     from wfdsl.conductor.notes import Outcome
@@ -172,7 +172,7 @@ class Rounds:
         return f"the revision makes {wanted} calls, more than {factor:g} times the first round's {first}"
 
     def _calls(self, workflow: Workflow) -> int:
-        return len(workflow) if self._handle.environment.run_dead_steps else calls(workflow)
+        return len(workflow) if self._handle.environment.run_dead_steps else graph_of(workflow).calls
 
     def _note(self, number: int, outcome: Outcome, written: tuple[Completion, ...], reason: str = "") -> RoundNote:
         numbering = tuple(sorted(self._offer.true.items()))

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from wfdsl._version import __version__
+from wfdsl.graph import graph_of
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import require_bounded
 from wfdsl.interpreter.context import messages_for
@@ -15,7 +16,6 @@ from wfdsl.interpreter.executor import execute
 from wfdsl.interpreter.failures import CAUSES, StepFailure
 from wfdsl.interpreter.nested import ConductorCall
 from wfdsl.interpreter.record import Run, StepRecord
-from wfdsl.interpreter.schedule import schedule_of
 from wfdsl.protocols import Call
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Execution:
         self._prefix = prefix
         self._previous = previous
         self._settings = settings
-        self._schedule = schedule_of(workflow, run_dead_steps=environment.run_dead_steps)
+        self._schedule = graph_of(workflow).schedule(run_dead_steps=environment.run_dead_steps)
         self._calls: list[StepCall | None] = [None] * len(workflow.steps)
         self._records: list[StepRecord | None] = [None] * len(workflow.steps)
         self._responses: list[str] = [""] * len(workflow.steps)

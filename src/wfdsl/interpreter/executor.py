@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from wfdsl.interpreter.schedule import Schedule
+    from wfdsl.graph import Schedule
 
 
 async def execute(schedule: Schedule, perform: Callable[[int], Awaitable[None]]) -> None:

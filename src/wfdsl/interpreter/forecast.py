@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.context import messages_for
 from wfdsl.interpreter.record import total_usd
-from wfdsl.interpreter.schedule import schedule_of
 from wfdsl.interpreter.terms import terms_of
 from wfdsl.protocols import Usage
 
@@ -70,7 +70,7 @@ def forecast(
     run_dead_steps: bool = False,
 ) -> Forecast:
     """Work out what a run would ask."""
-    schedule = schedule_of(workflow, run_dead_steps=run_dead_steps)
+    schedule = graph_of(workflow).schedule(run_dead_steps=run_dead_steps)
     marks = [f"{{response of step {step}}}" for step in range(len(workflow))]
     longest: dict[int, int] = {}
     steps = []

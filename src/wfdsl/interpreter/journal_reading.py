@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import UsageError
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.journal import reply_from_json
 from wfdsl.interpreter.journal_file import connect_to_read, failure
 from wfdsl.interpreter.owner import is_alive
 from wfdsl.interpreter.plan import Plan
 from wfdsl.interpreter.record import Charge, LostCall, Run, StepRecord
-from wfdsl.interpreter.schedule import schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -155,7 +155,7 @@ class _CallRow:
 
 def _pieced_together(run_id: str, plan: Plan, created: float, status: str, rows: list[_CallRow]) -> Run:
     own = [row for row in rows if len(row.steps) == 1]
-    pruned = schedule_of(plan.workflow, run_dead_steps=plan.run_dead_steps).pruned
+    pruned = graph_of(plan.workflow).schedule(run_dead_steps=plan.run_dead_steps).pruned
     steps = tuple(
         _step(plan, index, [row for row in own if row.steps == (index,)], is_pruned=index in pruned)
         for index in range(len(plan.workflow))

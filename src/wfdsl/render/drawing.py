@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from wfdsl.graph import Topology, graph_of, is_conductor
 from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.lettering import plain
 from wfdsl.render.status import StepStatus
-from wfdsl.topology import Topology, calls, depth, essential, is_conductor, live_steps, topology, width
 
 
 class Options(TypedDict, total=False):
@@ -118,7 +118,7 @@ def draw(
     """
     if names is not None and len(names) != len(workflow):
         raise ValueError(f"{_counted(len(workflow), 'step')} but {_counted(len(names), 'name')}: give one for each")
-    live, kept = live_steps(workflow), essential(workflow)
+    graph = graph_of(workflow)
     cards = tuple(
         Card(
             index=index,
@@ -128,9 +128,9 @@ def draw(
             subtask=plain(step.subtask),
             access=step.access,
             sees=workflow.sees(index),
-            drawn=kept[index] if step.access == ALL else workflow.sees(index),
+            drawn=graph.essential[index] if step.access == ALL else workflow.sees(index),
             depth=step.depth,
-            is_live=index in live,
+            is_live=index in graph.live,
             is_answer=index == len(workflow) - 1,
             is_conductor=is_conductor(step, conductors),
             status=(status or {}).get(index),
@@ -141,10 +141,10 @@ def draw(
         title=plain(title),
         description=plain(description),
         cards=cards,
-        topology=topology(workflow),
-        depth=depth(workflow),
-        width=width(workflow),
-        calls=calls(workflow),
+        topology=graph.topology,
+        depth=graph.depth,
+        width=graph.width,
+        calls=graph.calls,
     )
 
 

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.record_json import workflow_from_list, workflow_to_list
-from wfdsl.topology import topology
 from wfdsl_rl.strategies import asked_steps
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Cell:
     @property
     def topology(self) -> str:
         """The topology class of the first round; empty if there was none."""
-        return topology(self.rounds[0]) if self.rounds else ""
+        return graph_of(self.rounds[0]).topology if self.rounds else ""
 
     def to_json(self) -> str:
         """The cell as one line; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""

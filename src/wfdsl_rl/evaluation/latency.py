@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wfdsl.topology import critical_path
+from wfdsl.graph import graph_of
 
 if TYPE_CHECKING:
     from wfdsl.conductor.policy import Solution
@@ -36,4 +36,4 @@ def _simulated(run: Run, pool: Pool) -> float:
         elif step.status == "done" and step.worker in pool.ordinals:
             profile = profiles.get(str(pool.entry(step.worker).options.get("profile")))
             seconds[step.step] = 0.0 if profile is None else seconds_of(profile, step.usage)
-    return critical_path(run.workflow, seconds).length
+    return graph_of(run.workflow).critical_path(seconds).length

@@ -13,9 +13,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.graph import graph_of
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.topology import topology
 from wfdsl_rl.scoring import right_share
 from wfdsl_rl.strategies import asked_steps
 
@@ -108,7 +108,7 @@ def _iteration(
         {number: accuracy for number, accuracy in rounds.items() if accuracy is not None},
         {kind: sum(lengths) / len(lengths) for kind, lengths in sorted(steps.items())},
         Counter(int(workflow[step].worker) for _, workflow in written for step in asked_steps(workflow)),
-        Counter(topology(workflow) for _, workflow in written),
+        Counter(graph_of(workflow).topology for _, workflow in written),
         tuple(workflow for _, workflow in written),
     )
 

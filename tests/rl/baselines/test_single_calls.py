@@ -7,8 +7,8 @@ import random
 import pytest
 
 from wfdsl.errors import BudgetExhausted
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget
-from wfdsl.topology import live_steps
 from wfdsl_rl.baselines.alone import SOLVE
 from wfdsl_rl.baselines.drawing import PLAN, RandomRouter, RandomWorkflow, random_workflow
 from wfdsl_rl.baselines.long_context import LongContext
@@ -75,7 +75,7 @@ def test_sensible_workflows_plan_first_attempt_next_and_look_last() -> None:
         assert letters == "".join(sorted(letters, key="PSL".index))
         assert "S" in letters
         assert {step.worker for step in workflow} <= {3, 5}
-        assert len(workflow) - 1 in live_steps(workflow)
+        assert len(workflow) - 1 in graph_of(workflow).live
     assert {len(workflow) for workflow in workflows} == {1, 2, 3, 4, 5}
 
 

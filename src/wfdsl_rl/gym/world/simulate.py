@@ -12,10 +12,10 @@ from math import log
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
+from wfdsl.graph import graph_of
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Usage
-from wfdsl.topology import critical_path, live_steps
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion, respond
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import SALT, Preset
@@ -168,14 +168,14 @@ class _Conditions:
 
 def _played(workflow: Workflow, states: list[State], conditions: _Conditions) -> Played:
     total, usd, seconds = Usage(), 0.0, {}
-    for index in sorted(live_steps(workflow)):
+    for index in sorted(graph_of(workflow).live):
         profile = PROFILES[states[index].agent]
         usage = _usage(workflow, states, index, conditions)
         total, usd = total + usage, usd + usd_of(profile, usage)
         seconds[index] = seconds_of(profile, usage)
     last = states[-1]
     right = isinstance(last, Attempt) and bool(last.answer == RIGHT)
-    return Played(right, tuple(states), total, usd, critical_path(workflow, seconds).length)
+    return Played(right, tuple(states), total, usd, graph_of(workflow).critical_path(seconds).length)
 
 
 def _usage(workflow: Workflow, states: list[State], index: int, conditions: _Conditions) -> Usage:

@@ -8,20 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl.dag import to_dag
+from wfdsl.graph import graph_of, to_dag
 from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.topology import (
-    calls,
-    critical_path,
-    dead_steps,
-    depth,
-    essential,
-    live_steps,
-    topology,
-    waves,
-    width,
-)
 
 
 @st.composite
@@ -90,39 +79,63 @@ def test_live_steps_are_the_last_one_and_its_ancestors(workflow: Workflow) -> No
 
     expected = nx.ancestors(to_dag(workflow), last) | {last}
 
-    assert live_steps(workflow) == expected
-    assert dead_steps(workflow) == set(range(len(workflow))) - expected
-    assert calls(workflow) == len(expected)
+    assert graph_of(workflow).live == expected
+    assert graph_of(workflow).dead == set(range(len(workflow))) - expected
+    assert graph_of(workflow).calls == len(expected)
+
+
+@given(workflows(), st.booleans())
+def test_the_schedule_counts_down_the_edges_of_the_graph(workflow: Workflow, run_dead_steps: bool) -> None:
+    graph = graph_of(workflow)
+    dag = to_dag(workflow)
+    run = set(dag) if run_dead_steps else set(graph.live)
+
+    schedule = graph.schedule(run_dead_steps=run_dead_steps)
+
+    assert schedule.missing == tuple(dag.in_degree(step) if step in run else -1 for step in dag)
+    assert schedule.first == tuple(step for step in dag if step in run and dag.in_degree(step) == 0)
+    assert schedule.seen_by == tuple(tuple(sorted(run & set(dag.successors(step)))) for step in dag)
+    assert schedule.pruned == tuple(sorted(set(dag) - run))
+
+
+def test_equal_workflows_share_a_graph_that_cannot_be_changed() -> None:
+    graph = graph_of(shape((), (0,)))
+
+    assert graph_of(shape((), (0,))) is graph
+    with pytest.raises(nx.NetworkXError, match=r"[Ff]rozen"):
+        graph.dag.add_edge(1, 0)
+    to_dag(shape((), (0,))).add_edge(1, 0)
+    assert list(graph.dag.edges) == [(0, 1)]
 
 
 @given(workflows())
 def test_essential_edges_are_the_transitive_reduction(workflow: Workflow) -> None:
     reduced = nx.transitive_reduction(to_dag(workflow))
 
-    assert {(seen, i) for i, kept in enumerate(essential(workflow)) for seen in kept} == set(reduced.edges)
+    assert {(seen, i) for i, kept in enumerate(graph_of(workflow).essential) for seen in kept} == set(reduced.edges)
 
 
 @given(workflows())
 def test_depth_and_width_agree_with_the_longest_path_and_the_generations(workflow: Workflow) -> None:
-    live = to_dag(workflow).subgraph(live_steps(workflow))
+    live = to_dag(workflow).subgraph(graph_of(workflow).live)
 
     generations = list(nx.topological_generations(live))
 
-    assert depth(workflow) == nx.dag_longest_path_length(live) + 1 == len(generations)
-    assert width(workflow) == max(map(len, generations))
-    assert all(waves(workflow)[step] == wave for wave, steps in enumerate(generations) for step in steps)
+    assert graph_of(workflow).depth == nx.dag_longest_path_length(live) + 1 == len(generations)
+    assert graph_of(workflow).width == max(map(len, generations))
+    assert all(graph_of(workflow).waves[step] == wave for wave, steps in enumerate(generations) for step in steps)
 
 
 @given(workflows(), st.data())
 def test_the_critical_path_is_the_heaviest_path_to_the_answer(workflow: Workflow, data: st.DataObject) -> None:
     costs = data.draw(st.lists(st.integers(0, 9), min_size=len(workflow), max_size=len(workflow)))
     dag, last = to_dag(workflow), len(workflow) - 1
-    starts = [step for step in live_steps(workflow) if not workflow.sees(step)]
+    starts = [step for step in graph_of(workflow).live if not workflow.sees(step)]
     paths = [
         path for start in starts for path in ([[last]] if start == last else nx.all_simple_paths(dag, start, last))
     ]
 
-    length, steps = critical_path(workflow, costs)
+    length, steps = graph_of(workflow).critical_path(costs)
 
     assert length == max(sum(costs[step] for step in path) for path in paths)
     assert list(steps) in paths
@@ -132,7 +145,7 @@ def test_the_critical_path_is_the_heaviest_path_to_the_answer(workflow: Workflow
 def test_a_critical_path_by_hand() -> None:
     workflow = shape((), (0,), (), (1, 2), (0,), (3,))
 
-    assert critical_path(workflow, [1, 2, 5, 1, 99, 1]) == (7, (2, 3, 5))
+    assert graph_of(workflow).critical_path([1, 2, 5, 1, 99, 1]) == (7, (2, 3, 5))
 
 
 @pytest.mark.parametrize(
@@ -141,11 +154,11 @@ def test_a_critical_path_by_hand() -> None:
 )
 def test_costs_that_make_no_sense_are_named(costs: list[float] | dict[int, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        critical_path(shape((), (0,)), costs)
+        graph_of(shape((), (0,))).critical_path(costs)
 
 
 def test_only_live_steps_need_costs() -> None:
-    assert critical_path(shape((), (), (0,)), {0: 2, 2: 3}) == (5, (0, 2))
+    assert graph_of(shape((), (), (0,))).critical_path({0: 2, 2: 3}) == (5, (0, 2))
 
 
 SOLVE5 = ["Solve."] * 5
@@ -176,50 +189,50 @@ SOLVE5 = ["Solve."] * 5
     ],
 )
 def test_each_topology_class_by_example(workflow: Workflow, expected: str) -> None:
-    assert topology(workflow) == expected
+    assert graph_of(workflow).topology == expected
 
 
 @given(workflows())
 def test_topology_depends_on_the_order_of_information_only(workflow: Workflow) -> None:
     reduced = Workflow(
-        tuple(Step(s.worker, s.subtask, kept) for s, kept in zip(workflow, essential(workflow), strict=True))
+        tuple(Step(s.worker, s.subtask, kept) for s, kept in zip(workflow, graph_of(workflow).essential, strict=True))
     )
     closure = nx.transitive_closure_dag(to_dag(workflow))
     closed = Workflow(
         tuple(Step(s.worker, s.subtask, tuple(sorted(closure.predecessors(i)))) for i, s in enumerate(workflow))
     )
 
-    assert topology(workflow) == topology(reduced) == topology(closed)
+    assert graph_of(workflow).topology == graph_of(reduced).topology == graph_of(closed).topology
 
 
 @given(workflows())
 def test_topology_ignores_dead_steps(workflow: Workflow) -> None:
-    live = sorted(live_steps(workflow))
+    live = sorted(graph_of(workflow).live)
     place = {step: index for index, step in enumerate(live)}
     pruned = Workflow(
         tuple(Step(workflow[i].worker, workflow[i].subtask, tuple(place[j] for j in workflow.sees(i))) for i in live)
     )
 
-    assert topology(workflow) == topology(pruned)
-    assert (depth(workflow), width(workflow)) == (depth(pruned), width(pruned))
+    assert graph_of(workflow).topology == graph_of(pruned).topology
+    assert (graph_of(workflow).depth, graph_of(workflow).width) == (graph_of(pruned).depth, graph_of(pruned).width)
 
 
 def test_a_workflow_without_steps_has_no_shape() -> None:
-    empty = Workflow(())
+    empty = graph_of(Workflow(()))
 
-    assert (depth(empty), width(empty), calls(empty), topology(empty)) == (0, 0, 0, "single")
-    assert critical_path(empty, []) == (0.0, ())
+    assert (empty.depth, empty.width, empty.calls, empty.topology) == (0, 0, 0, "single")
+    assert empty.critical_path([]) == (0.0, ())
 
 
 def test_thousands_of_steps_need_no_recursion() -> None:
     workflow = Workflow(tuple(Step(0, "Refine.", (i - 1,) if i else ()) for i in range(5000)))
 
-    assert topology(workflow) == "chain"
-    assert critical_path(workflow, [1.0] * 5000).length == 5000
+    assert graph_of(workflow).topology == "chain"
+    assert graph_of(workflow).critical_path([1.0] * 5000).length == 5000
 
 
 def test_the_shape_needs_no_graph_library() -> None:
-    code = "import sys, wfdsl.topology, wfdsl.render.svg, wfdsl.render.dot; print('networkx' in sys.modules)"
+    code = "import sys, wfdsl.graph, wfdsl.render.svg, wfdsl.render.dot; print('networkx' in sys.modules)"
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
