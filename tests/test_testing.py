@@ -22,20 +22,19 @@ from wfdsl.api import analyze_file_text
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL
 from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
-from wfdsl.testing.files import write_file
-from wfdsl.testing.mutations import mutated
-from wfdsl.testing.pen import Pen
-from wfdsl.testing.strategies import pens
-from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
+from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
+from wfdsl.testing.file_writer import write_file
+from wfdsl.testing.generators import Choices, mutated
+from wfdsl.testing.strategies import random_sources
 
 HOWTO = Path(__file__).parent.parent / "docs" / "howto" / "test-with-wfdsl.md"
 PLAN = Workflow((Step(2, 'Say "it\'s\n42".'), Step(0, "C:\\new", (0,)), Step(1, "é😀\ufffd", ALL)))
 
 
 @cache
-def samples(write: Callable[[Pen, Workflow], Written], workflow: Workflow) -> list[str]:
+def samples(write: Callable[[Choices, Workflow], Written], workflow: Workflow) -> list[str]:
     """Many texts of a workflow, always the same ones."""
-    return [write(Pen(Random(number)), workflow).text for number in range(1500)]
+    return [write(Choices(Random(number)), workflow).text for number in range(1500)]
 
 
 def test_the_public_names_are_there() -> None:
@@ -166,9 +165,9 @@ def test_near_misses_happen_to_the_texts_that_they_are_given(text: str) -> None:
     assert len(text) < 120
 
 
-@given(pens(), st.text(max_size=20))
+@given(random_sources(), st.text(max_size=20))
 def test_an_accident_may_happen_to_any_text(chooser: Random, text: str) -> None:
-    assert isinstance(mutated(Pen(chooser), text), str)
+    assert isinstance(mutated(Choices(chooser), text), str)
 
 
 @given(workflow_files(PLAN))
@@ -187,7 +186,7 @@ def test_workflow_files_show_each_feature_that_needs_no_pool(pattern: str) -> No
 @pytest.mark.parametrize("step", [Step("solver", "x"), Step(0, "x", (), 2)])
 def test_a_workflow_that_only_a_pool_can_read_is_refused(step: Step) -> None:
     with pytest.raises(ValueError, match="ordinals"):
-        write_file(Pen(Random(0)), Workflow((step,)))
+        write_file(Choices(Random(0)), Workflow((step,)))
 
 
 def _examples() -> list[str]:

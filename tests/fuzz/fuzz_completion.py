@@ -32,11 +32,9 @@ with atheris.instrument_imports(include=["wfdsl"]) if _GUIDED else nullcontext()
     from wfdsl.errors import WorkflowError
     from wfdsl.language.diagnostics.codes import CODES
     from wfdsl.language.diagnostics.formatting import as_json, as_text
-    from wfdsl.testing.drawing import draw_workflow
-    from wfdsl.testing.files import write_file
-    from wfdsl.testing.mutations import TOKENS, mutated
-    from wfdsl.testing.pen import Pen
-    from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
+    from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
+    from wfdsl.testing.file_writer import write_file
+    from wfdsl.testing.generators import TOKENS, Choices, mutated, random_workflow
 
 SEEDS = Path(__file__).parent / "seeds"
 KEPT = Path(".fuzz")
@@ -133,7 +131,7 @@ def random_text(number: int, starts: list[str]) -> str:
     """The text of a number: a workflow in some style, a seed or a mixture of tokens, most often after accidents."""
     chooser = Random(number)
     repairs = chooser.sample((*ALWAYS_POSSIBLE, *SOMETIMES_POSSIBLE), chooser.choice((0, 0, 1, 2, 4)))
-    pen = Pen(chooser, repairs)
+    choices = Choices(chooser, repairs)
     kind = chooser.choice(("completion",) * 5 + ("file",) * 2 + ("seed", "tokens"))
     if kind == "tokens":
         return "".join(chooser.choices(TOKENS, k=chooser.randint(0, 60)))
@@ -141,8 +139,8 @@ def random_text(number: int, starts: list[str]) -> str:
         text = chooser.choice(starts)
     else:
         written = write_completion if kind == "completion" else write_file
-        text = written(pen, draw_workflow(pen)).text
-    return mutated(pen, text) if chooser.random() < 0.9 else text
+        text = written(choices, random_workflow(choices)).text
+    return mutated(choices, text) if chooser.random() < 0.9 else text
 
 
 # ---- engines
@@ -230,7 +228,7 @@ def run_atheris(figures: Figures, *, runs: int, seconds: float, first: int) -> N
         if chooser.random() < 0.5:
             return bytes(atheris.Mutate(data, most))
         fresh = chooser.random() < 0.1
-        text = random_text(number, starts) if fresh else mutated(Pen(chooser), _text(data))
+        text = random_text(number, starts) if fresh else mutated(Choices(chooser), _text(data))
         return text.encode("utf-8", "surrogatepass")[:most]
 
     options = [f"-seed={first or 1}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0"]

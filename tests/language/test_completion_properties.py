@@ -13,7 +13,7 @@ from wfdsl.api import Checked, analyze_file_text
 from wfdsl.language.diagnostics.codes import CODES
 from wfdsl.language.diagnostics.formatting import as_json, as_text
 from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
-from wfdsl.testing.mutations import TOKENS
+from wfdsl.testing.generators import TOKENS
 
 ANY_TEXT = st.text(st.characters(), max_size=200)
 TOKEN_SOUP = st.lists(st.one_of(st.sampled_from(TOKENS), st.text(st.characters(), max_size=3)), max_size=40).map(

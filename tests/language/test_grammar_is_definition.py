@@ -28,7 +28,7 @@ from wfdsl.language.completion_scanner import BadList, Scanner, scanner
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.lalr import Token as OurToken
 from wfdsl.testing import Written, completions, near_misses, repairable_completions
-from wfdsl.testing.mutations import TOKENS
+from wfdsl.testing.generators import TOKENS
 
 LABELS = {"MODEL_ID", "SUBTASKS", "ACCESS_LIST", "X_MODEL_ID", "X_SUBTASKS", "X_ACCESS_LIST"}
 PLAIN_LISTS = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Do it."]\naccess_list = [[], [0]]'

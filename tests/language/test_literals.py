@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from wfdsl import analyze
 from wfdsl.language.literals import string_value
-from wfdsl.testing.pen import Pen
-from wfdsl.testing.strategies import pens, subtask_texts
-from wfdsl.testing.strings import spelled
+from wfdsl.testing.completion_writer import spelled
+from wfdsl.testing.generators import Choices
+from wfdsl.testing.strategies import random_sources, subtask_texts
 
 LABELS = ("model_id", "subtasks", "access_list")
 
@@ -146,8 +146,8 @@ def has_surrogate(value: Any) -> bool:
 
 @given(st.lists(st.integers(0, 10**17), min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_integers_that_python_prints_are_read(values: list[int], chooser: Random) -> None:
-    pen = Pen(chooser)
-    literal = "[" + pen.choose((",", ", ", " ,\n")).join(map(str, values)) + "]"
+    choices = Choices(chooser)
+    literal = "[" + choices.choose((",", ", ", " ,\n")).join(map(str, values)) + "]"
 
     assert our_value("model_id", literal) == values == python_value(literal)
 
@@ -160,10 +160,10 @@ def test_strings_that_python_prints_are_read(values: list[str], data: st.DataObj
     assert our_value("subtasks", literal) == values
 
 
-@given(st.lists(subtask_texts(), min_size=1, max_size=4), pens())
+@given(st.lists(subtask_texts(), min_size=1, max_size=4), random_sources())
 def test_strings_that_the_strategies_spell_are_read_by_python_too(values: list[str], chooser: Random) -> None:
-    pen = Pen(chooser)
-    literal = "[" + ", ".join(spelled(pen, value) for value in values) + "]"
+    choices = Choices(chooser)
+    literal = "[" + ", ".join(spelled(choices, value) for value in values) + "]"
     python = python_value(literal)
     assume(python is not None)  # Python source holds no NUL
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.render.drawing import Options
+from wfdsl.render.model import Options
 from wfdsl.render.status import StepStatus
 
 ODD_TEXTS = (

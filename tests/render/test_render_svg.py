@@ -13,7 +13,7 @@ from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.layout import Lane, place
 from wfdsl.render.status import StepStatus
 from wfdsl.render.svg import to_svg
-from wfdsl.render.typeface import text_width
+from wfdsl.render.text import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

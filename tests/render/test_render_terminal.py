@@ -11,9 +11,8 @@ from rich.console import Console
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.render.lanes import lane_rows
 from wfdsl.render.status import StepStatus
-from wfdsl.render.terminal import TerminalDrawing, to_terminal
+from wfdsl.render.terminal import TerminalDrawing, lane_rows, to_terminal
 
 
 def printed(drawing: TerminalDrawing, *, width: int = 80, encoding: str = "utf-8", colour: bool = False) -> str:

@@ -12,8 +12,8 @@ from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options,
 
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.dot import to_dot
-from wfdsl.render.json_text import to_json
 from wfdsl.render.mermaid import to_mermaid
+from wfdsl.render.model import to_json
 from wfdsl.render.status import StepStatus
 
 needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's `dot` is not installed")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl.render.lettering import cells, plain, shorten, wrap
 from wfdsl.render.status import StepStatus, dollars, duration
+from wfdsl.render.text import cells, plain, shorten, wrap
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.render.drawing import Options
+    from wfdsl.render.model import Options
     from wfdsl.workers.pool import Pool
 
 FORMATS = ("terminal", "mermaid", "dot", "svg", "json")
@@ -119,7 +119,7 @@ def _as_text(workflow: Workflow, chosen: str, options: Options) -> str:
         case "svg":
             from wfdsl.render.svg import to_svg as draw
         case "json":
-            from wfdsl.render.json_text import to_json as draw
+            from wfdsl.render.model import to_json as draw
         case _:
             draw = _drawing_as_text
     return draw(workflow, **options)

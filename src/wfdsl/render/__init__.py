@@ -1,1 +1,1 @@
-"""Pictures of a workflow: terminal, Mermaid, DOT, SVG and JSON, one module each, all from one `Drawing`."""
+"""Pictures of a workflow: terminal, Mermaid, DOT, SVG and JSON, all from one `Drawing` of `render.model`."""

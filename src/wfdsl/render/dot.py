@@ -7,8 +7,8 @@ from typing import Unpack
 
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
-from wfdsl.render.drawing import Card, Drawing, Options, draw
-from wfdsl.render.lettering import cells, wrap
+from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.text import cells, wrap
 
 _WIDTH, _LINES = 36, 4
 _INK, _FAINT = "#8a93a3", "#c3c8d1"

@@ -12,8 +12,8 @@ from typing import Unpack
 
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
-from wfdsl.render.drawing import Card, Drawing, Options, draw
-from wfdsl.render.lettering import cells, wrap
+from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.text import cells, wrap
 
 _WIDTH, _LINES = 26, 5  # Mermaid itself breaks lines at 200 pixels
 # ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that stand for entity codes inside Mermaid.

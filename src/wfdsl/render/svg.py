@@ -12,10 +12,9 @@ from xml.sax.saxutils import escape
 
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
-from wfdsl.render.drawing import Card, Drawing, Options, draw
 from wfdsl.render.layout import Lane, Layout, Spot, place
-from wfdsl.render.lettering import shorten, wrap
-from wfdsl.render.typeface import text_width
+from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.text import shorten, text_width, wrap
 
 _MARGIN = 24
 _PAD = 14

@@ -1,12 +1,17 @@
-"""A workflow as a terminal drawing: steps in order, lanes at the left that show who sees whom, at any width.
+"""Workflows in the terminal: steps in order, with lanes at the left that show which step sees which.
 
-It fits itself to the console that prints it: wrapping to its width, and plain ASCII where the encoding asks for it.
+The drawing fits the console that prints it: it wraps to the console's width, and uses plain ASCII where the encoding
+requires it. Lanes are drawn as `git log --graph` does: a lane opens at a step, runs down to the last step that a line
+leads to, and ends there. Each place in a lane is a set of directions in which ink leaves it, so one table turns it into
+box-drawing characters or into ASCII.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, Unpack
 
 from rich.cells import cell_len
@@ -15,14 +20,105 @@ from rich.text import Text
 
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
-from wfdsl.render.drawing import Card, Drawing, Options, draw
-from wfdsl.render.lanes import LaneRow, column, ink_text, lane_rows
-from wfdsl.render.lettering import wrap
+from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.text import wrap
+
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_LINES: dict[int, str] = {
+    _UP: "╵", _DOWN: "╷", _UP | _DOWN: "│", _LEFT | _RIGHT: "─", _UP | _LEFT: "╯", _UP | _RIGHT: "╰",
+    _DOWN | _LEFT: "╮", _DOWN | _RIGHT: "╭", _UP | _DOWN | _LEFT: "┤", _UP | _DOWN | _RIGHT: "├",
+    _UP | _LEFT | _RIGHT: "┴", _DOWN | _LEFT | _RIGHT: "┬", _UP | _DOWN | _LEFT | _RIGHT: "┼", 0: " ",
+}  # fmt: skip
+_ASCII = {directions: "|" if directions in (_UP, _DOWN, _UP | _DOWN) else "+" for directions in _LINES}
+_ASCII |= {0: " ", _LEFT | _RIGHT: "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    """The lanes left of one step."""
+
+    joint: tuple[int, ...]
+    """Directions of ink at each lane in the line above the step; empty if nothing leads to it."""
+    own: int
+    """The step's own lane."""
+    passing: tuple[bool, ...]
+    """Which lanes run past the step's own line."""
+    below: tuple[bool, ...]
+    """Which lanes run on below the step's own line."""
+
+
+def lane_rows(drawn: Sequence[Sequence[int]]) -> tuple[LaneRow, ...]:
+    """Give each step a lane; `drawn[i]` are the earlier steps from which a line leads to step i."""
+    last_use: dict[int, int] = {}
+    for step, sources in enumerate(drawn):
+        last_use.update(dict.fromkeys(sources, step))
+    lanes: list[int | None] = []
+    return tuple(_next_row(step, sources, lanes, last_use) for step, sources in enumerate(drawn))
+
+
+def _next_row(step: int, sources: Sequence[int], lanes: list[int | None], last_use: dict[int, int]) -> LaneRow:
+    """The row of one step; `lanes` (which step's output each lane carries) is brought up to date."""
+    before = list(lanes)
+    lanes[:] = [None if output is not None and last_use.get(output, -1) <= step else output for output in lanes]
+    own = _free_lane(lanes, [place for place, output in enumerate(before) if output in sources])
+    passing = tuple(output is not None and place != own for place, output in enumerate(lanes))
+    joint = _joint([place for place, output in enumerate(before) if output in sources], before, lanes, own)
+    lanes[own] = step if step in last_use else None
+    return LaneRow(joint, own, passing, tuple(output is not None for output in lanes))
+
+
+def _free_lane(lanes: list[int | None], wished: Sequence[int]) -> int:
+    """The first lane that one of the step's sources has just left, else the first free one."""
+    for place in chain(wished, range(len(lanes))):
+        if lanes[place] is None:
+            return place
+    lanes.append(None)
+    return len(lanes) - 1
+
+
+def _joint(
+    sources: Sequence[int], before: Sequence[int | None], after: Sequence[int | None], own: int
+) -> tuple[int, ...]:
+    if not sources:
+        return ()
+    ink: defaultdict[int, int] = defaultdict(int)
+    for place, output in enumerate(before):
+        ink[place] |= _UP if output is not None else 0
+        ink[place] |= _DOWN if after[place] is not None else 0
+    ink[own] |= _DOWN
+    left, right = min(own, *sources), max(own, *sources)
+    for place in range(left, right + 1):
+        if place in (*sources, own) or not ink[place]:
+            ink[place] |= (_LEFT if place > left else 0) | (_RIGHT if place < right else 0)
+    return tuple(ink[place] for place in range(max(len(after), right + 1)))
+
+
+def column(lanes: Sequence[bool]) -> tuple[int, ...]:
+    """The directions of ink where lanes only run straight down."""
+    return tuple(_UP | _DOWN if is_open else 0 for is_open in lanes)
+
+
+def ink_text(directions: Sequence[int], *, is_ascii: bool) -> str:
+    """Draw one line of lanes, two characters a lane, carrying horizontal ink into the gap between lanes."""
+    table = _ASCII if is_ascii else _LINES
+    dash = table[_LEFT | _RIGHT]
+    drawn = []
+    for place, ink in enumerate(directions):
+        following = [other for other in directions[place + 1 :] if other & (_LEFT | _RIGHT)]
+        crosses = ink & _RIGHT or (not ink & (_LEFT | _RIGHT) and _is_inside(directions, place) and following)
+        drawn.append(table[ink] + (dash if crosses else " "))
+    return "".join(drawn).rstrip()
+
+
+def _is_inside(directions: Sequence[int], place: int) -> bool:
+    """Whether a horizontal line passes beneath this lane: one that is open to the right began further left."""
+    return any(ink & _RIGHT for ink in directions[:place])
+
 
 _WIDEST = 110  # our choice: longer lines are hard to read
 _SUBTASK_LINES = 2
 _STATE_STYLES = {"waiting": "dim", "running": "blue", "done": "green", "failed": "red", "pruned": "dim"}
-_ASCII = str.maketrans({"·": "-", "←": "<-", "…": "..."})
+_ASCII_TEXT = str.maketrans({"·": "-", "←": "<-", "…": "..."})
 _Mark = Literal["step", "dead", "conductor", "answer"]
 _MARKS: dict[_Mark, tuple[str, str, str]] = {
     "step": ("●", "*", "cyan"),
@@ -49,13 +145,13 @@ class TerminalDrawing:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield one line of text after the other; none is wider than the console."""
-        paper = _Paper(options.max_width, options.encoding, is_ascii=options.ascii_only)
-        yield from _lines(self.drawing, paper)
+        page = _Page(options.max_width, options.encoding, is_ascii=options.ascii_only)
+        yield from _lines(self.drawing, page)
 
 
 @dataclass(frozen=True, slots=True)
-class _Paper:
-    """What is drawn on."""
+class _Page:
+    """The console that is drawn on."""
 
     width: int
     encoding: str
@@ -65,45 +161,45 @@ class _Paper:
         """The text in characters that the encoding has."""
         if not self.is_ascii:
             return written
-        return written.translate(_ASCII).encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return written.translate(_ASCII_TEXT).encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def wrap(self, written: str, *, width: int, lines: int) -> list[str]:
         """Lines of at most `width` cells; room is kept for what an ellipsis becomes in ASCII."""
         room = max(width - 2 * self.is_ascii, 1)
         broken = wrap(self.text(written), width=room, lines=lines, measure=cell_len)
-        return [line.translate(_ASCII)[:width] if self.is_ascii else line for line in broken]
+        return [line.translate(_ASCII_TEXT)[:width] if self.is_ascii else line for line in broken]
 
 
-def _lines(drawing: Drawing, paper: _Paper) -> Iterator[Text]:
-    across = min(paper.width, _WIDEST)
+def _lines(drawing: Drawing, page: _Page) -> Iterator[Text]:
+    across = min(page.width, _WIDEST)
     for text, style, lines in ((drawing.title, "bold", 2), (drawing.description, "", 4), (drawing.summary, "dim", 3)):
-        yield from (Text(line, style=style) for line in paper.wrap(text, width=across, lines=lines))
+        yield from (Text(line, style=style) for line in page.wrap(text, width=across, lines=lines))
     yield Text("")
     rows = lane_rows([card.drawn for card in drawing.cards])
     lane_count = max((len(row.below) for row in rows), default=0)
-    with_lanes = 5 * lane_count <= paper.width
+    with_lanes = 5 * lane_count <= page.width
     for card, row in zip(drawing.cards, rows, strict=True):
-        yield from _step(card, row if with_lanes else _NO_LANES, 2 * lane_count if with_lanes else 2, paper)
+        yield from _step(card, row if with_lanes else _NO_LANES, 2 * lane_count if with_lanes else 2, page)
 
 
 _NO_LANES = LaneRow((), 0, (False,), (False,))
 
 
-def _step(card: Card, row: LaneRow, indent: int, paper: _Paper) -> Iterator[Text]:
-    room = max(min(paper.width - indent, _WIDEST), 1)
+def _step(card: Card, row: LaneRow, indent: int, page: _Page) -> Iterator[Text]:
+    room = max(min(page.width - indent, _WIDEST), 1)
     mark, ascii_mark, mark_style = _MARKS[_mark(card)]
-    below = ink_text(column(row.below), is_ascii=paper.is_ascii)
+    below = ink_text(column(row.below), is_ascii=page.is_ascii)
     if row.joint:
-        yield Text(ink_text(row.joint, is_ascii=paper.is_ascii), style="dim")
-    for number, words in enumerate(_rows_of_words(_header(card, paper), room, paper)):
+        yield Text(ink_text(row.joint, is_ascii=page.is_ascii), style="dim")
+    for number, words in enumerate(_rows_of_words(_header(card, page), room, page)):
         line = Text(below, style="")
         if not number:
-            beside = ink_text(column(row.passing), is_ascii=paper.is_ascii).ljust(2 * row.own + 1)
+            beside = ink_text(column(row.passing), is_ascii=page.is_ascii).ljust(2 * row.own + 1)
             line = Text(beside[: 2 * row.own])
-            line.append(ascii_mark if paper.is_ascii else mark, style=mark_style)
+            line.append(ascii_mark if page.is_ascii else mark, style=mark_style)
             line.append(beside[2 * row.own + 1 :])
         yield _beside(line, words, indent)
-    for written, style in _body(card, room, paper):
+    for written, style in _body(card, room, page):
         yield _beside(Text(below), [(written, style)], indent)
 
 
@@ -115,7 +211,7 @@ def _mark(card: Card) -> _Mark:
     return "answer" if card.is_answer else "step"
 
 
-def _header(card: Card, paper: _Paper) -> list[tuple[str, str]]:
+def _header(card: Card, page: _Page) -> list[tuple[str, str]]:
     """The step's words with their styles: what it is called, who does it, what it sees, what marks it out."""
     heading = f"{card.index} {card.name}" if card.name else card.heading
     sees = "all" if card.access == ALL else ", ".join(map(str, card.sees))
@@ -125,15 +221,15 @@ def _header(card: Card, paper: _Paper) -> list[tuple[str, str]]:
         (f"← {sees}" if sees else "", "dim"),
         *((tag, "green" if tag == "answer" else "yellow") for tag in card.tags),
     ]
-    return [(paper.text(word), style) for word, style in words if word]
+    return [(page.text(word), style) for word, style in words if word]
 
 
-def _rows_of_words(words: Sequence[tuple[str, str]], room: int, paper: _Paper) -> list[list[tuple[str, str]]]:
+def _rows_of_words(words: Sequence[tuple[str, str]], room: int, page: _Page) -> list[list[tuple[str, str]]]:
     """Words side by side, two blanks apart, as many to a line as fit; one that is wider than a line is cut."""
     rows: list[list[tuple[str, str]]] = [[]]
     used = 0
     for word, style in words:
-        short = "".join(paper.wrap(word, width=room, lines=1)) if cell_len(word) > room else word
+        short = "".join(page.wrap(word, width=room, lines=1)) if cell_len(word) > room else word
         if rows[-1] and used + 2 + cell_len(short) > room:
             rows.append([])
             used = 0
@@ -142,11 +238,11 @@ def _rows_of_words(words: Sequence[tuple[str, str]], room: int, paper: _Paper) -
     return rows
 
 
-def _body(card: Card, room: int, paper: _Paper) -> Iterator[tuple[str, str]]:
-    for line in paper.wrap(card.subtask, width=room, lines=_SUBTASK_LINES):
+def _body(card: Card, room: int, page: _Page) -> Iterator[tuple[str, str]]:
+    for line in page.wrap(card.subtask, width=room, lines=_SUBTASK_LINES):
         yield line, "" if card.is_live else "dim"
     if card.status:
-        for line in paper.wrap(card.status_text, width=room, lines=2):
+        for line in page.wrap(card.status_text, width=room, lines=2):
             yield line, _STATE_STYLES[card.status.state]
 
 

@@ -15,18 +15,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wfdsl.testing.completion_writer import Written as Written
     from wfdsl.testing.strategies import completions as completions
     from wfdsl.testing.strategies import near_misses as near_misses
     from wfdsl.testing.strategies import repairable_completions as repairable_completions
     from wfdsl.testing.strategies import workflow_files as workflow_files
     from wfdsl.testing.strategies import workflows as workflows
-    from wfdsl.testing.writing import Written as Written
     from wfdsl.workers.conformance import check_worker as check_worker
     from wfdsl.workers.scripted import ScriptedWorker as ScriptedWorker
 
 _HOMES = {
     "ScriptedWorker": "wfdsl.workers.scripted",
-    "Written": "wfdsl.testing.writing",
+    "Written": "wfdsl.testing.completion_writer",
     "check_worker": "wfdsl.workers.conformance",
     "completions": "wfdsl.testing.strategies",
     "near_misses": "wfdsl.testing.strategies",

@@ -14,10 +14,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.testing.files import write_file
-from wfdsl.testing.mutations import mutated
-from wfdsl.testing.pen import Pen
-from wfdsl.testing.writing import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, Written, write_completion
+from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, Written, write_completion
+from wfdsl.testing.file_writer import write_file
+from wfdsl.testing.generators import Choices, mutated
 
 _FRAGMENTS = (
     "Plan it.", "Don't guess.", '"', "'", "\\", "\n", "\r\n", "\t", "{x}", "[0]", "#", "“", "’s", "\ufffd",
@@ -89,8 +88,8 @@ def workflow_files(workflow: Workflow | SearchStrategy[Workflow] | None = None) 
     return _files(_strategy(workflow))
 
 
-def pens() -> SearchStrategy[Random]:
-    """What a `Pen` draws from."""
+def random_sources() -> SearchStrategy[Random]:
+    """What a `Choices` draws from."""
     return st.randoms(use_true_random=False)
 
 
@@ -136,7 +135,7 @@ def _revive(access: list[Access]) -> None:
 @st.composite
 def _completions(draw: DrawFn, workflows_: SearchStrategy[Workflow], surroundings: bool) -> Written:  # noqa: FBT001
     workflow = draw(workflows_)
-    return write_completion(Pen(draw(pens())), workflow, surroundings=surroundings)
+    return write_completion(Choices(draw(random_sources())), workflow, surroundings=surroundings)
 
 
 @st.composite
@@ -144,14 +143,14 @@ def _repairable(draw: DrawFn, workflows_: SearchStrategy[Workflow], surroundings
     workflow = draw(workflows_)
     repairs = draw(st.sets(st.sampled_from(ALWAYS_POSSIBLE), min_size=1))
     more = draw(st.sets(st.sampled_from(SOMETIMES_POSSIBLE)))
-    return write_completion(Pen(draw(pens()), repairs | more), workflow, surroundings=surroundings)
+    return write_completion(Choices(draw(random_sources()), repairs | more), workflow, surroundings=surroundings)
 
 
 @st.composite
 def _near_misses(draw: DrawFn, texts: SearchStrategy[str]) -> str:
-    return mutated(Pen(draw(pens())), draw(texts))
+    return mutated(Choices(draw(random_sources())), draw(texts))
 
 
 @st.composite
 def _files(draw: DrawFn, workflows_: SearchStrategy[Workflow]) -> Written:
-    return write_file(Pen(draw(pens())), draw(workflows_))
+    return write_file(Choices(draw(random_sources())), draw(workflows_))

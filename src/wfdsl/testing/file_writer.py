@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.testing.pen import Pen
-from wfdsl.testing.strings import escaped
-from wfdsl.testing.writing import Written
+from wfdsl.testing.completion_writer import Written, escaped
+from wfdsl.testing.generators import Choices
 
 _STEMS = ("s", "plan", "Solve", "check_it", "étape", "v-1.a", "by", "all1", "步")
 _SPACES = (" ", "  ", "\t", "\n    ", " \\\n ", "  # why: \"so\"\n  ")  # fmt: skip
@@ -25,7 +24,7 @@ class _Run(NamedTuple):
     copies: int
 
 
-def write_file(pen: Pen, workflow: Workflow) -> Written:
+def write_file(rng: Choices, workflow: Workflow) -> Written:
     """The workflow as a workflow file.
 
     Raises:
@@ -33,21 +32,21 @@ def write_file(pen: Pen, workflow: Workflow) -> Written:
     """
     if workflow.unresolved or any(step.depth is not None for step in workflow):
         raise ValueError("workflow files are drawn for workflows with ordinals as workers and without depths")
-    runs = _runs(pen, workflow)
-    text = pen.choose(("", *_HEADINGS))
+    runs = _runs(rng, workflow)
+    text = rng.choose(("", *_HEADINGS))
     for run in runs:
-        text += pen.choose(_REMARKS) if pen.seldom(3) else ""
-        text += _statement(pen, workflow[run.first], run, runs)
+        text += rng.choose(_REMARKS) if rng.one_in(3) else ""
+        text += _statement(rng, workflow[run.first], run, runs)
     return Written(text, workflow)
 
 
-def _runs(pen: Pen, workflow: Workflow) -> list[_Run]:
-    stem = pen.choose(_STEMS)
+def _runs(rng: Choices, workflow: Workflow) -> list[_Run]:
+    stem = rng.choose(_STEMS)
     runs: list[_Run] = []
     at = 0
     while at < len(workflow):
         longest = _longest_run(workflow, at)
-        count = longest if longest > 1 and pen.seldom(2) else 1
+        count = longest if longest > 1 and rng.one_in(2) else 1
         runs.append(_Run(f"{stem}{at}", at, count))
         at += count
     return runs
@@ -68,37 +67,37 @@ def _always_together(workflow: Workflow, members: set[int]) -> bool:
     return all(step.access == ALL or members <= set(step.access) or not members & set(step.access) for step in workflow)
 
 
-def _statement(pen: Pen, step: Step, run: _Run, runs: list[_Run]) -> str:
-    clauses = [f"by{_space(pen)}{step.worker}", *_sees(pen, step.access, runs)]
-    if run.copies > 1 or pen.seldom(8):
-        clauses.append(f"copies{_space(pen)}{run.copies}")
-    words = ["step", run.name, *pen.shuffled(clauses)]
-    head = words[0] + "".join(_space(pen) + word for word in words[1:])
-    return f"{head}{pen.choose(('', ' '))}:{pen.choose(('', ' ', chr(10) + '  '))}{_text(pen, step.subtask)}\n"
+def _statement(rng: Choices, step: Step, run: _Run, runs: list[_Run]) -> str:
+    clauses = [f"by{_space(rng)}{step.worker}", *_sees(rng, step.access, runs)]
+    if run.copies > 1 or rng.one_in(8):
+        clauses.append(f"copies{_space(rng)}{run.copies}")
+    words = ["step", run.name, *rng.shuffled(clauses)]
+    head = words[0] + "".join(_space(rng) + word for word in words[1:])
+    return f"{head}{rng.choose(('', ' '))}:{rng.choose(('', ' ', chr(10) + '  '))}{_text(rng, step.subtask)}\n"
 
 
-def _sees(pen: Pen, access: Access, runs: list[_Run]) -> list[str]:
+def _sees(rng: Choices, access: Access, runs: list[_Run]) -> list[str]:
     if access == ALL:
-        return [f"sees{_space(pen)}all"]
+        return [f"sees{_space(rng)}all"]
     names = [run.name for run in runs if run.first in access]
     if names:
-        return [f"sees{_space(pen)}" + pen.choose((", ", ",", " ,\n")).join(pen.shuffled(names))]
-    return ["sees nothing"] if pen.seldom(3) else []
+        return [f"sees{_space(rng)}" + rng.choose((", ", ",", " ,\n")).join(rng.shuffled(names))]
+    return ["sees nothing"] if rng.one_in(3) else []
 
 
-def _text(pen: Pen, value: str) -> str:
+def _text(rng: Choices, value: str) -> str:
     """The subtask as one string, or two neighbours; braces are doubled."""
-    cut = pen.number(0, len(value)) if pen.seldom(5) else 0
+    cut = rng.number(0, len(value)) if rng.one_in(5) else 0
     strings = [part for part in (value[:cut], value[cut:]) if part] or [""]
-    return "\n    ".join(_string(pen, part) for part in strings)
+    return "\n    ".join(_string(rng, part) for part in strings)
 
 
-def _string(pen: Pen, value: str) -> str:
-    quote = pen.choose(('"', "'"))
-    body = "".join([_STRAIGHT.get(unit, unit) for unit in escaped(pen, value, forbidden=quote)])
-    mark = quote * 3 if pen.seldom(5) else quote
-    return pen.choose(("", "", "u")) + mark + body + mark
+def _string(rng: Choices, value: str) -> str:
+    quote = rng.choose(('"', "'"))
+    body = "".join([_STRAIGHT.get(unit, unit) for unit in escaped(rng, value, forbidden=quote)])
+    mark = quote * 3 if rng.one_in(5) else quote
+    return rng.choose(("", "", "u")) + mark + body + mark
 
 
-def _space(pen: Pen) -> str:
-    return pen.choose(_SPACES) if pen.seldom(6) else " "
+def _space(rng: Choices) -> str:
+    return rng.choose(_SPACES) if rng.one_in(6) else " "

@@ -1,20 +1,21 @@
-"""What every picture shows, before it has a format: a card for each step, the lines between them, a heading.
+"""The model that every picture of a workflow shares (a card for each step, the edges, a heading), and its JSON.
 
-A step that sees `"all"` is tagged so, and lines that its other lines imply are left out: thirty steps that all see
-everything are one line of cards and not a thicket. A list of steps is drawn as it was written, line for line.
+A step that sees `"all"` is tagged so, and edges that its other edges imply are left out: thirty steps that all see
+everything are one line of cards and not a thicket. A list of steps is drawn as it was written, edge for edge.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import asdict, dataclass
+from typing import Any, TypedDict, Unpack
 
 from wfdsl.graph import Topology, graph_of, is_conductor
 from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.language.workflow import Workflow
-from wfdsl.render.lettering import plain
 from wfdsl.render.status import StepStatus
+from wfdsl.render.text import plain
 
 
 class Options(TypedDict, total=False):
@@ -154,3 +155,47 @@ def _worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
 
 def _counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def to_json(workflow: Workflow, **options: Unpack[Options]) -> str:
+    """Write a workflow's graph as one JSON object.
+
+    Keys: `title`, `description`, `steps` (objects with `index`, `name` or null, `worker`, `subtask`, `sees`, `access`,
+    `live`, `conductor`, `depth`, and `status` where one is given), `edges` (pairs, one for each step that a step sees),
+    `topology`, `depth`, `width`, `calls`, `answer` (the last step's index; null without steps).
+
+    Raises:
+        ValueError: `names` has not one name for each step.
+    """
+    drawing = draw(workflow, **options)
+    names: Sequence[str | None] = options.get("names") or [None] * len(workflow)
+    found = {
+        "title": options.get("title", ""),
+        "description": options.get("description", ""),
+        "steps": [
+            _step(card, name, subtask=step.subtask)
+            for card, name, step in zip(drawing.cards, names, workflow, strict=True)
+        ],
+        "edges": [[seen, card.index] for card in drawing.cards for seen in card.sees],
+        "topology": drawing.topology,
+        "depth": drawing.depth,
+        "width": drawing.width,
+        "calls": drawing.calls,
+        "answer": len(workflow) - 1 if len(workflow) else None,
+    }
+    return json.dumps(found, indent=2) + "\n"
+
+
+def _step(card: Card, name: str | None, *, subtask: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "index": card.index,
+        "name": name,
+        "worker": card.worker,
+        "subtask": subtask,
+        "sees": list(card.sees),
+        "access": ALL if card.access == ALL else list(card.access),
+        "live": card.is_live,
+        "conductor": card.is_conductor,
+        "depth": card.depth,
+    }
+    return found if card.status is None else {**found, "status": asdict(card.status)}
