@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from wfdsl_rl.grading.sandbox.limits import SandboxLimits as SandboxLimits
     from wfdsl_rl.grading.sandbox.sandbox import Sandbox as Sandbox
     from wfdsl_rl.grading.verdict import Verdict as Verdict
+    from wfdsl_rl.reward import Reward as Reward
+    from wfdsl_rl.reward import make_reward as make_reward
+    from wfdsl_rl.scoring import Ablation as Ablation
+    from wfdsl_rl.scoring import NoScore as NoScore
     from wfdsl_rl.scoring import RewardValues as RewardValues
+    from wfdsl_rl.scoring import Rollout as Rollout
     from wfdsl_rl.scoring import Scored as Scored
     from wfdsl_rl.scoring import Scorer as Scorer
     from wfdsl_rl.strategies import Strategies as Strategies
@@ -40,6 +45,11 @@ _HOMES = {
     "Evaluation": "evaluation.evaluating",
     "Scorer": "scoring",
     "Scored": "scoring",
+    "Ablation": "scoring",
+    "NoScore": "scoring",
+    "Reward": "reward",
+    "Rollout": "scoring",
+    "make_reward": "reward",
     "RewardValues": "scoring",
     "Sandbox": "grading.sandbox.sandbox",
     "SandboxLimits": "grading.sandbox.limits",

@@ -8,20 +8,23 @@ Source: arXiv 2512.04388, section 4 (parse, run, compare). The outcomes `unjudge
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
-from wfdsl.errors import RunFailed
-from wfdsl.interpreter.record import Run
+from wfdsl.config import check_options, option
+from wfdsl.errors import RunFailed, WfdslError
+from wfdsl.interpreter.record import Run, total_usd
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.grading.grade import grade
+from wfdsl_rl.grading.sandbox import Sandbox
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
 
@@ -33,10 +36,36 @@ NO_SCORE: Final[frozenset[Outcome]] = frozenset({"unjudged", "failed"})
 """Outcomes that say nothing about the completion."""
 
 
-def right_share(outcomes: Iterable[Outcome]) -> float | None:
-    """The share of right ones among the outcomes that have a score; None without any."""
-    known = [outcome for outcome in outcomes if outcome not in NO_SCORE]
-    return known.count("right") / len(known) if known else None
+class NoScore(WfdslError):  # noqa: N818  (what it says, not what it is)
+    """No completion of a batch has a score: the workers or the graders are down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """A completion to be scored."""
+
+    completion: str
+    task: Task
+    sample_id: str
+    """Tells calls apart that are otherwise the same; runs of one sample draw the same random numbers. With a journal,
+    a repeated sample id makes no call twice."""
+    run_id: str = ""
+    """The run's name; `sample_id` unless given."""
+    offer: Offer | None = None
+    """The workers that the prompt listed; None: the whole pool."""
+    previous: tuple[str, str] | None = None
+    """The final (subtask, response) of the previous round, for a revision."""
+    executions: int = 1
+    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after both names."""
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """The sample id and the run id of each execution."""
+        run_id = self.run_id or self.sample_id
+        return [
+            (self.sample_id, run_id),
+            *((f"{self.sample_id}/{number}", f"{run_id}/{number}") for number in range(1, self.executions)),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +83,30 @@ class Scored:
     """Whether it keeps the previous round's answer, by three empty lists."""
     problems: tuple[str, ...] = ()
     """The codes of its diagnostics, or why there is no score."""
+    score: float | None = None
+    """The reward: the mean over all executions that have one; None if none has."""
+    again: tuple[Scored, ...] = ()
+    """The further executions of the same workflow. The other fields describe the first one."""
+
+    @property
+    def executions(self) -> tuple[Scored, ...]:
+        """Every execution, this one first."""
+        return (self, *self.again)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The records of all executions that ran."""
+        return [each.run for each in self.executions if each.run is not None]
+
+    @property
+    def steps(self) -> int:
+        """Steps of its workflow; 0 if it has none."""
+        return 0 if self.workflow is None else len(self.workflow)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of all executions, by the price list; None if a price is not known."""
+        return total_usd(run.list_usd for run in self.runs)
 
     @property
     def has_score(self) -> bool:
@@ -72,40 +125,35 @@ class Scored:
 class RewardValues:
     """The reward of each outcome. Only their differences matter to GRPO.
 
-    Source of the defaults: arXiv 2512.04388, section 4.
+    Source of the defaults: arXiv 2512.04388, section 4. It has no price of a step: that 0 is our choice.
     """
 
-    invalid: float = 0.0
-    """Lists that cannot be parsed."""
-    wrong: float = 0.5
-    """A workflow whose answer is wrong."""
-    right: float = 1.0
-    step: float = 0.0
-    """Added for each step of a valid workflow: below 0, the price of a call. Our choice: the paper has none."""
+    invalid: float = option(0.0, help="reward of lists that cannot be parsed")
+    wrong: float = option(0.5, help="reward of a workflow whose answer is wrong")
+    right: float = option(1.0, help="reward of a workflow whose answer is right")
+    step: float = option(0.0, help="added for each step of a valid workflow; below 0, the price of a call")
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def of(self, scored: Scored) -> float | None:
         """The reward; None if the outcome has no score, so that the sample is left out."""
         if not scored.has_score:
             return None
-        steps = 0 if scored.workflow is None else len(scored.workflow)
-        return {"invalid": self.invalid, "wrong": self.wrong, "right": self.right}[scored.outcome] + self.step * steps
-
-    def mean(self, executions: Iterable[Scored]) -> float | None:
-        """The mean reward of a completion's executions; None if none of them has a score."""
-        known = [reward for scored in executions if (reward := self.of(scored)) is not None]
-        return sum(known) / len(known) if known else None
+        values = {"invalid": self.invalid, "wrong": self.wrong, "right": self.right}
+        return values[scored.outcome] + self.step * scored.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
     """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
 
-    instruction: str = ""
-    """What every worker is told instead of its subtask; empty: its subtask."""
-    worker: int | None = None
-    """The index of the worker that every step asks, whatever the Conductor wrote; None: as it wrote."""
-    binary_access: bool = False
-    """Whether a step may only see nothing or everything, as in the paper's main text."""
+    instruction: str = option("", help="what every worker is told instead of its subtask; empty: its subtask")
+    worker: int | None = option(None, help="index of the worker that every step asks; without it, as it was written")
+    binary_access: bool = option(default=False, help="refuse access lists: a step sees nothing or everything")
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def problem(self, workflow: Workflow) -> str | None:
         """Why a workflow is refused; None if it is not."""
@@ -131,80 +179,99 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
-    """How one completion becomes an outcome."""
+    """How one completion becomes an outcome and a reward."""
 
     max_steps: int = DEFAULT_MAX_STEPS
+    """The most steps of a valid workflow."""
     options: RunOptions | None = None
     """How workflows are run: as for `wfdsl.run`, except for `sample`, `run_id` and `previous`."""
-    sandbox: Any = None
+    values: RewardValues = RewardValues()
+    sandbox: Sandbox | None = None
     """Where programs are graded; None: the shared one."""
     ablation: Ablation = Ablation()
     """What the Conductor may not decide, to measure what its decision is worth."""
     grades: bool = True
     """Whether answers are graded; if not, every answer is unjudged."""
 
-    async def score(
-        self,
-        completion: str,
-        task: Task,
-        offer: Offer,
-        pool: Pool,
-        *,
-        sample: str,
-        run_id: str | None = None,
-        previous: tuple[str, str] | None = None,
-    ) -> Scored:
-        """Score a completion; `previous` is the final (subtask, response) of the round before, in a revision.
-
-        Runs of one `sample` draw the same random numbers; `run_id` is the name of this one, `sample` unless given.
+    async def score(self, rollout: Rollout, pool: Pool) -> Scored:
+        """Parse a completion, run its workflow and grade the answers.
 
         Raises:
             BudgetExhausted: a call does not fit into the budget any more.
             UsageError: the pool cannot run workflows at all, or the task's grader cannot be used.
         """
+        offer, previous = rollout.offer or Offer.of(pool), rollout.previous
         checked = analyze(
-            completion, pool_size=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
+            rollout.completion, pool_size=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
         )
         if not checked.ok:
-            return Scored("invalid", problems=tuple(found.code for found in checked.diagnostics if found.is_error))
+            return self._invalid(*(found.code for found in checked.diagnostics if found.is_error))
         if checked.workflow is None:
             assert previous is not None  # only a revision may have three empty lists
-            return await self._graded(Scored("unjudged", kept=True), task, previous[1])
+            return await self._graded(Scored("unjudged", kept=True), rollout.task, previous[1])
         refused = self.ablation.problem(checked.workflow)
         if refused is not None:
-            return Scored("invalid", problems=(refused,))
+            return self._invalid(refused)
         workflow = self.ablation.applied(offer.to_pool(checked.workflow))
-        return await self.execute(workflow, task, pool, sample=sample, run_id=run_id, previous=previous)
+        first, *again = [await self._executed(workflow, rollout, pool, *names) for names in rollout.names]
+        scores = [each.score for each in (first, *again) if each.score is not None]
+        return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
 
-    async def execute(
-        self,
-        workflow: Workflow,
-        task: Task,
-        pool: Pool,
-        *,
-        sample: str,
-        run_id: str | None = None,
-        previous: tuple[str, str] | None = None,
-    ) -> Scored:
-        """Score a workflow, in the pool's worker indices, by running it once.
-
-        Raises:
-            BudgetExhausted: a call does not fit into the budget any more.
-            UsageError: the pool cannot run workflows at all, or the task's grader cannot be used.
-        """
+    async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
         options = RunOptions(**(self.options or RunOptions()))
-        options["sample"], options["run_id"] = sample, run_id or sample
-        options["previous"] = previous
+        options["sample"], options["run_id"], options["previous"] = sample_id, run_id, rollout.previous
         try:
-            record = await run(workflow, task.question, pool, **options)
+            record = await run(workflow, rollout.task.question, pool, **options)
         except RunFailed as error:
             return Scored("failed", workflow, error.run, problems=(str(error),))
         assert record.answer is not None  # a run that is done has an answer
-        return await self._graded(Scored("unjudged", workflow, record), task, record.answer)
+        return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
 
     async def _graded(self, answered: Scored, task: Task, answer: str) -> Scored:
         if not self.grades:
             return answered
         verdict = await grade(task, answer, sandbox=self.sandbox)
         problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
-        return replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems)
+        scored = replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems)
+        return replace(scored, score=self.values.of(scored))
+
+    def _invalid(self, *problems: str) -> Scored:
+        return Scored("invalid", problems=problems, score=self.values.invalid)
+
+
+def right_share(outcomes: Iterable[Outcome]) -> float | None:
+    """The share of right ones among the outcomes that have a score; None without any."""
+    known = [outcome for outcome in outcomes if outcome not in NO_SCORE]
+    return known.count("right") / len(known) if known else None
+
+
+def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
+    """What a batch was like: shares of outcomes, steps of a valid workflow, and the runs' cost by the price list.
+
+    Samples that share one object count each, but cost once. Without `usd`, a price is not known.
+    """
+    count = len(scored)
+    outcomes = Counter(each.outcome for each in scored)
+    steps = [each.steps for each in scored if each.workflow is not None]
+    shares = [right_share(one.outcome for one in each.executions) for each in scored]
+    right = [share for share in shares if share is not None]
+    usd = total_usd(each.cost_usd for each in {id(each): each for each in scored}.values())
+    return {
+        "valid": (count - outcomes["invalid"]) / count,
+        "accuracy": sum(right) / max(len(right), 1),
+        "unjudged": outcomes["unjudged"] / count,
+        "failed": outcomes["failed"] / count,
+        "steps": sum(steps) / max(len(steps), 1),
+        **({} if usd is None else {"usd": usd}),
+    }
+
+
+def require_scores(scored: Sequence[Scored], step: int) -> None:
+    """Refuse a batch of an optimisation step in which nothing has a score.
+
+    Raises:
+        NoScore: nothing has; the message says why.
+    """
+    if scored and all(each.score is None for each in scored):
+        why = next((problem for each in scored for problem in each.problems), "nothing was graded")
+        raise NoScore(f"step {step}: no completion has a score: {why}")

@@ -34,7 +34,7 @@ from wfdsl_rl.gym.world.accuracy import Exam
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.search import second_round
-from wfdsl_rl.scoring import Scored, Scorer
+from wfdsl_rl.scoring import Rollout, Scored, Scorer
 from wfdsl_rl.training.recursion_rows import asked_again
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequen
     said = writer.texts(asked, 0.0)
     async with pool.open():
         firsts = await asyncio.gather(
-            *(scorer.score(text, task, offer, pool, sample=f"first {at}")
+            *(scorer.score(Rollout(completion=text, task=task, sample_id=f"first {at}", offer=offer), pool)
               for at, (text, task, offer) in enumerate(zip(said, tasks, offers, strict=True)))
         )  # fmt: skip
         pairs = {at: first.pair for at, first in enumerate(firsts) if first.pair is not None}
@@ -117,7 +117,12 @@ async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequen
         ]
         again = writer.texts(second, 0.0)
         seconds = await asyncio.gather(
-            *(scorer.score(text, tasks[at], offers[at], pool, sample=f"second {at}", previous=pair)
+            *(scorer.score(
+                Rollout(
+                    completion=text, task=tasks[at], sample_id=f"second {at}", offer=offers[at], previous=pair
+                ),
+                pool,
+            )
               for text, (at, pair) in zip(again, pairs.items(), strict=True))
         )  # fmt: skip
     revised = dict(zip(pairs, seconds, strict=True))

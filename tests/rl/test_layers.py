@@ -26,6 +26,7 @@ LAYERS = [
     ["evaluation.manifest"],
     ["evaluation.naming"],
     ["strategies"],
+    ["reward"],
     ["scoring"],
     ["tasks.gold_check"],
     ["grading.grade"],

@@ -25,8 +25,13 @@ def make_rewarder(setting: Setting, folder: Path, *, grades: bool = True) -> Rew
     return Rewarder(
         {task.id: task for task in (*setting.tasks, *setting.eval_tasks)},
         setting.pool,
-        Scorer(max_steps=setting.max_steps, options=setting.options, ablation=ablation, grades=grades),
-        RewardValues(**train.reward.model_dump()),
+        Scorer(
+            max_steps=setting.max_steps,
+            options=setting.options,
+            values=RewardValues(**train.reward.model_dump()),
+            ablation=ablation,
+            grades=grades,
+        ),
         train.seed,
         train.concurrency,
         [SampleFiles(folder / "samples")],

@@ -16,7 +16,7 @@ from wfdsl.errors import BudgetExhausted, WfdslError
 from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.gym.tiny.forced_prefix import whole
 from wfdsl_rl.gym.tiny.synthetic import reading_in, true_reading
-from wfdsl_rl.scoring import right_share
+from wfdsl_rl.scoring import Rollout, right_share
 from wfdsl_rl.training.data import answering, offer_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.gym.tiny.synthetic import Thought
-    from wfdsl_rl.scoring import RewardValues, Scored, Scorer
+    from wfdsl_rl.scoring import Scored, Scorer
     from wfdsl_rl.tasks.task import Task
 
 
@@ -41,10 +41,7 @@ class Sample:
     """Which of the completions of its row it is."""
     completion: str
     scored: Scored
-    """By the first execution."""
     reward: float | None
-    again: tuple[Scored, ...] = ()
-    """By the further executions, if workflows are run several times."""
     read: bool | None = None
     """Whether what the thought says of the prompt is so; None if nobody asked."""
     shared: bool = False
@@ -53,7 +50,7 @@ class Sample:
     @property
     def executions(self) -> tuple[Scored, ...]:
         """By every execution."""
-        return (self.scored, *self.again)
+        return self.scored.executions
 
     @property
     def runs(self) -> list[Run]:
@@ -72,7 +69,6 @@ class Rewarder:
     tasks: Mapping[str, Task]
     pool: Pool
     scorer: Scorer
-    rewards: RewardValues
     seed: int
     concurrency: int = 64
     """The most workflows in flight. Our choice."""
@@ -165,26 +161,18 @@ class Rewarder:
         task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
         offer = offer_of(dict(row), self.pool)
         async with gate:
-            scored = await self.scorer.score(
-                text, task, answering(row, offer), self.pool, sample=luck, run_id=name, previous=previous
+            rollout = Rollout(
+                completion=text,
+                task=task,
+                sample_id=luck,
+                run_id=name,
+                offer=answering(row, offer),
+                previous=previous,
+                executions=self.executions if row["split"] == "train" else 1,
             )
-            again: list[Scored] = []
-            if scored.workflow is not None and row["split"] == "train":
-                again = [
-                    await self.scorer.execute(
-                        scored.workflow,
-                        task,
-                        self.pool,
-                        sample=f"{luck}/{number}",
-                        run_id=f"{name}/{number}",
-                        previous=previous,
-                    )
-                    for number in range(1, self.executions)
-                ]
-        reward, read = self.rewards.mean([scored, *again]), self._read(text, task, offer, previous)
-        return Sample(
-            step, row, index, text, scored, None if reward is None else row["weight"] * reward, tuple(again), read
-        )
+            scored = await self.scorer.score(rollout, self.pool)
+        reward, read = scored.score, self._read(text, task, offer, previous)
+        return Sample(step, row, index, text, scored, None if reward is None else row["weight"] * reward, read)
 
     def _read(self, text: str, task: Task, offer: Offer, previous: tuple[str, ...] | None) -> bool | None:
         if self.thought is None:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from transformers import TrainerCallback
 
-from wfdsl.conductor.offer import Offer
 from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.gym.tiny.synthetic import short_lists
-from wfdsl_rl.scoring import Scorer, right_share
+from wfdsl_rl.scoring import Rollout, Scorer, right_share
 from wfdsl_rl.strategies import strategies_of
 from wfdsl_rl.training.curves import Curve
 from wfdsl_rl.training.health import signs_of, valid_share
@@ -138,13 +137,15 @@ def read_alone(out: Path) -> Mapping[str, float]:
 
 
 async def _alone(setting: Setting) -> dict[str, float]:
-    scorer, offer = Scorer(), Offer.of(setting.pool)
+    scorer = Scorer()
     found = {}
     async with setting.pool.open():
         for ordinal in setting.pool.ordinals:
             text = short_lists(Workflow((Step(ordinal, "Solve the question."),)))
             scored = [
-                await scorer.score(text, task, offer, setting.pool, sample=f"alone/{ordinal}/{task.id}")
+                await scorer.score(
+                    Rollout(completion=text, task=task, sample_id=f"alone/{ordinal}/{task.id}"), setting.pool
+                )
                 for task in setting.eval_tasks
             ]
             found[setting.pool.entry(ordinal).name] = right_share(each.outcome for each in scored) or 0.0

@@ -10,7 +10,7 @@ import pytest
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.scoring import RewardValues, Scorer
+from wfdsl_rl.scoring import Scorer
 from wfdsl_rl.training.data import Draw, rows_of
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
@@ -48,7 +48,7 @@ def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[st
 
 def rewarder(worker: Any, tasks: Sequence[Task], told: list[Sequence[Sample]]) -> Rewarder:
     pool = Pool.from_functions([worker])
-    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), RewardValues(), seed=0, listeners=[told.append])
+    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), seed=0, listeners=[told.append])
 
 
 def rows(tasks: tuple[Task, ...], prompt: Prompt, split: str) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from wfdsl_rl.gym.tiny.synthetic import (
 )
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.scoring import Ablation, RewardValues, Scorer
+from wfdsl_rl.scoring import Scorer
 from wfdsl_rl.training.data import Draw, is_held_out, offer_of, rows_of, with_second_rounds
 from wfdsl_rl.training.resources import rollout_options
 from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
@@ -224,10 +224,6 @@ def test_shapes_are_as_long_as_they_say() -> None:
     assert all(shape[-1] != "P" for shapes in SHAPES.values() for shape in shapes)
 
 
-async def judged(text: str, task: Task, pool: Pool, **more: Any) -> Any:
-    return await Scorer().score(text, task, Offer.of(pool), pool, sample="s", **more)
-
-
 def answering(text: str) -> Pool:
     async def worker(messages: list[dict[str, Any]]) -> str:
         return text
@@ -235,90 +231,8 @@ def answering(text: str) -> Pool:
     return Pool.from_functions([worker])
 
 
-@pytest.mark.parametrize(
-    ("completion", "reply", "outcome", "reward"),
-    [
-        (RIGHT, "yes", "right", 1.0),
-        (RIGHT, "no", "wrong", 0.5),
-        ("no lists at all", "yes", "invalid", 0.0),
-        (RIGHT.replace("[0]", "[1]"), "yes", "invalid", 0.0),
-        (KEEP, "yes", "invalid", 0.0),
-        (RIGHT.replace('"Solve it."', "'Solve it.'").replace("access_list", "access"), "yes", "invalid", 0.0),
-    ],
-)
-async def test_the_papers_three_rewards(
-    completion: str, reply: str, outcome: str, reward: float, tasks: tuple[Task, ...]
-) -> None:
-    found = await judged(completion, tasks[2], answering(reply))
-
-    assert found.outcome == outcome
-    assert RewardValues().of(found) == reward
-
-
-async def test_steps_can_have_a_price(tasks: tuple[Task, ...]) -> None:
-    rewards, pool = RewardValues(step=-0.01), answering("yes")
-    two = 'model_id = [0, 0]\nsubtasks = ["Plan it.", "Solve it."]\naccess_list = [[], [0]]'
-
-    found = [await judged(completion, tasks[2], pool) for completion in (RIGHT, two, "no lists at all")]
-    kept = await judged(KEEP, tasks[2], pool, previous=("Solve it.", "yes"))
-
-    assert [rewards.of(each) for each in [*found, kept]] == [0.99, 0.98, 0.0, 1.0]
-    assert rewards.mean(found[:2]) == pytest.approx(0.985)
-
-
-async def test_a_judge_that_does_not_grade_runs_all_the_same(tasks: tuple[Task, ...]) -> None:
-    scorer = Scorer(grades=False)
-    offered = answering("yes")
-
-    found = await scorer.score(RIGHT, tasks[2], Offer.of(offered), offered, sample="s")
-    refused = await scorer.score("no lists at all", tasks[2], Offer.of(offered), offered, sample="s")
-
-    assert (found.outcome, found.verdict) == ("unjudged", None)
-    assert found.pair == ("Solve it.", "yes")
-    assert refused.outcome == "invalid"
-
-
-async def test_three_empty_lists_keep_the_answer_of_the_round_before(tasks: tuple[Task, ...]) -> None:
-    kept = await judged(KEEP, tasks[2], answering("no"), previous=("Solve it.", "yes"))
-    lost = await judged(KEEP, tasks[2], answering("yes"), previous=("Solve it.", "no"))
-
-    assert (kept.kept, kept.outcome, kept.run) == (True, "right", None)
-    assert (lost.kept, lost.outcome) == (True, "wrong")
-
-
-async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor(tasks: tuple[Task, ...], pool: Pool) -> None:
-    scorer = Scorer(ablation=Ablation(instruction="Solve the question.", worker=2))
-
-    found = await scorer.score(RIGHT, tasks[2], Offer.of(pool), pool, sample="s")
-
-    assert found.run is not None
-    assert [(step.subtask, step.worker) for step in found.run.workflow] == [("Solve the question.", 2)]
-
-
-async def test_binary_access_refuses_lists_of_steps(tasks: tuple[Task, ...], pool: Pool) -> None:
-    scorer = Scorer(ablation=Ablation(binary_access=True))
-    listed = 'model_id = [0, 0]\nsubtasks = ["a", "b"]\naccess_list = [[], [0]]'
-
-    refused = await scorer.score(listed, tasks[2], Offer.of(pool), pool, sample="s")
-    passed = await scorer.score(listed.replace("[0]]", '"all"]'), tasks[2], Offer.of(pool), pool, sample="s")
-
-    assert (refused.outcome, refused.problems) == ("invalid", ("access-not-binary",))
-    assert passed.outcome in ("right", "wrong")
-
-
-async def test_a_worker_that_fails_gives_no_reward(tasks: tuple[Task, ...]) -> None:
-    async def broken(messages: list[dict[str, Any]]) -> str:
-        raise ConnectionError("gone")
-
-    found = await judged(RIGHT, tasks[2], Pool.from_functions([broken]))
-
-    assert found.outcome == "failed"
-    assert RewardValues().of(found) is None
-    assert "gone" in found.problems[0]
-
-
 def rewarder(pool: Pool, tasks: tuple[Task, ...]) -> Rewarder:
-    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), RewardValues(), seed=0)
+    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), seed=0)
 
 
 async def test_the_function_for_trl_gives_a_reward_per_completion(

@@ -1,0 +1,389 @@
+"""The reward function for GRPO and other RL libraries: completions in, scored outcomes out.
+
+    reward = wfdsl_rl.make_reward(pool, tasks)
+    scored = await reward(completions, task_ids)                          # in an event loop
+    scored = reward.sync(completions, task_ids)                           # in a thread
+    GRPOTrainer(reward_funcs=reward.trl, train_dataset=Dataset.from_list(reward.rows()), ...)
+
+It runs the completions of a batch together, under one concurrency limit, budget and journal. It depends on no RL
+library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from itertools import repeat
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from wfdsl.conductor.offer import Offer, Offering
+from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
+from wfdsl.errors import BudgetExhausted, UsageError
+from wfdsl.interpreter.budget import Account, Budget, Ledger
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.interpreter.record import NO_CHARGE
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.grading.sandbox import Sandbox
+from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
+from wfdsl_rl.tasks.task import Task
+
+Row: TypeAlias = dict[str, Any]
+"""What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
+`shown` are their indices in the prompt, `true` the pool's indices of the same workers."""
+
+
+class _LoopThread:
+    """An event loop in a thread of its own, for callers that have none. It starts with the first call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._open = AsyncExitStack()
+
+    def run(self, work: Coroutine[Any, Any, list[Scored]], pool: Pool) -> list[Scored]:
+        """Do some work in the loop and wait for it; an interrupt while waiting cancels the work."""
+        future = asyncio.run_coroutine_threadsafe(work, self._started(pool))
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the pool, and end the thread."""
+        with self._lock:
+            if self._loop is None or self._thread is None:
+                return
+            atexit.unregister(self.close)
+            asyncio.run_coroutine_threadsafe(self._open.aclose(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = self._thread = None
+
+    def _started(self, pool: Pool) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="wfdsl-reward", daemon=True)
+                self._thread.start()
+                atexit.register(self.close)
+                asyncio.run_coroutine_threadsafe(self._open.enter_async_context(pool.open()), self._loop).result()
+            return self._loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reward:
+    """Scores completions; made by `make_reward`."""
+
+    pool: Pool
+    tasks: Mapping[str, Task]
+    """By id."""
+    prompt: Prompt
+    scorer: Scorer
+    offering: Offering = field(default_factory=Offering)
+    """Which workers the rows of a trainer list, under which indices."""
+    executions: int = 1
+    """How often each valid workflow is run; its score is the mean."""
+    common_random_numbers: bool = False
+    """For `trl`: whether the completions of a row draw the same random numbers, and equal ones are run once."""
+    concurrency: int = 64
+    """The most workflows in flight in an event loop."""
+    seed: int = 0
+    """Part of the sample ids of `trl`, like `name`."""
+    name: str = ""
+    _own: list[Journal] = field(default_factory=list, repr=False)
+    _thread: _LoopThread = field(default_factory=_LoopThread, repr=False)
+    _limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
+        default_factory=WeakKeyDictionary, repr=False
+    )
+
+    async def __call__(
+        self,
+        completions: Sequence[Any],
+        tasks: Sequence[str | Task],
+        *,
+        sample_ids: Sequence[str] | None = None,
+        previous: Sequence[tuple[str, str] | None] | None = None,
+    ) -> list[Scored]:
+        """Score completions, each of the task at the same position.
+
+        Args:
+            completions: Texts, or chats as TRL has them, whose first message is the completion.
+            tasks: Tasks, or ids of those that the reward was made with.
+            sample_ids: With a journal, a repeated sample id makes no call twice. Unless given, each is new.
+            previous: For revisions, the final (subtask, response) of the previous round.
+
+        Raises:
+            BudgetExhausted: a call does not fit into the budget any more.
+            UsageError: a task is not known, or something that running or grading needs is not there.
+        """
+        ids = [f"reward-{secrets.token_hex(8)}" for _ in completions] if sample_ids is None else sample_ids
+        before = repeat(None, len(completions)) if previous is None else previous
+        return await self.score(
+            [
+                Rollout(
+                    completion=text_of(completion),
+                    task=self._task(task),
+                    sample_id=sample_id,
+                    previous=pair,
+                    executions=self.executions,
+                )
+                for completion, task, sample_id, pair in zip(completions, tasks, ids, before, strict=True)
+            ]
+        )
+
+    def sync(
+        self,
+        completions: Sequence[Any],
+        tasks: Sequence[str | Task],
+        *,
+        sample_ids: Sequence[str] | None = None,
+        previous: Sequence[tuple[str, str] | None] | None = None,
+    ) -> list[Scored]:
+        """The same from a thread without an event loop. Calls from several threads share one loop and its limit.
+
+        The loop has a thread of its own, in which the pool stays open until `close`.
+
+        Raises:
+            UsageError: an event loop is running in this thread; or as in `__call__`.
+            BudgetExhausted: as in `__call__`.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            scored = self(completions, tasks, sample_ids=sample_ids, previous=previous)
+            return self._thread.run(scored, self.pool)
+        raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
+
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Scored]:
+        """Score rollouts together. Equal completions in one sample are run once and give the same object.
+
+        Raises:
+            BudgetExhausted: a call does not fit into the budget any more.
+            UsageError: something that running or grading needs is not there.
+        """
+        keys = [(each.sample_id, each.task.id, each.previous, each.completion) for each in rollouts]
+        running: dict[object, asyncio.Task[Scored]] = {}
+        try:
+            async with self.pool.open(), asyncio.TaskGroup() as group:
+                for key, rollout in zip(keys, rollouts, strict=True):
+                    if key not in running:
+                        running[key] = group.create_task(self._score(rollout))
+        except BaseExceptionGroup as failures:
+            spent, _ = failures.split(BudgetExhausted)
+            raise (spent or failures).exceptions[0] from failures
+        return [running[key].result() for key in keys]
+
+    async def trl(
+        self,
+        completions: Sequence[Any],
+        *,
+        task: Sequence[str],
+        trainer_state: Any = None,
+        log_metric: Any = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """The reward function for TRL's trainers. It needs the columns of `rows`, and logs what the batch was like.
+
+        None leaves a completion out. Sample ids are made of the seed, the split, the optimisation step, the row and
+        the place in the row, so a step that is repeated after an interruption is answered from the journal.
+
+        Raises:
+            NoScore: no completion of a training batch has a score.
+            BudgetExhausted, UsageError: as in `__call__`.
+        """
+        step = 0 if trainer_state is None else trainer_state.global_step
+        names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
+        rows = [{"row": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
+        rollouts, seen = [], Counter[Any]()
+        for row, name, completion in zip(rows, task, completions, strict=True):
+            split, number = row.get("split", "train"), row["row"]
+            group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, step, number]))
+            run_id = f"{group}/{_process()}{seen[number]}"
+            seen[number] += 1
+            rollouts.append(
+                Rollout(
+                    completion=text_of(completion),
+                    task=self._task(name),
+                    sample_id=group if self.common_random_numbers and split == "train" else run_id,
+                    run_id=run_id,
+                    offer=offer_of(row, self.pool) if "true" in row else None,
+                    previous=tuple(row["previous"]) if row.get("previous") else None,
+                    executions=self.executions if split == "train" else 1,
+                )
+            )
+        scored = await self.score(rollouts)
+        for metric, value in metrics_of(scored).items() if log_metric is not None else ():
+            log_metric(metric, value)
+        if any(row.get("split", "train") == "train" for row in rows):
+            require_scores(scored, step)
+        return [each.score for each in scored]
+
+    def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
+        """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.
+
+        Rows of a `split` other than "train" are run once each, and may have no score.
+
+        Raises:
+            UsageError: no worker can be offered.
+        """
+        chosen = self.tasks.values() if tasks is None else tasks
+        rows = []
+        for number, task in enumerate(chosen):
+            workers = self.offering.choose(self.pool, str(number))
+            offer = Offer.of(workers, self.offering.numbering(workers, str(number)))
+            rows.append(row_of(task, offer, self.prompt, number=number, max_steps=self.scorer.max_steps, split=split))
+        return rows
+
+    def close(self) -> None:
+        """Close what it has opened: the journal, and the thread of `sync` with its connections."""
+        self._thread.close()
+        while self._own:
+            self._own.pop().close()
+
+    def __enter__(self) -> Reward:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _task(self, task: str | Task) -> Task:
+        if isinstance(task, Task):
+            return task
+        if task not in self.tasks:
+            raise UsageError(f"unknown task {task!r}: the reward was made with {len(self.tasks)} other tasks")
+        return self.tasks[task]
+
+    async def _score(self, rollout: Rollout) -> Scored:
+        limit = self._limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
+        async with limit:
+            return await self.scorer.score(rollout, self.pool)
+
+
+def make_reward(
+    pool: Pool | str,
+    tasks: Iterable[Task],
+    *,
+    prompt: Prompt | str = DEFAULT_PROMPT,
+    offering: Offering | None = None,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    values: RewardValues | None = None,
+    ablation: Ablation | None = None,
+    executions: int = 1,
+    common_random_numbers: bool = False,
+    concurrency: int = 64,
+    budget: Budget | Ledger | None = None,
+    journal: Journal | str | Path | None = None,
+    options: RunOptions | None = None,
+    sandbox: Sandbox | None = None,
+    seed: int = 0,
+    name: str = "",
+) -> Reward:
+    """A reward function: it parses completions, runs their workflows on a pool and grades the answers.
+
+    Args:
+        pool: The workers, or the name or file of a pool.
+        tasks: The questions with their gold answers; ids must differ.
+        prompt: The prompt of `rows`: a template set, its name or its file.
+        offering: Which workers `rows` lists, under which indices; all of them, under their own, unless given.
+        max_steps: The most steps of a valid workflow.
+        values: The reward of each outcome; the paper's unless given.
+        ablation: What the Conductor may not decide.
+        executions: How often each valid workflow is run; its score is the mean.
+        common_random_numbers: Whether the completions of a row in `trl` draw the same random numbers.
+        concurrency: The most workflows in flight. Our choice: 64.
+        budget: The most that may be spent on all runs, or the ledger of a budget. What the journal's runs have been
+            charged counts towards a budget, but not towards a ledger.
+        journal: Where each call is kept, so that a repeated sample id makes no call twice.
+        options: How workflows are run, as for `wfdsl.run`.
+        sandbox: Where programs are graded; the shared one unless given.
+        seed: Part of the sample ids of `trl`.
+        name: Part of the sample ids of `trl`, such as the name of a training stage.
+
+    Raises:
+        UsageError: two tasks have the same id, or the pool or prompt cannot be read.
+        JournalFailure: the journal cannot be opened.
+    """
+    by_id: dict[str, Task] = {}
+    for task in tasks:
+        if by_id.setdefault(task.id, task) is not task:
+            raise UsageError(f"two tasks have the id {task.id!r}: ids must differ")
+    shared: RunOptions = {**(options or {})}
+    own = [Journal(journal)] if isinstance(journal, str | Path) else []
+    kept = journal if isinstance(journal, Journal) else own[0] if own else None
+    if kept is not None:
+        shared["journal"] = kept
+    if budget is not None:
+        shared["budget"] = _account(budget, kept) if isinstance(budget, Budget) else budget
+    return Reward(
+        pool=Pool.load(pool) if isinstance(pool, str) else pool,
+        tasks=by_id,
+        prompt=Prompt.load(prompt) if isinstance(prompt, str) else prompt,
+        scorer=Scorer(
+            max_steps=max_steps,
+            options=shared,
+            values=values or RewardValues(),
+            ablation=ablation or Ablation(),
+            sandbox=sandbox,
+        ),
+        offering=offering or Offering(),
+        executions=executions,
+        common_random_numbers=common_random_numbers,
+        concurrency=concurrency,
+        seed=seed,
+        name=name,
+        _own=own,
+    )
+
+
+def row_of(task: Task, offer: Offer, prompt: Prompt, *, number: int, max_steps: int, split: str = "train") -> Row:
+    """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
+    return {
+        "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
+        "row": number,
+        "task": task.id,
+        "split": split,
+        "shown": list(offer.ordinals),
+        "true": [offer.true[ordinal] for ordinal in offer.ordinals],
+    }
+
+
+def offer_of(row: Mapping[str, Any], pool: Pool) -> Offer:
+    """The workers that a row's prompt lists."""
+    return Offer.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
+
+
+def text_of(completion: Any) -> str:
+    """The text of a completion, which may be a chat of one message."""
+    return completion if isinstance(completion, str) else str(completion[0]["content"])
+
+
+def _account(budget: Budget, journal: Journal | None) -> Account:
+    """The account of a budget, with what earlier sessions were charged."""
+    spent = NO_CHARGE
+    for summary in [] if journal is None else summaries(journal.path):
+        spent = spent.plus(summary.charged)
+    return Account(budget, spent)
+
+
+def _process() -> str:
+    """Tells the processes of a distributed training apart, which may have completions of the same row."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"{rank}-"

@@ -1,0 +1,269 @@
+"""`make_reward`: batches of completions, from an event loop, from threads, and as TRL calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wfdsl.conductor.offer import Offering
+from wfdsl.errors import BudgetExhausted, UsageError
+from wfdsl.interpreter.budget import Budget
+from wfdsl.workers.pool import Pool
+from wfdsl_rl import make_reward
+from wfdsl_rl.gym import make
+from wfdsl_rl.reward import offer_of
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
+from wfdsl_rl.tasks.task import Task
+
+TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
+RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+POLITE = RIGHT.replace("Solve it.", "Solve it, please.")
+STATE = SimpleNamespace(global_step=4)
+
+
+async def up(messages: list[dict[str, Any]]) -> str:
+    return "yes"
+
+
+async def down(messages: list[dict[str, Any]]) -> str:
+    raise ConnectionError("the line is dead")
+
+
+class Counted:
+    """Workers that count their calls, and how many of them are in flight."""
+
+    def __init__(self) -> None:
+        self.asked, self.inside, self.most = 0, 0, 0
+
+    def pool(self) -> Pool:
+        async def worker(messages: list[dict[str, Any]]) -> str:
+            self.asked, self.inside = self.asked + 1, self.inside + 1
+            self.most = max(self.most, self.inside)
+            await asyncio.sleep(0)
+            self.inside -= 1
+            return "yes"
+
+        return Pool.from_functions([worker])
+
+
+def columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The rows as TRL hands them to a reward function."""
+    return {"prompts": [row["prompt"] for row in rows]} | {
+        key: [row[key] for row in rows] for key in rows[0] if key != "prompt"
+    }
+
+
+async def test_completions_in_scored_outcomes_out() -> None:
+    reward = make_reward(Pool.from_functions([up]), TASKS, values=RewardValues(right=2.0))
+
+    right, invalid = await reward([RIGHT, [{"role": "assistant", "content": "nothing"}]], ["t0", TASKS[1]])
+
+    assert (right.score, right.outcome, right.steps, right.cost_usd) == (2.0, "right", 1, 0.0)
+    assert right.run is not None
+    assert right.run.question == "Question 0?"
+    assert (invalid.score, invalid.outcome, invalid.run) == (0.0, "invalid", None)
+    assert invalid.problems != ()
+
+
+async def test_a_sample_id_that_is_repeated_is_answered_from_the_journal(tmp_path: Path) -> None:
+    workers = Counted()
+
+    for ids in (["a", "b"], ["a", "b"], None):
+        with make_reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
+            await reward([RIGHT, RIGHT], ["t0", "t1"], sample_ids=ids)
+
+    assert workers.asked == 4
+
+
+async def test_equal_completions_in_one_sample_are_run_once() -> None:
+    workers = Counted()
+    reward = make_reward(workers.pool(), TASKS)
+
+    found = await reward([RIGHT, POLITE, RIGHT], ["t0"] * 3, sample_ids=["s"] * 3)
+
+    assert workers.asked == 2
+    assert found[0] is found[2]
+
+
+async def test_concurrent_calls_share_one_limit() -> None:
+    workers = Counted()
+    reward = make_reward(workers.pool(), TASKS, concurrency=2)
+
+    await asyncio.gather(*(reward([RIGHT], ["t0"]) for _ in range(8)))
+
+    assert (workers.asked, workers.most) == (8, 2)
+
+
+async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: Path) -> None:
+    def a_reward() -> Any:
+        return make_reward(Pool.from_functions([up]), TASKS, budget=Budget(calls=4), journal=tmp_path / "journal.db")
+
+    with a_reward() as reward:
+        await reward([RIGHT] * 3, ["t0", "t1", "t2"])
+    with a_reward() as reward, pytest.raises(BudgetExhausted):
+        await reward([RIGHT] * 3, ["t0", "t1", "t2"])
+
+
+async def test_revisions_are_given_the_previous_round() -> None:
+    keep = "model_id = []\nsubtasks = []\naccess_list = []"
+    reward = make_reward(Pool.from_functions([up]), TASKS)
+
+    first, second = await reward([keep, keep], ["t0", "t0"], previous=[None, ("Solve it.", "yes")])
+
+    assert (first.outcome, second.outcome, second.kept) == ("invalid", "right", True)
+
+
+async def test_each_execution_is_run_and_the_score_is_the_mean() -> None:
+    numbers = count()
+
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        return "yes" if next(numbers) % 2 else "no"
+
+    (found,) = await make_reward(Pool.from_functions([worker]), TASKS, executions=4)([RIGHT], ["t0"])
+
+    assert (found.score, len(found.runs)) == (0.75, 4)
+
+
+async def test_an_unknown_task_and_repeated_ids_are_refused() -> None:
+    pool = Pool.from_functions([up])
+
+    with pytest.raises(UsageError, match="unknown task 'x'"):
+        await make_reward(pool, TASKS)([RIGHT], ["x"])
+    with pytest.raises(UsageError, match="two tasks have the id 't0'"):
+        make_reward(pool, [TASKS[0], TASKS[0].model_copy(update={"question": "Another?"})])
+
+
+async def test_sync_refuses_to_wait_inside_a_running_loop() -> None:
+    with pytest.raises(UsageError, match="write `await reward"):
+        make_reward(Pool.from_functions([up]), TASKS).sync([RIGHT], ["t0"])
+
+
+def test_sync_from_many_threads_shares_one_loop_and_ends_with_close() -> None:
+    workers, before = Counted(), threading.active_count()
+
+    with make_reward(workers.pool(), TASKS, concurrency=3) as reward, ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: reward.sync([RIGHT, "nothing"], ["t0", "t1"]), range(16)))
+
+    assert [[each.score for each in pair] for pair in found] == [[1.0, 0.0]] * 16
+    assert (workers.asked, workers.most <= 3) == (16, True)
+    assert threading.active_count() == before
+
+
+def test_sync_passes_errors_on_and_can_be_used_again() -> None:
+    with make_reward(Pool.from_functions([up]), TASKS) as reward:
+        with pytest.raises(UsageError, match="unknown task"):
+            reward.sync([RIGHT], ["x"])
+
+        assert reward.sync([RIGHT], ["t0"])[0].score == 1.0
+        reward.close()
+        assert reward.sync([RIGHT], ["t0"])[0].score == 1.0
+
+
+def test_a_program_that_forgets_to_close_ends_all_the_same() -> None:
+    program = (
+        "import wfdsl_rl\n"
+        "async def up(messages): return 'yes'\n"
+        "from wfdsl.workers.pool import Pool\n"
+        "task = wfdsl_rl.Task(id='t', question='?', gold='yes', kind='text')\n"
+        f"print(wfdsl_rl.make_reward(Pool.from_functions([up]), [task]).sync([{RIGHT!r}], ['t'])[0].score)\n"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1.0\n", "")
+
+
+def test_the_reward_needs_no_rl_library() -> None:
+    program = (
+        "import sys, wfdsl_rl\n"
+        "wfdsl_rl.make_reward\n"
+        "print([name for name in ('torch', 'trl', 'transformers', 'wfdsl_rl.gym') if name in sys.modules])"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.stdout == "[]\n"
+
+
+async def test_trl_is_given_a_score_per_completion_and_the_batch_is_logged() -> None:
+    reward, logged = make_reward(Pool.from_functions([up]), TASKS), dict[str, float]()
+
+    scores = await reward.trl(
+        completions=[[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
+        trainer_state=STATE,
+        log_metric=logged.__setitem__,
+        log_extra=None,
+        completion_ids=[[1], [2], [3]],
+        **columns(reward.rows()),
+    )
+
+    assert scores == [1.0, 0.0, 1.0]
+    assert logged == {"valid": 2 / 3, "accuracy": 2 / 3, "unjudged": 0.0, "failed": 0.0, "steps": 1.0, "usd": 0.0}
+
+
+async def test_a_step_that_trl_repeats_makes_no_call_twice(tmp_path: Path) -> None:
+    workers, asked = Counted(), []
+
+    for step in (1, 1, 2):
+        with make_reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
+            rows = [row for row in reward.rows() for _ in range(2)]
+            await reward.trl([RIGHT] * 6, trainer_state=SimpleNamespace(global_step=step), **columns(rows))
+        asked.append(workers.asked)
+
+    assert asked == [6, 6, 12]
+
+
+@pytest.mark.parametrize(("common", "runs"), [(True, 2), (False, 3)])
+async def test_completions_of_a_row_can_share_a_sample(*, common: bool, runs: int) -> None:
+    workers = Counted()
+    reward = make_reward(workers.pool(), TASKS, common_random_numbers=common)
+    (row,) = reward.rows(TASKS[:1])
+
+    await reward.trl([RIGHT, POLITE, RIGHT], trainer_state=STATE, **columns([row] * 3))
+
+    assert workers.asked == runs
+
+
+async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not() -> None:
+    reward = make_reward(Pool.from_functions([down]), TASKS)
+
+    with pytest.raises(NoScore, match="step 4: no completion has a score: "):
+        await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows()))
+
+    assert await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows(split="test"))) == [None] * 3
+
+
+async def test_a_data_set_of_ones_own_needs_the_task_only() -> None:
+    scores = await make_reward(Pool.from_functions([up]), TASKS).trl(
+        [RIGHT, "nothing"], prompts=["a", "b"], task=["t2", "t0"]
+    )
+
+    assert scores == [1.0, 0.0]
+
+
+async def test_rows_offer_a_subset_and_completions_are_read_in_its_numbering() -> None:
+    pool = Pool.load("gym/paper7")
+    tasks = make("gym/paper7", 6, 5, split="train")
+    reward = make_reward(pool, tasks, offering=Offering(pick=2, shuffle=True), prompt="tiny")
+
+    rows = reward.rows()
+    found = await reward.score(
+        [
+            Rollout(completion=RIGHT, task=task, sample_id=task.id, offer=offer_of(row, pool))
+            for row, task in zip(rows, tasks, strict=True)
+        ]
+    )
+
+    assert {len(row["shown"]) for row in rows} == {2}
+    asked = [each.run.workflow[0].worker for each in found if each.run is not None]
+    assert asked == [row["true"][row["shown"].index(0)] for row in rows]
+    assert len(set(asked)) > 1
