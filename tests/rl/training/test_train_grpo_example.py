@@ -1,0 +1,35 @@
+"""The example that trains with TRL and `make_reward` alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import wfdsl
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "train_grpo.py"
+
+
+def test_the_example_trains_for_two_steps(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLE), "--steps", "2", "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(wfdsl.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path, env=environment
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    state = json.loads((tmp_path / "out/checkpoint-2/trainer_state.json").read_text("utf-8"))
+    logged = [entry for entry in state["log_history"] if "valid" in entry]
+    assert [entry["step"] for entry in logged] == [1, 2]
+    assert {(entry["valid"], entry["failed"], entry["rewards/trl/mean"]) for entry in logged} == {(0.0, 0.0, 0.0)}
+
+
+def test_the_example_is_short_and_uses_the_public_names_only() -> None:
+    lines = EXAMPLE.read_text("utf-8").splitlines()
+
+    assert len(lines) < 70
+    assert [line for line in lines if "wfdsl" in line and "import" in line] == ["import wfdsl_rl"]
