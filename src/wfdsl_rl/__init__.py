@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wfdsl_rl.tasks.loading import load_tasks as load_tasks
     from wfdsl_rl.tasks.task import CodeTests as CodeTests
     from wfdsl_rl.tasks.task import Task as Task
-    from wfdsl_rl.tasks.task_file import save_tasks as save_tasks
+    from wfdsl_rl.tasks.task import save_tasks as save_tasks
 
 _HOMES = {
     "Cell": "evaluation.cell",
@@ -65,7 +65,7 @@ _HOMES = {
     "judge_program": "grading.code",
     "load_tasks": "tasks.loading",
     "read_report": "evaluation.report",
-    "save_tasks": "tasks.task_file",
+    "save_tasks": "tasks.task",
     "strategies_of": "strategies",
     "summarise": "evaluation.summary",
 }

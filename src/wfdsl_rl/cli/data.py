@@ -123,15 +123,15 @@ def _configure_gym(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(args: argparse.Namespace) -> list[Task]:
+    from wfdsl_rl.tasks.conversion import parse_mapping
     from wfdsl_rl.tasks.loading import load_tasks
-    from wfdsl_rl.tasks.own_rows import parse_mapping
 
     columns = parse_mapping(args.map) if args.map else None
     return load_tasks(args.tasks, format=args.format, limit=args.limit, seed=args.seed, columns=columns)
 
 
 def _show(args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.task_file import task_line
+    from wfdsl_rl.tasks.task import task_line
 
     tasks = _read(args)
     if args.json:
@@ -172,7 +172,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _write(tasks: list[Task], out: str | None) -> int:
-    from wfdsl_rl.tasks.task_file import save_tasks, task_line
+    from wfdsl_rl.tasks.task import save_tasks, task_line
 
     if out is None or out == "-":
         for task in tasks:
@@ -183,11 +183,17 @@ def _write(tasks: list[Task], out: str | None) -> int:
 
 
 def _select(args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.difficulty import read_pass_rates
     from wfdsl_rl.tasks.loading import load_tasks
-    from wfdsl_rl.tasks.mix_manifest import manifest, manifest_path, save_manifest
-    from wfdsl_rl.tasks.selection import HARDER, Criteria, parse_counts, select
-    from wfdsl_rl.tasks.task_file import save_tasks
+    from wfdsl_rl.tasks.selection import (
+        HARDER,
+        Criteria,
+        manifest,
+        parse_counts,
+        read_pass_rates,
+        save_manifest,
+        select,
+    )
+    from wfdsl_rl.tasks.task import save_tasks
 
     criteria = Criteria(
         seed=args.seed,
@@ -204,9 +210,9 @@ def _select(args: argparse.Namespace) -> int:
     mix = select(candidates, counts, against=tested, criteria=criteria)
     save_tasks(args.out, mix.tasks)
     made = manifest(mix, criteria, inputs=inputs, against=against)
-    save_manifest(manifest_path(args.out), made)
-    print(_told(made.chosen, made.left_out, len(candidates)), file=sys.stderr)
-    print(f"{made.tasks} tasks -> {args.out}, manifest -> {manifest_path(args.out)}", file=sys.stderr)
+    path = save_manifest(args.out, made)
+    print(_told(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
+    print(f"{len(mix.tasks)} tasks -> {args.out}, manifest -> {path}", file=sys.stderr)
     return OK
 
 
@@ -217,16 +223,16 @@ def _told(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> 
 
 
 def _gym(args: argparse.Namespace) -> int:
-    from wfdsl_rl.gym import make
+    from wfdsl_rl.tasks.loading import generate_tasks
 
     if args.count < 1:
-        raise UsageError(f"-n {args.count}: it is a number from 1")
-    kinds = None if args.kinds is None else tuple(args.kinds.split(","))
-    return _write(list(make(args.preset, args.count, args.seed, split=args.split, kinds=kinds)), args.out)
+        raise UsageError(f"-n must be at least 1 (got {args.count})")
+    kinds = None if args.kinds is None else args.kinds.split(",")
+    return _write(generate_tasks(args.preset, args.count, args.seed, split=args.split, kinds=kinds), args.out)
 
 
 def _check(args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.gold_check import check_gold
+    from wfdsl_rl.grading.gold_check import check_gold
 
     tasks = _read(args)
     checked = check_gold(tasks)
@@ -242,7 +248,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _formats(_args: argparse.Namespace) -> int:
     from wfdsl_rl.tasks.formats import FORMATS
-    from wfdsl_rl.tasks.hub import SHORT_NAMES
+    from wfdsl_rl.tasks.rows import SHORT_NAMES
 
     print("formats, recognised by their columns or named with --format:")
     for known in FORMATS.values():

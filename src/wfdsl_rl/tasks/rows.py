@@ -1,5 +1,6 @@
-"""Rows of data files: JSON lines, JSON, CSV and parquet, each row with the place that it comes from.
+"""Rows of data files (JSON lines, JSON, CSV, parquet) and of Hugging Face data sets, each with its place.
 
+A data set is named `OWNER/NAME` or `OWNER/NAME#CONFIG`, optionally with `@SPLIT`, or by one of the short names below.
 Files are read row by row, so that the first hundred rows of a large file cost a hundred rows.
 """
 
@@ -8,20 +9,22 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import IO, Any, cast
 
 from wfdsl.errors import UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
 _LONGEST_FIELD = 1 << 28  # characters of a CSV field: LiveCodeBench has tests of megabytes
 _PARQUET_BATCH = 256  # rows
-_LETTERS = ("A", "B", "C", "D")  # of the options of MMLU
+_OPTIONS = ("A", "B", "C", "D")  # of MMLU
+_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:#(?P<config>[^@]+))?(?:@(?P<split>.+))?", re.ASCII)
+_SAVED = ("dataset_dict.json", "state.json")  # files that `save_to_disk` writes next to the data
+_USUAL_SPLITS = ("test", "validation", "train")  # in this order if no split is named: our choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,38 +32,126 @@ class Row:
     """One record of a file or data set."""
 
     place: str
-    """Where it stands, such as `train.jsonl:17`."""
+    """Where it was read, such as `train.jsonl:17`."""
     values: Mapping[str, Any]
-    """What it holds, by column."""
+    """Values by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubName:
+    """A data set on the Hugging Face hub, with its configuration and split."""
+
+    name: str
+    config: str | None = None
+    split: str | None = None
+    files: str | None = None
+    """Files in it, for data sets that are files and a loading script, which `datasets` no longer runs."""
+
+    def __str__(self) -> str:
+        config = f"#{self.config}" if self.config else ""
+        return f"{self.name}{config}" + (f"@{self.split}" if self.split else "")
+
+
+SHORT_NAMES: dict[str, HubName] = {
+    "aime24": HubName("HuggingFaceH4/aime_2024", split="train"),
+    "aime25": HubName("math-ai/aime25", split="test"),
+    "bigcodebench": HubName("bigcode/bigcodebench", split="v0.1.4"),
+    "bigcodebench-hard": HubName("bigcode/bigcodebench-hard", split="v0.1.4"),
+    "gpqa-diamond": HubName("Idavidrein/gpqa", "gpqa_diamond", "train"),
+    "gsm8k": HubName("openai/gsm8k", "main", "test"),
+    "humaneval": HubName("openai/openai_humaneval", split="test"),
+    # The first release, and what the sixth added.
+    "livecodebench-v1": HubName("livecodebench/code_generation_lite", split="test", files="test.jsonl"),
+    "livecodebench-v6": HubName("livecodebench/code_generation_lite", split="test", files="test6.jsonl"),
+    "math": HubName("DigitalLearningGmbH/MATH-lighteval", split="train"),
+    "math500": HubName("HuggingFaceH4/MATH-500", split="test"),
+    "mbpp": HubName("google-research-datasets/mbpp", "full", "test"),
+    "mmlu": HubName("cais/mmlu", "all", "test"),
+    "rlpr": HubName("openbmb/RLPR-Train-Dataset", split="train"),
+    "svamp": HubName("ChilleD/SVAMP", split="test"),
+    "webinstruct": HubName("TIGER-Lab/WebInstruct-verified", split="train"),
+}
+"""Data sets of the paper and similar ones, by a short name; `@SPLIT` can be added to it."""
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The rows of a file; its name says which form it has.
+    """The rows of a file; its suffix says which format it has.
 
     Raises:
-        UsageError: the file cannot be read, or has another form than its name says.
+        UsageError: the file cannot be read, or does not have the format of its suffix.
     """
-    reader = _reader(path)
+    reader = _READERS.get(_suffix(path))
+    if reader is None:
+        raise UsageError(f"{path}: a file of tasks ends in {', '.join(_READERS)} (text formats also in .gz)")
     try:
         yield from reader(path)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start}): save it as UTF-8") from error
+        raise UsageError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UsageError(f"{path}: not a whole gzip file ({error}): fetch it again") from error
+        raise UsageError(f"{path}: not a complete gzip file ({error}); download it again") from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def is_data_file(path: Path) -> bool:
-    """Whether the name is that of a file which `read_rows` reads."""
-    return _form(path) in _READERS
-
-
-def late(module: str, *, needed_for: str, install: str) -> Any:
-    """An optional module, imported only where it is used.
+def read_folder(path: Path, split: str | None = None) -> Iterator[Row]:
+    """The rows of a folder: a data set that `datasets` saved, or data files in the order of their names.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: there are no rows, or there is no such split.
+    """
+    if not any((path / name).exists() for name in _SAVED):
+        for file in _data_files(path, split):
+            yield from read_rows(file)
+        return
+    try:
+        data = _datasets(str(path)).load_from_disk(str(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read as a saved data set: {_line(error)}") from error
+    yield from _data_set_rows(data, str(path), split)
+
+
+def read_hub(wanted: HubName) -> Iterator[Row]:
+    """The rows of a data set on the Hugging Face hub.
+
+    Raises:
+        UsageError: `datasets` is not installed, or the data set cannot be loaded.
+    """
+    datasets = _datasets(str(wanted))
+    try:
+        if wanted.files:
+            data = datasets.load_dataset(
+                "json", data_files=f"hf://datasets/{wanted.name}/{wanted.files}", split="train"
+            )
+        else:
+            data = datasets.load_dataset(wanted.name, wanted.config, split=wanted.split)
+    # Everything that `datasets` raises for names, configurations, splits and the network is one of these.
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"{wanted}: cannot be loaded from the Hugging Face hub: {_line(error)}. Check the name and the connection; "
+            "gated data sets need `hf auth login`; files that you have can be named by their path"
+        ) from error
+    yield from _data_set_rows(data, str(wanted), wanted.split)
+
+
+def hub_name(text: str) -> HubName | None:
+    """The data set that a text names; None if it names none."""
+    short, _, split = text.partition("@")
+    if short in SHORT_NAMES:
+        return replace(SHORT_NAMES[short], split=split) if split else SHORT_NAMES[short]
+    found = _NAME.fullmatch(text)
+    return HubName(found["name"], found["config"], found["split"]) if found else None
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether `read_rows` reads files with this suffix."""
+    return _suffix(path) in _READERS
+
+
+def optional_module(module: str, *, needed_for: str, install: str) -> Any:
+    """A module of an optional package.
+
+    Raises:
+        UsageError: the package is not installed.
     """
     try:
         return import_module(module)
@@ -69,18 +160,9 @@ def late(module: str, *, needed_for: str, install: str) -> Any:
         raise UsageError(f'{needed_for} needs the package {package}: pip install "{install}"') from error
 
 
-def _form(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
-def _reader(path: Path) -> Callable[[Path], Iterator[Row]]:
-    form = _form(path)
-    if form not in _READERS:
-        raise UsageError(f"{path}: a file of tasks ends in {', '.join(_READERS)} (the text forms also in .gz)")
-    return _READERS[form]
+def _suffix(path: Path) -> str:
+    name = path.name.lower().removesuffix(".gz")
+    return Path(name).suffix
 
 
 def _open(path: Path) -> IO[str]:
@@ -92,89 +174,69 @@ def _open(path: Path) -> IO[str]:
 def _json_lines(path: Path) -> Iterator[Row]:
     with _open(path) as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _json_line(f"{path}:{number}", line)
-
-
-def _json_line(place: str, line: str) -> Row:
-    try:
-        return _object(place, json.loads(line))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{place}: not JSON: {error}. A .jsonl file holds one JSON object a line") from error
-
-
-def _object(place: str, value: object) -> Row:
-    if not isinstance(value, dict):
-        raise UsageError(f"{place}: a row is a JSON object, with column names as keys")
-    return Row(place, value)
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UsageError(
+                    f"{path}:{number}: not JSON: {error}. A .jsonl file holds one JSON object per line"
+                ) from error
+            yield _json_row(f"{path}:{number}", value)
 
 
 def _json(path: Path) -> Iterator[Row]:
+    """The objects of a list, of a list that is the only value of an object, or of lines."""
     with _open(path) as file:
         text = file.read()
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
-        # Many `.json` files of data sets hold one object a line.
-        yield from _json_lines(path)
+        yield from _json_lines(path)  # many `.json` files of data sets hold one object per line
         return
-    for index, value in enumerate(_items(path, whole)):
-        yield _object(f"{path}, item {index}", value)
-
-
-def _items(path: Path, whole: object) -> list[Any]:
     if isinstance(whole, dict):
-        inside = next(iter(whole.values())) if len(whole) == 1 else None
-        # One object alone may be a list under a name, or a row.
-        whole = inside if _is_list_of_objects(inside) else [whole]
+        only = next(iter(whole.values())) if len(whole) == 1 else None
+        is_list = isinstance(only, list) and all(isinstance(item, dict) for item in only)
+        whole = only if is_list else [whole]
     if not isinstance(whole, list):
-        raise UsageError(f"{path}: a .json file of tasks holds a list of objects, or one object a line")
-    return whole
+        raise UsageError(f"{path}: a .json file of tasks holds a list of objects, or one object per line")
+    for index, value in enumerate(whole):
+        yield _json_row(f"{path}, item {index}", value)
 
 
-def _is_list_of_objects(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+def _json_row(place: str, value: object) -> Row:
+    if not isinstance(value, dict):
+        raise UsageError(f"{place}: a row is a JSON object with column names as keys")
+    return Row(place, value)
 
 
-def _csv(path: Path, separator: str = ",") -> Iterator[Row]:
+def _csv(path: Path) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
     with _open(path) as file:
-        cells = csv.reader(file, delimiter=separator, strict=True)
+        cells = csv.reader(file, delimiter="\t" if _suffix(path) == ".tsv" else ",", strict=True)
+        header: list[str] = []
         try:
-            yield from _csv_rows(path, cells)
+            for row in filter(None, cells):
+                if not header and (header := _header(row)) is row:
+                    continue
+                place = f"{path}:{cells.line_num}"
+                if len(row) != len(header):
+                    raise UsageError(f"{place}: {len(row)} cells, but the first row has {len(header)}")
+                yield Row(place, dict(zip(header, row, strict=True)))
         except csv.Error as error:
             raise UsageError(f"{path}:{cells.line_num}: not CSV: {error}") from error
 
 
-def _csv_rows(path: Path, cells: Any) -> Iterator[Row]:
-    header: list[str] | None = None
-    for row in cells:
-        if header is None:
-            header = _header(row)
-            if header is row:
-                continue
-        if not row:
-            continue
-        place = f"{path}:{cells.line_num}"
-        if len(row) != len(header):
-            raise UsageError(f"{place}: {len(row)} cells, but the first row has {len(header)}")
-        yield Row(place, dict(zip(header, row, strict=True)))
-
-
 def _header(first: list[str]) -> list[str]:
     """The column names: the first row itself, except in MMLU's own files, which have none."""
-    if len(first) == len(_LETTERS) + 2 and first[-1].strip() in _LETTERS and not set(_LETTERS) <= set(first):
-        return ["question", *_LETTERS, "answer"]
+    if len(first) == len(_OPTIONS) + 2 and first[-1].strip() in _OPTIONS and not set(_OPTIONS) <= set(first):
+        return ["question", *_OPTIONS, "answer"]
     return first
 
 
-def _tsv(path: Path) -> Iterator[Row]:
-    return _csv(path, "\t")
-
-
 def _parquet(path: Path) -> Iterator[Row]:
-    parquet = late("pyarrow.parquet", needed_for=f"{path}: parquet", install="wfdsl[eval]")
-    arrow = late("pyarrow", needed_for=f"{path}: parquet", install="wfdsl[eval]")
+    parquet = optional_module("pyarrow.parquet", needed_for=f"{path}: parquet", install="wfdsl[eval]")
+    arrow = optional_module("pyarrow", needed_for=f"{path}: parquet", install="wfdsl[eval]")
     index = 0
     try:
         with parquet.ParquetFile(path) as file:
@@ -191,6 +253,42 @@ _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".ndjson": _json_lines,
     ".json": _json,
     ".csv": _csv,
-    ".tsv": _tsv,
+    ".tsv": _csv,
     ".parquet": _parquet,
 }
+
+
+def _data_files(folder: Path, split: str | None) -> list[Path]:
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and _holds_rows(file, folder))
+    chosen = [file for file in files if split is None or split in re.split(r"[^a-zA-Z0-9]+", file.name)]
+    if not chosen:
+        part = f" for the split {split!r}" if split else ""
+        raise UsageError(f"{folder}: the folder has no data files{part} (.jsonl, .json, .csv, .parquet)")
+    return chosen
+
+
+def _holds_rows(file: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    described = file.name.startswith("dataset_info") or file.name.endswith(".manifest.json")
+    return is_data_file(file) and not hidden and not described
+
+
+def _data_set_rows(data: Any, place: str, split: str | None) -> Iterator[Row]:
+    """The rows of a split; without one, of the only split or the usual one."""
+    if hasattr(data, "keys"):
+        names = list(data.keys())
+        usual = names if len(names) == 1 else [name for name in _USUAL_SPLITS if name in names]
+        wanted = split or next(iter(usual), None)
+        if wanted not in names:
+            raise UsageError(f"{place}: choose a split, one of {', '.join(names)}: {place.partition('@')[0]}@SPLIT")
+        data = data[wanted]
+    for index, values in enumerate(data):
+        yield Row(f"{place}, row {index}", values)
+
+
+def _datasets(place: str) -> Any:
+    return optional_module("datasets", needed_for=f"{place}: a Hugging Face data set", install="datasets>=5,<6")
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

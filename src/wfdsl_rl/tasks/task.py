@@ -1,11 +1,16 @@
-"""A task: a question, its gold answer, and how an answer is judged."""
+"""A task: a question, its gold answer and how answers are graded; and files of tasks as JSON lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gzip
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from wfdsl.errors import UsageError
 
 Kind: TypeAlias = Literal["math", "choice", "text", "code", "custom"]
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
@@ -31,7 +36,7 @@ class CodeTests(_Strict):
     checker: str = ""
     """The checking source of the style `program`."""
     preamble: str = ""
-    """Source that stands before the answer, such as imports or the signature that the question gave."""
+    """Source that comes before the answer, such as imports or the signature that the question gave."""
     timeout_s: float = Field(default=6.0, gt=0, allow_inf_nan=False)
     """The longest that one test may run, in seconds. Our choice, as in LiveCodeBench's own runner."""
 
@@ -56,13 +61,13 @@ class Task(_Strict):
     question: str = Field(min_length=1)
     """What is asked, with the options of a choice question."""
     gold: str
-    """The right answer: a LaTeX or plain expression, a letter, a text; of code tasks a solution, or nothing."""
+    """The right answer: a LaTeX or plain expression, a letter or a text; for code tasks a solution, or nothing."""
     kind: Kind = "math"
-    """How answers are judged."""
+    """How answers are graded."""
     source: str = ""
-    """Which data set it comes from."""
+    """The data set it comes from."""
     split: str = ""
-    """Which part of it."""
+    """The part of the data set."""
     choices: _Texts = ()
     """The options of a choice question, in the order of their letters."""
     tests: CodeTests | None = None
@@ -81,3 +86,31 @@ class Task(_Strict):
         if self.kind not in ("code", "custom") and not self.gold.strip():
             raise ValueError(f"a {self.kind} task needs a gold answer")
         return self
+
+
+def task_line(task: Task) -> str:
+    """A task as one line of JSON, without empty fields."""
+    line = task.model_dump_json(exclude_defaults=True)
+    # The kind `math` is the default, but files name it: their format is recognised by it.
+    return line if task.kind != "math" else line.removesuffix("}") + ',"kind":"math"}'
+
+
+def save_tasks(path: str | PathLike[str], tasks: Iterable[Task]) -> int:
+    """Write tasks to a `.jsonl` or `.jsonl.gz` file, which `load_tasks` reads back as the same tasks.
+
+    Returns:
+        The number of tasks.
+
+    Raises:
+        UsageError: the file has another suffix, or cannot be written.
+    """
+    file = Path(path)
+    if not file.name.lower().endswith((".jsonl", ".jsonl.gz")):
+        raise UsageError(f"{file}: tasks are written to a .jsonl or .jsonl.gz file")
+    data = "".join(f"{task_line(task)}\n" for task in tasks).encode()
+    try:
+        # A fixed time, so that equal tasks give equal files.
+        file.write_bytes(gzip.compress(data, mtime=0) if file.suffix.lower() == ".gz" else data)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror or error}") from error
+    return data.count(b"\n")

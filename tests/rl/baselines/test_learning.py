@@ -18,7 +18,7 @@ from wfdsl_rl.baselines.learned import LearnedPolicy
 from wfdsl_rl.baselines.routers import BestWorker, NearestNeighbours, fitting_k
 from wfdsl_rl.baselines.validation import Validation
 from wfdsl_rl.policies import policies_of, policy_of
-from wfdsl_rl.tasks.task_file import save_tasks
+from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import Asked, Staff, specialists, staff, tasks
 

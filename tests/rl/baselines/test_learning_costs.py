@@ -20,7 +20,7 @@ from wfdsl_rl.baselines.validation import Fitting, Validation
 from wfdsl_rl.baselines.voting import MajorityVote
 from wfdsl_rl.cli.eval import main
 from wfdsl_rl.evaluation.results import read_cells
-from wfdsl_rl.tasks.task_file import save_tasks
+from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
 

@@ -15,7 +15,7 @@ from wfdsl_rl.baselines.alone import alone
 from wfdsl_rl.baselines.catalogue import BASELINES, baseline_called
 from wfdsl_rl.baselines.voting import MajorityVote
 from wfdsl_rl.policies import policies_of, policy_names, policy_of, spelled_out
-from wfdsl_rl.tasks.task_file import save_tasks
+from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
 

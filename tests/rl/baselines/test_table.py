@@ -10,7 +10,7 @@ import pytest
 from wfdsl_rl.baselines.catalogue import BASELINES
 from wfdsl_rl.baselines.table import baseline_table, parameter_table
 from wfdsl_rl.policies import policy_of
-from wfdsl_rl.tasks.task_file import save_tasks
+from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
 

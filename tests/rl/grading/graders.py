@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wfdsl_rl.grading.verdict import Verdict
-
-if TYPE_CHECKING:
-    from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.tasks.task import Task
 
 NOT_A_FUNCTION = 5
 

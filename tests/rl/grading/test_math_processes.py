@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.rl.grading.answers import math_task
 from wfdsl_rl.grading.grade import grade_sync
 from wfdsl_rl.grading.math_processes import MathProcesses
 from wfdsl_rl.grading.mathematics import judge_math
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOMB = "9^{9^{9^9}}"
 PROC = Path("/proc/self/task")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from wfdsl_rl.grading import code
 from wfdsl_rl.grading.code import judge_program
 from wfdsl_rl.grading.sandbox import Sandbox, SandboxLimits, SandboxMissing, probe
 from wfdsl_rl.tasks.task import CodeTests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TESTS = CodeTests(style="function", inputs=("[1]",), expected=("1",), entry_point="f", timeout_s=10)
 

@@ -8,17 +8,13 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.rl.grading.sandboxes import LIMITS, left_running, needs_sandbox, the_sandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from wfdsl_rl.grading.sandbox import Ran
+from wfdsl_rl.grading.sandbox import Ran
 
 pytestmark = needs_sandbox
 MIB = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,13 +13,9 @@ from tests.rl.grading.sandboxes import LIMITS, left_running, needs_sandbox
 from wfdsl_rl.grading.code import judge_program
 from wfdsl_rl.grading.sandbox import Sandbox, SandboxFailed
 from wfdsl_rl.grading.sandbox import sandbox as places
+from wfdsl_rl.grading.sandbox.process import Inside
 from wfdsl_rl.grading.sandbox.standing import MOST, Standing
 from wfdsl_rl.tasks.task import CodeTests
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from wfdsl_rl.grading.sandbox.process import Inside
 
 FUNCTION = CodeTests(style="function", inputs=("[1]",), expected=("2",), entry_point="f", timeout_s=10)
 CHECKER = CodeTests(style="program", entry_point="f", checker="assert f(1) == 2", timeout_s=10)

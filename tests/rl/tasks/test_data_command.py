@@ -137,12 +137,12 @@ def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.Captur
         (["show", str(DATA / "README.md")], "a file of tasks ends in"),
         (["show", MIXED[0], "--map", "x"], "not of the form FIELD=COLUMN"),
         (["show", MIXED[0], "--format", "gsm9k"], "there is no format 'gsm9k': choose one of wfdsl, "),
-        (["show", MIXED[0], "--limit", "0"], "limit is 0"),
-        (["convert", MIXED[0], "-o", "x.txt"], "ends in .jsonl or .jsonl.gz"),
+        (["show", MIXED[0], "--limit", "0"], "limit must be at least 1 (got 0)"),
+        (["convert", MIXED[0], "-o", "x.txt"], "written to a .jsonl or .jsonl.gz file"),
         (["convert", MIXED[0], "-o", "no/such/folder/x.jsonl"], "cannot be written"),
         (["select", MIXED[0], "-n", "x", "-o", "y.jsonl"], "-n x"),
         (["select", MIXED[0], "--pass-rates", "none.json", "-o", "y.jsonl"], "none.json"),
-        (["gym", "gym/paper7", "-n", "0"], "-n 0"),
+        (["gym", "gym/paper7", "-n", "0"], "-n must be at least 1 (got 0)"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

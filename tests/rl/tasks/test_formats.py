@@ -16,17 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
+from wfdsl_rl.tasks.conversion import BadRow, Origin, to_task
 from wfdsl_rl.tasks.formats import FORMATS
 from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.origin import BadRow, Origin
-from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.tasks.task_file import task_line
+from wfdsl_rl.tasks.task import Task, task_line
 
 DATA = Path(__file__).parent / "data"
 
 
 def read(format_name: str, row: dict[str, Any]) -> Task:
-    return FORMATS[format_name].read(row, Origin(format_name))
+    return to_task(FORMATS[format_name].read, row, Origin(format_name))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_a_box_may_hold_braces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("solution", "told"), [("no box", "nothing is boxed"), (r"\boxed{\frac{1}{2}", "is not closed")]
+    ("solution", "told"), [("no box", "has no box"), (r"\boxed{\frac{1}{2}", "is not closed")]
 )
 def test_a_solution_without_a_whole_box_is_no_task(solution: str, told: str) -> None:
     with pytest.raises(BadRow, match=told):
@@ -309,8 +308,8 @@ def test_hidden_cases_that_would_run_code_are_refused(tmp_path: Path, monkeypatc
         (base64.b64encode(zlib.compress(b"\x80\x05\x8c")).decode(), "damaged pickle"),
         (packed(["a", "b"]), "more than one text"),
         (packed("no json"), "not JSON"),
-        (packed(json.dumps({"input": "1"})), "no list of cases"),
-        (packed(json.dumps([{"input": 1, "output": "2"}])), "no list of cases"),
+        (packed(json.dumps({"input": "1"})), "not a list of cases"),
+        (packed(json.dumps([{"input": 1, "output": "2"}])), "not a list of cases"),
     ],
 )
 def test_hidden_cases_of_another_form_are_refused(private: str, told: str) -> None:

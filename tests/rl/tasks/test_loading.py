@@ -6,22 +6,19 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.tasks.hub import HubName, hub_name
+from wfdsl_rl.tasks.conversion import parse_mapping
 from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.own_rows import parse_mapping
-from wfdsl_rl.tasks.task import CodeTests, Kind, Task
-from wfdsl_rl.tasks.task_file import save_tasks, task_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from wfdsl_rl.tasks.rows import HubName, hub_name
+from wfdsl_rl.tasks.task import CodeTests, Kind, Task, save_tasks, task_line
 
 DATA = Path(__file__).parent / "data"
 
@@ -178,7 +175,7 @@ def test_folders_that_datasets_saved_are_read_split_by_split(tmp_path: Path) -> 
     )
 
     assert done.stdout.splitlines()[:2] == ["['0'] ['1', '2', '3']", "['0', '1', '2', '3']"]
-    assert f"UsageError {both}: say which split is meant, one of train, test: {both}@SPLIT" in done.stdout
+    assert f"UsageError {both}: choose a split, one of train, test: {both}@SPLIT" in done.stdout
 
 
 def test_a_folder_of_files_is_read_in_the_order_of_names_and_by_split(tmp_path: Path) -> None:
@@ -238,7 +235,7 @@ def test_an_id_that_a_data_set_gives_twice_is_refused(tmp_path: Path) -> None:
     row = {"id": "a", "question": "1+1?", "gold": "2", "kind": "math"}
     file = written(tmp_path / "x.jsonl", row, {**row, "question": "1+2?"})
 
-    with pytest.raises(UsageError, match=rf"x\.jsonl:2: the id 'a' is also that of {file}:1"):
+    with pytest.raises(UsageError, match=rf"x\.jsonl:2: the id 'a' is also the id of {file}:1"):
         load_tasks(file)
 
 
@@ -316,9 +313,9 @@ def test_a_mapping_of_another_form_is_refused(text: str) -> None:
         ("x.jsonl", b"[1, 2]\n", r"x\.jsonl:1: a row is a JSON object"),
         ("x.jsonl", b'{"a": 1', r"x\.jsonl:1: not JSON"),
         ("x.jsonl", b'{"a": "\xff"}', r"x\.jsonl: not UTF-8"),
-        ("x.jsonl", b"", r"x\.jsonl: there are no rows"),
-        ("x.jsonl.gz", b"no gzip", r"x\.jsonl\.gz: not a whole gzip"),
-        ("x.jsonl.gz", gzip.compress(b'{"a": 1}' * 999, mtime=0)[:20], r"x\.jsonl\.gz: not a whole gzip"),
+        ("x.jsonl", b"", r"x\.jsonl: it has no rows"),
+        ("x.jsonl.gz", b"no gzip", r"x\.jsonl\.gz: not a complete gzip"),
+        ("x.jsonl.gz", gzip.compress(b'{"a": 1}' * 999, mtime=0)[:20], r"x\.jsonl\.gz: not a complete gzip"),
         ("x.jsonl", b'{"a": ' + b"1" * 9999 + b"}", r"x\.jsonl:1: not JSON"),
         ("x.json", b"[" * 200_000, r"x\.json:1: not JSON"),
         ("x.csv", b"a,b\n1\n", r"x\.csv:2: 1 cells, but the first row has 2"),
@@ -339,7 +336,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
     [
         ("./nowhere.jsonl", "there is no such file"),
         ("nowhere.jsonl", "there is no such file"),
-        ("nowhere", "no file, no gym"),
+        ("nowhere", "not a file, a gym"),
     ],
 )
 def test_a_name_that_means_nothing_is_explained(name: str, told: str) -> None:
@@ -420,7 +417,7 @@ def test_a_data_set_that_cannot_be_had_is_an_error_with_the_cause(
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", Hub(error))
 
-    with pytest.raises(UsageError, match=rf"a/b: cannot be had from the Hugging Face hub: {error}"):
+    with pytest.raises(UsageError, match=rf"a/b: cannot be loaded from the Hugging Face hub: {error}"):
         load_tasks("a/b")
 
 
@@ -442,7 +439,7 @@ def test_a_gym_is_a_source_of_tasks_like_any_other() -> None:
     ("name", "options", "told"),
     [
         ("gym/none", {}, "gym/none"),
-        ("gym/paper7@dev", {}, "the splits train and test"),
+        ("gym/paper7@dev", {}, "the splits are 'train', 'test'"),
         ("gym/paper7", {"format": "gsm8k"}, "leave out the format"),
         ("gym/paper7", {"columns": {"question": "q"}}, "leave out the format"),
     ],

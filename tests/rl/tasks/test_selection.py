@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.tasks.difficulty import difficulty, read_pass_rates
-from wfdsl_rl.tasks.diversity import farthest_first
 from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.mix_manifest import MixManifest, manifest, tasks_hash
-from wfdsl_rl.tasks.selection import Criteria, Mix, domain, parse_counts, select
-from wfdsl_rl.tasks.similarity import ALIKE, CONTAINED, QUOTED, near_duplicates, overlaps
-from wfdsl_rl.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl_rl.tasks.task import Kind
+from wfdsl_rl.tasks.selection import (
+    Criteria,
+    Mix,
+    difficulty,
+    domain,
+    manifest,
+    parse_counts,
+    read_pass_rates,
+    save_manifest,
+    select,
+    tasks_hash,
+)
+from wfdsl_rl.tasks.similarity import ALIKE, CONTAINED, QUOTED, farthest_first, near_duplicates, overlaps
+from wfdsl_rl.tasks.task import Kind, Task
 
 pytest.importorskip("numpy")
 
@@ -261,7 +264,7 @@ def test_pass_rates_are_read_from_objects_and_rows(name: str, content: str, tmp_
 def test_a_pass_rate_is_a_number_from_0_to_1(rate: object, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(json.dumps({"a": rate}))
 
-    with pytest.raises(UsageError, match="the pass rate of a is"):
+    with pytest.raises(UsageError, match="the pass rate of a must be"):
         read_pass_rates(tmp_path / "r.json")
 
 
@@ -311,7 +314,7 @@ def test_counts_of_another_form_are_refused(text: str) -> None:
         parse_counts(text)
 
 
-def test_a_manifest_says_what_the_mix_was_made_of_and_can_be_read_back() -> None:
+def test_a_manifest_says_what_the_mix_was_made_of_and_can_be_read_back(tmp_path: Path) -> None:
     candidates, tested = [*made(30), *made(30, "choice")], made(5, seed=9)
     leaked = Task(id="leaked", question=tested[2].question, gold="1")
     criteria = Criteria(seed=4, harder=1)
@@ -319,13 +322,16 @@ def test_a_manifest_says_what_the_mix_was_made_of_and_can_be_read_back() -> None
 
     said = manifest(mix, criteria, inputs={"a.jsonl": [*candidates, leaked]}, against={"t.jsonl": tested})
 
-    assert (said.tasks, said.seed, said.chosen) == (10, 4, {"choice": 5, "math": 5})
-    assert said.sources == {"made-choice": 5, "made-math": 5}
-    assert said.mean_difficulty == {"choice": 1.0, "math": 1.0}
-    assert (said.left_out, said.dropped[0].because_of) == ({"contaminated": 1}, "math-9-2")
-    assert [(one.name, one.tasks) for one in (*said.inputs, *said.against)] == [("a.jsonl", 61), ("t.jsonl", 5)]
-    assert said.sha256 == tasks_hash(mix.tasks)
-    assert MixManifest.model_validate_json(said.model_dump_json()) == said
+    path = save_manifest(str(tmp_path / "mix.jsonl"), said)
+
+    assert (said["tasks"], said["seed"], said["chosen"]) == (10, 4, {"choice": 5, "math": 5})
+    assert said["sources"] == {"made-choice": 5, "made-math": 5}
+    assert said["mean_difficulty"] == {"choice": 1.0, "math": 1.0}
+    assert (said["left_out"], said["dropped"][0]["because_of"]) == ({"contaminated": 1}, "math-9-2")
+    named = [(one["name"], one["tasks"]) for one in (*said["inputs"], *said["against"])]
+    assert named == [("a.jsonl", 61), ("t.jsonl", 5)]
+    assert said["sha256"] == tasks_hash(mix.tasks)
+    assert json.loads(path.read_text("utf-8")) == said
 
 
 def test_real_tasks_of_four_data_sets_make_a_mix() -> None:

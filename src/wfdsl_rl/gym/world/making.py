@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import count, cycle
-from typing import get_args
+from typing import Any
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw
@@ -44,6 +44,16 @@ def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequen
     ]
 
 
+def load(name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None) -> list[Task]:
+    """What the entry point `gym` of `wfdsl.tasks` names: `make`, with the split `test` by default.
+
+    Raises:
+        UsageError: no such preset, split or kind.
+    """
+    named: Any = (split or "test", kinds)  # `make` refuses names that it does not know
+    return make(name, count, seed, split=named[0], kinds=named[1])
+
+
 def items(kind: Domain, n: int, seed: int, *, split: Split = "test") -> list[Item]:
     """The items that the tasks of one kind are made from.
 
@@ -78,7 +88,7 @@ def task_of(item: Item, name: str, preset: str, split: str) -> Task:
 def _kinds(kinds: Sequence[Domain] | None) -> tuple[Domain, ...]:
     wanted = DOMAINS if kinds is None else tuple(dict.fromkeys(kinds))
     for kind in wanted:
-        if kind not in get_args(Domain):
+        if kind not in DOMAINS:
             raise UsageError(f"the gym has no questions of the kind {kind!r}; the kinds are {', '.join(DOMAINS)}")
     if not wanted:
         raise UsageError(f"no kinds of questions are named; the gym has {', '.join(DOMAINS)}")

@@ -1,21 +1,29 @@
-"""Rows of data sets whose answers are programs: HumanEval, MBPP, BigCodeBench and LiveCodeBench."""
+"""Formats of data sets whose answers are programs: HumanEval, MBPP, BigCodeBench and LiveCodeBench.
+
+LiveCodeBench packs its private tests: JSON in a pickle, zlib and base64. A pickle can run any code when it is loaded,
+so it is never loaded: its opcodes are read, and it may hold one text only. The unpacked size is limited.
+"""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+import base64
+import binascii
+import pickletools
+import zlib
 
-from pydantic import ValidationError
-
-from wfdsl_rl.tasks.hidden_tests import hidden_tests
-from wfdsl_rl.tasks.origin import BadRow, parsed, text, texts, told
-from wfdsl_rl.tasks.task import CodeTests
-
-if TYPE_CHECKING:
-    from wfdsl_rl.tasks.origin import Origin, Values
-    from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.tasks.conversion import BadRow, Origin, Values, parsed, text, texts
+from wfdsl_rl.tasks.task import CodeTests, Task
 
 _BIGCODEBENCH_TIMEOUT_S = 60.0  # our choice: its tests fit models and draw plots
+
+_LARGEST_UNPACKED = 1 << 30  # bytes, unpacked: the largest of release_v6 has some hundred million; a zip bomb has more
+
+_TEXT_OPCODES = frozenset(
+    {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}
+    | {"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
+)
+"""The opcodes of the pickle of one text, in every protocol."""
 
 _RUN_TEST_CASES = """
 import unittest as _unittest
@@ -64,7 +72,7 @@ def humaneval(row: Values, origin: Origin) -> Task:
         prompt + text(row, "canonical_solution"),
         "code",
         given_id=text(row, "task_id"),
-        tests=_tests(
+        tests=CodeTests(
             style="program",
             entry_point=entry_point,
             preamble=prompt,
@@ -87,7 +95,7 @@ def mbpp(row: Values, origin: Origin) -> Task:
         code,
         "code",
         given_id=text(row, "task_id"),
-        tests=_tests(
+        tests=CodeTests(
             style="program",
             entry_point=_tested_function(code, shown),
             checker="\n".join([*imports, setup, *shown, *hidden, ""]),
@@ -103,7 +111,7 @@ def bigcodebench(row: Values, origin: Origin) -> Task:
         signature + str(row.get("canonical_solution") or ""),
         "code",
         given_id=text(row, "task_id"),
-        tests=_tests(
+        tests=CodeTests(
             style="program",
             entry_point=text(row, "entry_point"),
             preamble=signature,
@@ -139,13 +147,6 @@ def _block(code: str) -> str:
     return f"```python\n{code.strip()}\n```"
 
 
-def _tests(**fields: Any) -> CodeTests:
-    try:
-        return CodeTests(**fields)
-    except ValidationError as error:
-        raise BadRow(told(error)) from error
-
-
 def _tested_function(code: str, tests: tuple[str, ...]) -> str:
     """The function of the solution that the first test calls; empty if that cannot be told."""
     try:
@@ -164,9 +165,11 @@ def _cases(row: Values, column: str) -> list[dict[str, str]]:
     value = row.get(column)
     if value in (None, ""):
         return []
-    cases = hidden_tests(value) if column == "private_test_cases" else parsed(value, column)
+    if column == "private_test_cases" and isinstance(value, str) and value.lstrip()[:1] not in ("[", "{"):
+        value = _only_text(_unpacked(value))
+    cases = parsed(value, column)
     if not isinstance(cases, list) or not all(_is_case(case) for case in cases):
-        raise BadRow(f'"{column}" is no list of cases with "input" and "output"')
+        raise BadRow(f'"{column}" is not a list of cases with "input" and "output"')
     return cases
 
 
@@ -194,7 +197,7 @@ def _contest_question(row: Values) -> str:
 
 
 def _stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
-    return _tests(
+    return CodeTests(
         style="stdin",
         inputs=tuple(case["input"] for case in cases),
         expected=tuple(case["output"] for case in cases),
@@ -203,7 +206,7 @@ def _stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
 
 
 def _called_tests(entry_point: str, cases: list[dict[str, str]]) -> CodeTests:
-    return _tests(
+    return CodeTests(
         style="function",
         entry_point=entry_point,
         inputs=tuple(_arguments(case["input"]) for case in cases),
@@ -220,3 +223,34 @@ def _arguments(lines: str) -> str:
 def _one_json(value: str) -> str:
     parsed(value, "test case")
     return value.strip()
+
+
+def _unpacked(value: str) -> bytes:
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(value, validate=True), _LARGEST_UNPACKED)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise BadRow(f'"private_test_cases" is neither JSON nor packed JSON: {error}') from error
+    if unpacker.unconsumed_tail:
+        raise BadRow(f'"private_test_cases" unpacks to more than {_LARGEST_UNPACKED >> 30} GiB: it is not read')
+    return data
+
+
+def _only_text(data: bytes) -> str:
+    """The one text that the pickle holds, read from its opcodes; nothing is executed."""
+    texts: list[str] = []
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name not in _TEXT_OPCODES:
+                raise BadRow(
+                    f'"private_test_cases" holds a pickle of more than one text ({opcode.name}): it is not loaded'
+                )
+            if isinstance(argument, str):
+                texts.append(argument)
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, BadRow):
+            raise
+        raise BadRow(f'"private_test_cases" holds a damaged pickle: {error}') from error
+    if len(texts) != 1:
+        raise BadRow(f'"private_test_cases" holds a pickle of {len(texts)} texts where one was expected')
+    return texts[0]

@@ -1,28 +1,25 @@
-"""Each gold answer graded against itself: whether tasks can be judged, and the grader agrees with them."""
+"""Gold answers graded against themselves: whether tasks can be graded, and the grader agrees with them."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.grading.grade import grade
+from wfdsl_rl.grading.verdict import Verdict
+from wfdsl_rl.tasks.task import Task
 
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
-
-    from wfdsl_rl.grading.verdict import Verdict
-    from wfdsl_rl.tasks.task import Task
-
-_AT_ONCE = 16  # gradings under way: each waits for a process of its own
+_AT_ONCE = 16  # gradings at one time: each waits for a process of its own
 
 Found: TypeAlias = Literal["right", "wrong", "unjudged", "without gold"]
 
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck:
-    """What came of it."""
+    """The verdicts on the gold answers of tasks."""
 
     counts: Mapping[Found, int]
     misses: tuple[tuple[Task, Verdict], ...]
@@ -33,7 +30,7 @@ def check_gold(tasks: Sequence[Task]) -> GoldCheck:
     """Grade the gold answer of each task as if a worker had given it.
 
     Raises:
-        UsageError: something that the judging needs is not there.
+        UsageError: something that grading needs is missing.
     """
     return asyncio.run(_check(tasks))
 

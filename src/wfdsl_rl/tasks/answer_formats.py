@@ -1,19 +1,14 @@
-"""Rows of data sets whose answers are short: MATH, GSM8K, SVAMP, AIME, RLPR, MMLU and GPQA."""
+"""Formats of data sets with short answers: MATH, GSM8K, SVAMP, AIME, RLPR, MMLU and GPQA."""
 
 from __future__ import annotations
 
 import re
 from hashlib import sha256
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from wfdsl_rl.tasks.origin import BadRow, is_given, plain, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from wfdsl_rl.tasks.origin import Origin, Values
-    from wfdsl_rl.tasks.task import Kind, Task
+from wfdsl_rl.tasks.conversion import BadRow, Origin, Values, is_given, lettered, plain, text, texts
+from wfdsl_rl.tasks.task import Kind, Task
 
 _CALCULATION = "<<"  # GSM8K's solutions mark each with it
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(\S+))")
@@ -49,7 +44,7 @@ def aime(row: Values, origin: Origin) -> Task:
 
 
 def gsm8k(row: Values, origin: Origin) -> Task:
-    """GSM8K: the answer stands behind `####` at the end of the worked solution."""
+    """GSM8K: the answer follows `####` at the end of the worked solution."""
     solution = text(row, "answer")
     _, marker, gold = solution.rpartition("####")
     if not marker:
@@ -78,7 +73,7 @@ def svamp(row: Values, origin: Origin) -> Task:
 def rlpr(row: Values, origin: Origin) -> Task:
     """RLPR, whose prompts are chats, and WebInstruct-verified, from which it comes. The domain is `text`."""
     extra = row.get("extra_info")
-    known: Mapping[str, Any] = extra if isinstance(extra, dict) else row
+    known: Values = extra if isinstance(extra, dict) else row
     answer_type = str(known.get("answer_type") or "")
     gold = _true_answer(row)
     return origin.task(
@@ -128,12 +123,6 @@ def gpqa(row: Values, origin: Origin) -> Task:
     )
 
 
-def lettered(question: str, options: Sequence[str]) -> str:
-    """The question with its options below it, one a line: `A. first`."""
-    lines = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
-    return "\n".join([question.rstrip(), "", *lines])
-
-
 def _first(row: Values, *columns: str) -> Any:
     return next((row[column] for column in columns if is_given(row.get(column))), None)
 
@@ -145,24 +134,20 @@ def _level(value: object) -> object:
 
 
 def _boxed(solution: str) -> str:
-    """What the last box of a solution holds, braces balanced."""
+    """The content of the last box of a solution, with balanced braces."""
     found = list(_BOX.finditer(solution))
     if not found:
-        raise BadRow('it has no "answer", and nothing is boxed in "solution"')
+        raise BadRow('it has no "answer", and "solution" has no box')
     last = found[-1]
     if last.group(1) is not None:  # `\boxed 3`
-        return cast("str", last.group(1)).strip("$.")
-    return _braced(solution, last.end())
-
-
-def _braced(solution: str, start: int) -> str:
+        return str(last.group(1)).strip("$.")
     depth = 1
-    for end in range(start, len(solution)):
+    for end in range(last.end(), len(solution)):
         mark = solution[end]
         if mark in "{}" and solution[end - 1] != "\\":
             depth += 1 if mark == "{" else -1
         if depth == 0:
-            return solution[start:end].strip()
+            return solution[last.end() : end].strip()
     raise BadRow('the last box in "solution" is not closed')
 
 
@@ -186,7 +171,7 @@ def _asked(prompt: object) -> str:
     framed = _CHAT_FRAME.search(said)
     question = (framed.group(1) if framed else said).strip()
     if not question:
-        raise BadRow('"prompt" holds nothing that a user says')
+        raise BadRow('"prompt" has no message of a user')
     return question
 
 
@@ -198,28 +183,24 @@ def _kind(answer_type: str, gold: str) -> Kind:
 
 
 def _options(row: Values) -> tuple[str, ...]:
-    if row.get("choices") is not None:
-        options = texts(row, "choices")
-    elif row.get("options") is not None:
-        options = texts(row, "options")
-    else:
-        options = tuple(text(row, letter) for letter in "ABCD")
+    column = next((name for name in ("choices", "options") if row.get(name) is not None), None)
+    options = texts(row, column) if column else tuple(text(row, letter) for letter in "ABCD")
     if not 2 <= len(options) <= len(ascii_uppercase):
         raise BadRow(f"it has {len(options)} options")
     return options
 
 
 def _letter(answer: object, options: tuple[str, ...]) -> str:
-    told = plain(answer).strip() if answer is not None else ""
+    given = plain(answer).strip() if answer is not None else ""
     letters = ascii_uppercase[: len(options)]
-    if told.isdecimal() and told not in options and int(told) < len(options):
-        return letters[int(told)]
+    if given.isdecimal() and given not in options and int(given) < len(options):
+        return letters[int(given)]
     if isinstance(answer, int) and 0 <= answer < len(options):
         return letters[answer]
-    if len(told) == 1 and told in letters:
-        return told
-    if options.count(told) == 1:
-        return letters[options.index(told)]
+    if len(given) == 1 and given in letters:
+        return given
+    if options.count(given) == 1:
+        return letters[options.index(given)]
     raise BadRow(f'"answer" is {answer!r}: neither the index, nor the letter, nor the text of one of the options')
 
 
