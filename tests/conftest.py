@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis searches, and that Ctrl-C is heard.
+"""What all tests share: how hypothesis searches, that Ctrl-C is heard, and that the installed entry points are current.
 
 `ci` draws the same examples on every run. `WFDSL_HYPOTHESIS=explore pytest` draws new and many more ones.
 """
@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -20,3 +24,12 @@ settings.load_profile(os.environ.get("WFDSL_HYPOTHESIS", "ci"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell: what tests start and interrupt would inherit that it is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart() -> None:
+    """An editable install keeps the entry points of the day on which it was made."""
+    groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    wanted = {(group, name, value) for group, found in groups.items() for name, value in found.items()}
+    installed = {(found.group, found.name, found.value) for found in distribution("wfdsl").entry_points}
+    if not wanted <= installed:
+        pytest.exit("pyproject.toml has new entry points; run: python -m pip install --no-deps -e .", returncode=4)

@@ -97,9 +97,7 @@ def test_a_box_may_hold_braces() -> None:
     assert read("math", row).gold == r"\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}"
 
 
-@pytest.mark.parametrize(
-    ("solution", "told"), [("no box", "has no box"), (r"\boxed{\frac{1}{2}", "is not closed")]
-)
+@pytest.mark.parametrize(("solution", "told"), [("no box", "has no box"), (r"\boxed{\frac{1}{2}", "is not closed")])
 def test_a_solution_without_a_whole_box_is_no_task(solution: str, told: str) -> None:
     with pytest.raises(BadRow, match=told):
         read("math", {"problem": "?", "solution": solution})
