@@ -51,10 +51,7 @@ LATE = {
     ("api", "language.file_reader"): "completions need no workflow files",
     ("api", "render.svg"): "only notebooks draw",
     ("errors", "language.diagnostics.formatting"): "drawing is needed only once there is an error",
-    ("interpreter.record", "interpreter.record_json"): "pydantic is needed only to read and write records",
-    ("interpreter.running", "interpreter.journal"): "most runs have no journal",
-    ("interpreter.running", "interpreter.journal_reading"): "most runs have no journal",
-    ("interpreter.running", "interpreter.journaling"): "most runs have no journal",
+    ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
@@ -71,7 +68,7 @@ HOMES = {
     "pydantic": [
         "conductor.model",
         "experiment.",
-        "interpreter.record_json",
+        "interpreter.record_schema",
         "workers.entry",
         "workers.pool_file",
         "toml_file",

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.conductor import Conductor as Conductor
     from wfdsl.conductor.policy import Policy as Policy
     from wfdsl.conductor.policy import Solution as Solution
-    from wfdsl.errors import BudgetExhausted as BudgetExhausted
     from wfdsl.errors import JournalFailure as JournalFailure
-    from wfdsl.errors import RunFailed as RunFailed
     from wfdsl.errors import UsageError as UsageError
     from wfdsl.errors import WfdslError as WfdslError
     from wfdsl.errors import WorkflowError as WorkflowError
@@ -30,7 +28,9 @@ if TYPE_CHECKING:
     from wfdsl.graph import to_dag as to_dag
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.journal import Journal as Journal
+    from wfdsl.interpreter.record import BudgetExhausted as BudgetExhausted
     from wfdsl.interpreter.record import Run as Run
+    from wfdsl.interpreter.record import RunFailed as RunFailed
     from wfdsl.interpreter.running import resume as resume
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Budget": "interpreter.budget",
-    "BudgetExhausted": "errors",
+    "BudgetExhausted": "interpreter.record",
     "Call": "protocols",
     "Checked": "api",
     "Conductor": "conductor.conductor",
@@ -62,7 +62,7 @@ _HOMES = {
     "Pool": "workers.pool",
     "Reply": "protocols",
     "Run": "interpreter.record",
-    "RunFailed": "errors",
+    "RunFailed": "interpreter.record",
     "Solution": "conductor.policy",
     "Source": "language.source",
     "Span": "language.source",

@@ -1,9 +1,9 @@
-"""Every error that this package raises on purpose, and which of three kinds it is.
+"""Errors that this package raises on purpose. There are three kinds of failure, which are never mixed.
 
 1. The writer's mistake: `WorkflowError`, which carries diagnostics. The text has to change.
-2. The outside world: `RunFailed`, `BudgetExhausted` and what leads to them. The same text may run later;
-   what has been paid for is in the partial run that they carry.
-3. Ours: plain exceptions such as `AssertionError`. Nobody catches them.
+2. The outside world: `RunFailed` and `BudgetExhausted` (in `interpreter.record`, with the partial run that they carry)
+   and what leads to them. The same text may run later.
+3. Our own mistakes: plain exceptions such as `AssertionError`. No code catches them.
 
 `UsageError` is for a command or setting that cannot be used; the command line turns it into exit code 2.
 """
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl.interpreter.record import Run
     from wfdsl.language.diagnostics.diagnostic import Diagnostic
     from wfdsl.language.source import Source
 
@@ -29,7 +28,7 @@ class UsageError(WfdslError):
 
 
 class WorkflowError(WfdslError, ValueError):
-    """A text or a value that is no valid workflow: the writer's mistake.
+    """A text or a value that is not a valid workflow: the writer's mistake.
 
     `diagnostics` holds every problem; `str()` shows them as the command line would.
     """
@@ -45,28 +44,5 @@ class WorkflowError(WfdslError, ValueError):
         return "\n\n".join(as_text(found, self.source) for found in self.diagnostics)
 
 
-class RunFailed(WfdslError):  # noqa: N818  (the name that users know)
-    """A run that ended without an answer, because of the outside world.
-
-    `run` is the partial record: what was answered before, and what it cost. The message names the step, the worker,
-    the cause and what to do.
-    """
-
-    def __init__(self, message: str, run: Run) -> None:
-        super().__init__(message)
-        self.run = run
-
-
-class BudgetExhausted(WfdslError):  # noqa: N818  (the name that users know)
-    """A run that stopped before a call that its budget does not cover. It can be resumed with a larger one.
-
-    `run` is the partial record.
-    """
-
-    def __init__(self, message: str, run: Run) -> None:
-        super().__init__(message)
-        self.run = run
-
-
 class JournalFailure(UsageError):  # noqa: N818  (a kind of failure, as WorkerFailure is)
-    """The journal cannot be read or written. No answer is used that it does not hold. The message says what to do."""
+    """The journal cannot be read or written. Only answers that it holds are used. The message says what to do."""

@@ -1,18 +1,16 @@
-"""The worker protocol: one async method, `Call` in, `Reply` out.
+"""The worker protocol: one async method, `Call` in, `Reply` out; and what the interpreter needs of a pool of workers.
 
-The interpreter knows workers only through this file. A worker makes one attempt and reports honestly how it ended;
-retries, limits, budget and journal are layers around it that share the same signature.
+The interpreter knows workers only through this file. A worker makes one attempt and reports how it ended; retries,
+limits, budget and journal are the interpreter's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from wfdsl.errors import WfdslError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class Message(TypedDict):
@@ -23,10 +21,18 @@ class Message(TypedDict):
 
 
 PROBE: Final = "Reply with the word ok."
-"""What a worker is asked that is only tried out. One that knows certain questions only knows this one too."""
+"""The question that tests a worker. A worker that knows certain questions only has to answer this one too."""
 
 Finish: TypeAlias = Literal["stop", "length", "refusal", "filtered", "empty"]
 """How a reply ended. `length` and `refusal` are responses, marked as such; `filtered` and `empty` are retried."""
+
+StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
+"""How a step of a run ended. `stopped`: it was running when the run ended for another reason. `pruned`: it cannot
+change the answer, so it was left out.
+"""
+
+RunStatus: TypeAlias = Literal["running", "done", "failed", "budget", "stopped"]
+"""How a run ended. `budget`: the budget is spent. `stopped`: cancelled or interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +67,20 @@ class Call:
     messages: tuple[Message, ...]
     path: tuple[int, ...] = ()
     """Which step asks: its index, preceded by the indices of the Conductor nodes and rounds that it is nested in."""
-    sample: str = ""
-    """Tells apart calls that are otherwise the same; part of the journal's key. The caller's choice (a run id)."""
+    sample_id: str = ""
+    """Distinguishes calls that are otherwise the same; part of the journal's key. Usually the run's id."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling settings that override the worker's own: `temperature`, `max_tokens`, `seed`, `stop`."""
     deadline: float | None = None
-    """When the reply must be there, on the event loop's clock, in seconds; None: no limit."""
+    """When the reply is due, on the event loop's clock, in seconds; None: no limit."""
     on_delta: Callable[[str], None] | None = None
     """Called with each piece of text as it arrives, if the worker can stream."""
     run: Any = None
-    """The run that asks: what a nested workflow needs (pool, budget, journal, limits). Plain workers ignore it."""
+    """The interpreter's state of this call; a Conductor node runs workflows through it. Plain workers ignore it."""
 
     def streaming_to(self, sink: Callable[[str], None]) -> Call:
         """The same call with another `on_delta`. Every streamed call passes here, and `replace` is slow."""
-        return Call(self.messages, self.path, self.sample, self.settings, self.deadline, sink, self.run)
+        return Call(self.messages, self.path, self.sample_id, self.settings, self.deadline, sink, self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +100,11 @@ class Reply:
     """Attempts that failed before this one."""
 
 
-class WorkerFailure(WfdslError):  # noqa: N818  (it is no error of ours: the call failed)
+class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our program)
     """A call that got no usable reply. `retryable` says whether the same call may succeed later.
 
-    `retry_after` is the wait that the server asked for, in seconds; `status` its HTTP status, where there was one;
-    `sent` is False only if the request surely never reached the worker, so that nothing can have been charged.
+    `retry_after` is the wait that the server asked for, in seconds; `status` its HTTP status, if there was one;
+    `sent` is False only if the request certainly never reached the worker, so that nothing can have been charged.
     """
 
     def __init__(
@@ -127,4 +133,30 @@ class Worker(Protocol):
         Raises:
             WorkerFailure: there is no usable reply.
         """
+        ...
+
+
+Ask: TypeAlias = Callable[[Call], Awaitable[Reply]]
+"""The signature of a worker."""
+
+
+class WorkerPool(Protocol):
+    """What the interpreter needs of a pool."""
+
+    @property
+    def name(self) -> str:
+        """The pool's name in records."""
+        ...
+
+    @property
+    def ordinals(self) -> Sequence[int]:
+        """The indices of its workers."""
+        ...
+
+    def entry(self, ordinal: int) -> Any:
+        """The description of a worker: its name, limits, prices and so on."""
+        ...
+
+    def worker(self, ordinal: int) -> Worker:
+        """The worker itself, which makes one attempt per call."""
         ...

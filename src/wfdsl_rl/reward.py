@@ -28,11 +28,11 @@ from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.offer import Offer, Offering
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
-from wfdsl.errors import BudgetExhausted, UsageError
-from wfdsl.interpreter.budget import Account, Budget, Ledger
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
-from wfdsl.interpreter.record import NO_CHARGE
+from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.workers.pool import Pool
@@ -289,7 +289,7 @@ def make_reward(
     executions: int = 1,
     common_random_numbers: bool = False,
     concurrency: int = 64,
-    budget: Budget | Ledger | None = None,
+    budget: Budget | BudgetTracker | None = None,
     journal: Journal | str | Path | None = None,
     options: RunOptions | None = None,
     sandbox: Sandbox | None = None,
@@ -375,12 +375,12 @@ def text_of(completion: Any) -> str:
     return completion if isinstance(completion, str) else str(completion[0]["content"])
 
 
-def _account(budget: Budget, journal: Journal | None) -> Account:
+def _account(budget: Budget, journal: Journal | None) -> BudgetTracker:
     """The account of a budget, with what earlier sessions were charged."""
-    spent = NO_CHARGE
+    spent = NOTHING_SPENT
     for summary in [] if journal is None else summaries(journal.path):
         spent = spent.plus(summary.charged)
-    return Account(budget, spent)
+    return BudgetTracker(budget, spent)
 
 
 def _process() -> str:

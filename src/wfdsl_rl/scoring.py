@@ -16,8 +16,8 @@ from typing import Final, Literal, TypeAlias
 from wfdsl.api import analyze
 from wfdsl.conductor.offer import Offer
 from wfdsl.config import check_options, option
-from wfdsl.errors import RunFailed, WfdslError
-from wfdsl.interpreter.record import Run, total_usd
+from wfdsl.errors import WfdslError
+from wfdsl.interpreter.record import Run, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.tree import ALL
@@ -219,7 +219,7 @@ class Scorer:
 
     async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
         options = RunOptions(**(self.options or RunOptions()))
-        options["sample"], options["run_id"], options["previous"] = sample_id, run_id, rollout.previous
+        options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id, rollout.previous
         try:
             record = await run(workflow, rollout.task.question, pool, **options)
         except RunFailed as error:

@@ -122,7 +122,7 @@ async def test_a_conductor_with_an_offering_of_its_own_is_no_node(chat: Chat) ->
 async def test_at_the_cap_a_pool_of_conductors_only_is_refused(chat: Chat) -> None:
     pool = Pool([chat.pool(1, node=NODE).entry(1)])
 
-    with pytest.raises(UsageError, match="has Conductors only, and the recursion depth is used up"):
+    with pytest.raises(UsageError, match="has only Conductors, and the recursion depth is used up"):
         await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
 
 

@@ -14,7 +14,7 @@ from wfdsl.conductor.grammar_fit import context_of
 from wfdsl.conductor.model import model_entry
 from wfdsl.conductor.named import Conducting, named_conductor
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.errors import RunFailed
+from wfdsl.interpreter.record import RunFailed
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.local import LocalWorker
 from wfdsl.workers.model_folder import Habits, habits_of

@@ -294,7 +294,7 @@ async def test_the_time_limit_of_steps_is_for_each_step_of_a_workflow_and_not_fo
     solution = await conductor.solve("Why?", pool, step_timeout_s=1.0)
 
     assert solution.answer == "done"
-    with pytest.raises(RunFailed, match=r"step 0/0/0 failed.* its time was over"):
+    with pytest.raises(RunFailed, match=r"step 0/0/0 failed.* timed out"):
         await conductor_of_one_step().solve("Why?", pool, step_timeout_s=0.01)
 
 

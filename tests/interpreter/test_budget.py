@@ -12,8 +12,7 @@ from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_cl
 
 from wfdsl import BudgetExhausted, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
-from wfdsl.interpreter.budget import Account, Budget, BudgetSpent
-from wfdsl.interpreter.record import Charge
+from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -61,7 +60,7 @@ def test_a_call_that_was_never_sent_is_not_counted() -> None:
 
     done = on_test_clock(run(ONE, "Q", pool, budget=Budget(calls=1)))
 
-    assert done.charged == Charge(1, 4 + 2, 0.0)
+    assert done.charged == BudgetUsage(1, 4 + 2, 0.0)
 
 
 def test_the_upper_bound_of_a_call_is_reserved_before_it_is_made() -> None:
@@ -92,7 +91,7 @@ def test_a_call_whose_outcome_nobody_knows_stays_charged_at_its_bound() -> None:
 
     done = on_test_clock(run(ONE, "Q", pool, budget=Budget(usd=100)))
 
-    assert done.charged == Charge(2, 14 + 5, 14.0 + 5.0)
+    assert done.charged == BudgetUsage(2, 14 + 5, 14.0 + 5.0)
     assert done.paid_usd == pytest.approx(5.0)
 
 
@@ -102,7 +101,7 @@ def test_a_call_that_the_provider_refused_costs_a_call_and_nothing_else() -> Non
 
     done = on_test_clock(run(ONE, "Q", pool, budget=Budget(usd=100)))
 
-    assert done.charged == Charge(2, 5, 5.0)
+    assert done.charged == BudgetUsage(2, 5, 5.0)
 
 
 def test_thinking_tokens_are_part_of_the_bound() -> None:
@@ -131,7 +130,7 @@ def test_a_fallback_without_a_price_is_refused_as_well() -> None:
 
 def test_wall_time_ends_a_run_as_a_spent_budget() -> None:
     with pytest.raises(BudgetExhausted, match="wall time is over, while waiting for the worker's reply") as caught:
-        on_test_clock(run(WIDE, "Q", pool_of(always("x", delay_s=50)), budget=Budget(wall_s=70)))
+        on_test_clock(run(WIDE, "Q", pool_of(always("x", delay_s=50)), budget=Budget(seconds=70)))
 
     assert caught.value.run.seconds == pytest.approx(70.0)
     assert [step.status for step in caught.value.run.steps].count("done") == 6
@@ -139,7 +138,7 @@ def test_wall_time_ends_a_run_as_a_spent_budget() -> None:
 
 def test_several_runs_can_share_one_account() -> None:
     worker = always("x")
-    account = Account(Budget(calls=3))
+    account = BudgetTracker(Budget(calls=3))
 
     async def five() -> list[Any]:
         work = (run(ONE, "Q", pool_of(worker), budget=account) for _ in range(5))
@@ -158,16 +157,16 @@ def test_a_failure_of_a_worker_is_no_spent_budget() -> None:
         on_test_clock(run(ONE, "Q", pool, budget=Budget(calls=9)))
 
 
-@pytest.mark.parametrize("wrong", [{"calls": -1}, {"usd": float("nan")}, {"wall_s": -0.5}])
+@pytest.mark.parametrize("wrong", [{"calls": -1}, {"usd": float("nan")}, {"seconds": -0.5}])
 def test_a_budget_below_zero_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="is a number from 0"):
+    with pytest.raises(UsageError, match="must be"):
         Budget(**wrong)
 
 
 def test_listeners_hear_what_is_left() -> None:
     heard: list[Any] = []
 
-    on_test_clock(run(ONE, "Q", pool_of(always("x")), budget=Budget(calls=5, wall_s=9), on_event=heard.append))
+    on_test_clock(run(ONE, "Q", pool_of(always("x")), budget=Budget(calls=5, seconds=9), on_event=heard.append))
 
     charged = [event for event in heard if isinstance(event, events.BudgetCharged)]
     assert [(event.calls, event.limits) for event in charged] == [(1, (5, None, None, 9))]
@@ -210,14 +209,14 @@ def test_tokens_never_exceed_the_budget_for_any_schedule(
 
 def test_an_account_refuses_what_can_never_fit_and_waits_for_what_may() -> None:
     async def account() -> list[str]:
-        book, told = Account(Budget(tokens=10)), []
-        await book.reserve(Charge(1, 8))
-        second = asyncio.create_task(book.reserve(Charge(1, 5)))
+        book, told = BudgetTracker(Budget(tokens=10)), []
+        await book.reserve(BudgetUsage(1, 8))
+        second = asyncio.create_task(book.reserve(BudgetUsage(1, 5)))
         await asyncio.sleep(0)
         told.append("waits" if not second.done() else "went through")
         with pytest.raises(BudgetSpent):
-            await book.reserve(Charge(1, 11))
-        await book.settle(Charge(1, 8), Charge(1, 2))
+            await book.reserve(BudgetUsage(1, 11))
+        book.settle(BudgetUsage(1, 8), BudgetUsage(1, 2))
         await second
         told.append("went through")
         return told

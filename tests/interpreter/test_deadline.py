@@ -8,30 +8,30 @@ import pytest
 from tests.interpreter.toy_workers import always, in_turn, on_test_clock, pool_of
 
 from wfdsl import RunFailed, Step, Workflow, run
-from wfdsl.interpreter.deadline import Watch
+from wfdsl.interpreter.limits import DeadlineTimer
 from wfdsl.protocols import Reply
 
 CHAIN = Workflow((Step(0, "a"), Step(1, "b", (0,))))
 
 
-async def ended_after_s(watch: Watch, seconds: float) -> float:
+async def ended_after_s(watch: DeadlineTimer, seconds: float) -> float:
     """Wait for a deadline that comes after so many seconds; gives how long that took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
-    limit = watch.begin(began + seconds)
+    limit = watch.start(began + seconds)
     try:
         await asyncio.sleep(1000)
     except asyncio.CancelledError:
         assert limit.take_back()
         return loop.time() - began
     finally:
-        watch.end(limit)
+        watch.stop(limit)
     raise AssertionError("the deadline did not come")
 
 
 def test_each_call_ends_at_its_own_deadline_in_whatever_order_they_began() -> None:
     async def several() -> list[float]:
-        with Watch(asyncio.get_running_loop()) as watch:
+        with DeadlineTimer(asyncio.get_running_loop()) as watch:
             return await asyncio.gather(*(ended_after_s(watch, seconds) for seconds in (5, 1, 3, 3)))
 
     assert on_test_clock(several()) == pytest.approx([5, 1, 3, 3])
@@ -39,7 +39,7 @@ def test_each_call_ends_at_its_own_deadline_in_whatever_order_they_began() -> No
 
 def test_a_call_that_begins_after_another_deadline_has_come_is_ended_too() -> None:
     async def one_after_the_other() -> list[float]:
-        with Watch(asyncio.get_running_loop()) as watch:
+        with DeadlineTimer(asyncio.get_running_loop()) as watch:
             return [await ended_after_s(watch, 2), await ended_after_s(watch, 7)]
 
     assert on_test_clock(one_after_the_other()) == pytest.approx([2, 7])
@@ -48,11 +48,11 @@ def test_a_call_that_begins_after_another_deadline_has_come_is_ended_too() -> No
 def test_a_deadline_inside_another_ends_only_what_it_holds_for() -> None:
     async def nested() -> float:
         loop = asyncio.get_running_loop()
-        with Watch(loop) as watch:
-            outer = watch.begin(loop.time() + 9)
+        with DeadlineTimer(loop) as watch:
+            outer = watch.start(loop.time() + 9)
             inner_s = await ended_after_s(watch, 2)
             await asyncio.sleep(1)
-            watch.end(outer)
+            watch.stop(outer)
             return inner_s
 
     assert on_test_clock(nested()) == pytest.approx(2)
@@ -78,7 +78,7 @@ def test_a_step_may_take_its_whole_time_and_the_next_one_has_its_own() -> None:
 def test_no_timer_is_left_behind() -> None:
     async def timers() -> list[asyncio.TimerHandle]:
         await run(CHAIN, "Q", pool_of(always(), always()), step_timeout_s=100)
-        with pytest.raises(RunFailed, match="its time was over"):
+        with pytest.raises(RunFailed, match="timed out"):
             await run(CHAIN, "Q", pool_of(always(delay_s=50), always()), step_timeout_s=10)
         scheduled: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
         return [timer for timer in scheduled if not timer.cancelled()]

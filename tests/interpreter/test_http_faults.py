@@ -95,9 +95,7 @@ async def test_a_fault_that_stays_ends_the_run_with_an_error_and_is_no_answer(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(Script(PASSING[fault])) as wire:
-        with pytest.raises(
-            RunFailed, match=r"step 0 failed, worker 0 \(chat\): .*; once that is mended, run it again"
-        ) as caught:
+        with pytest.raises(RunFailed, match=r"step 0 failed, worker 0 \(chat\): ") as caught:
             await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1))
 
     assert caught.value.run.answer is None

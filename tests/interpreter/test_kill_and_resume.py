@@ -155,7 +155,7 @@ def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer
     trace = finished(wfdsl(home, "resume", "last", "--json"))
 
     assert process.returncode == 130
-    assert f"`wfdsl resume {trace['id']}` goes on from here" in err
+    assert f"continue with: wfdsl resume {trace['id']}" in err
     assert "Traceback" not in err
     assert "stopped" in listed
     assert asked < CALLS
@@ -223,6 +223,6 @@ def test_runs_and_traces_can_be_looked_at_while_and_after_a_run_was_killed(home:
     shown, _ = wfdsl(home, "trace", "last").communicate(timeout=60)
 
     assert "interrupted" in listed
-    assert "its process ended before the run did" in shown
+    assert "the process ended before the run did" in shown
     assert "was in flight when its process ended" in shown
     assert "reply 1" in shown

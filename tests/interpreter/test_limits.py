@@ -9,9 +9,7 @@ import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
 from wfdsl import RunFailed, Step, Workflow
-from wfdsl.interpreter.gate import Gate
-from wfdsl.interpreter.limits import AdaptiveGate
-from wfdsl.interpreter.rates import Window
+from wfdsl.interpreter.limits import AdaptiveLimiter, ConcurrencyLimiter, RateWindow
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -84,30 +82,30 @@ def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
     assert times[3] - times[0] == pytest.approx(60.0, abs=1)
 
 
-def test_concurrency_halves_when_there_is_too_much_and_grows_again() -> None:
-    gate = AdaptiveGate(16)
+def test_concurrency_halves_when_there_is_overloaded_and_grows_again() -> None:
+    gate = AdaptiveLimiter(16)
     for _ in range(16):
-        assert gate.try_enter()
+        assert gate.try_acquire()
 
-    gate.too_much(began=1.0, now=2.0)
-    gate.too_much(began=1.5, now=2.1)
+    gate.overloaded(began=1.0, now=2.0)
+    gate.overloaded(began=1.5, now=2.1)
     shrunk = gate.limit
     for _ in range(8):
-        gate.went_well()
+        gate.succeeded()
 
     assert shrunk == 8
     assert 8.9 < gate.limit < 9.0
 
 
 def test_concurrency_grows_no_further_than_its_limit_and_never_below_one() -> None:
-    gate = AdaptiveGate(2)
-    gate.try_enter()
+    gate = AdaptiveLimiter(2)
+    gate.try_acquire()
     for moment in range(5):
-        gate.too_much(began=moment, now=moment)
+        gate.overloaded(began=moment, now=moment)
 
     assert gate.limit == 1
     for _ in range(10):
-        gate.went_well()
+        gate.succeeded()
     assert gate.limit == 2
 
 
@@ -134,14 +132,14 @@ def test_calls_that_are_refused_as_too_many_lead_to_fewer_at_once() -> None:
 def test_a_gate_lets_in_first_who_came_first() -> None:
     order: list[int] = []
 
-    async def through(gate: Gate, number: int) -> None:
-        await gate.enter()
+    async def through(gate: ConcurrencyLimiter, number: int) -> None:
+        await gate.acquire()
         order.append(number)
         await asyncio.sleep(1)
-        gate.leave()
+        gate.release()
 
     async def all_of_them() -> None:
-        gate = Gate(2)
+        gate = ConcurrencyLimiter(2)
         await asyncio.gather(*(through(gate, number) for number in range(7)))
 
     on_test_clock(all_of_them())
@@ -152,18 +150,18 @@ def test_a_gate_lets_in_first_who_came_first() -> None:
 @pytest.mark.parametrize("turn_has_come", [False, True])
 def test_who_is_cancelled_at_a_gate_takes_no_place(turn_has_come: bool) -> None:
     async def cancelled_in_line() -> int:
-        gate = Gate(1)
-        await gate.enter()
-        waiting = asyncio.create_task(gate.enter())
+        gate = ConcurrencyLimiter(1)
+        await gate.acquire()
+        waiting = asyncio.create_task(gate.acquire())
         await asyncio.sleep(0)
         if turn_has_come:
-            gate.leave()
+            gate.release()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         if not turn_has_come:
-            gate.leave()
-        return gate.inside
+            gate.release()
+        return gate.active
 
     assert on_test_clock(cancelled_in_line()) == 0
 
@@ -171,7 +169,7 @@ def test_who_is_cancelled_at_a_gate_takes_no_place(turn_has_come: bool) -> None:
 def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:
     async def twice() -> float:
         loop = asyncio.get_running_loop()
-        window, began = Window(100, loop.time), loop.time()
+        window, began = RateWindow(100, loop.time), loop.time()
         await window.take(500)
         await window.take(500)
         return loop.time() - began
@@ -192,6 +190,6 @@ def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:
     first, given_up, third = on_test_clock(one_gives_up())
 
     assert isinstance(given_up, RunFailed)
-    assert "while waiting for its turn" in str(given_up)
+    assert "while queued" in str(given_up)
     assert (first.answer, third.answer) == ("x", "x")
     assert third.seconds == pytest.approx(10.0)

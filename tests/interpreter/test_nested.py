@@ -10,15 +10,15 @@ from tests.interpreter.toy_workers import FREE, Answering, always, in_turn, on_t
 
 from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntry, Workflow
 from wfdsl.interpreter import events
-from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.record import Charge, Run
+from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl.interpreter.nested import ConductorCall
+    from wfdsl.interpreter.conductor_node import ConductorCall
     from wfdsl.protocols import Worker
 
 INNER = Workflow((Step(0, "inner plan"), Step(0, "inner answer", (0,))))
@@ -171,7 +171,7 @@ async def test_a_resumed_run_replays_the_conductor_and_its_nested_steps(tmp_path
     assert len(model.calls) == 1
     assert len(worker.calls) == 5
     assert done.charged is not None
-    assert done.charged.calls == Charge(6).calls
+    assert done.charged.calls == BudgetUsage(6).calls
 
 
 def test_one_call_at_a_time_is_enough_for_nested_runs() -> None:

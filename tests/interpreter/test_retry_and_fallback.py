@@ -113,7 +113,7 @@ def test_a_hang_becomes_an_error_that_names_what_it_waited_for(option: str) -> N
         return Reply("never")
 
     options: dict[str, Any] = {option: 20.0}
-    with pytest.raises(RunFailed, match="its time was over while waiting for the worker's reply"):
+    with pytest.raises(RunFailed, match="timed out while waiting for the worker's reply"):
         on_test_clock(run(ONE, "Q", pool_of(Answering(hang)), **options))
 
 

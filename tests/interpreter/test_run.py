@@ -11,7 +11,7 @@ from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_cl
 
 from wfdsl import Pool, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
-from wfdsl.interpreter.gate import Gate
+from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import run, run_sync, stream
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -95,10 +95,10 @@ def test_concurrency_holds_a_runs_calls_to_a_number(limit: int, seconds: float) 
 
 
 def test_a_common_gate_holds_several_runs_together() -> None:
-    worker, gate = always("x", delay_s=5), Gate(2)
+    worker, gate = always("x", delay_s=5), ConcurrencyLimiter(2)
 
     async def three() -> list[Run]:
-        return await asyncio.gather(*(run(FAN_OUT, "Q", pool_of(worker, worker), gate=gate) for _ in range(3)))
+        return await asyncio.gather(*(run(FAN_OUT, "Q", pool_of(worker, worker), limiter=gate) for _ in range(3)))
 
     on_test_clock(three())
 
@@ -106,15 +106,15 @@ def test_a_common_gate_holds_several_runs_together() -> None:
     assert len(worker.calls) == 12
 
 
-async def test_a_failed_step_ends_the_run_with_an_error_that_names_step_worker_cause_and_what_to_do() -> None:
+async def test_a_failed_step_ends_the_run_with_an_error_that_names_step_worker_and_cause() -> None:
     pool = pool_of(always("x"), in_turn(WorkerFailure("HTTP 401: no such key; check the key", retryable=False)))
 
     with pytest.raises(RunFailed) as caught:
         await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", pool, names=["plan", "solve"])
 
-    assert str(caught.value) == (
-        "step 1 (solve) failed, worker 1 (w1): HTTP 401: no such key; check the key; once that is mended, run it again"
-    )
+    assert str(caught.value) == ("step 1 (solve) failed, worker 1 (w1): HTTP 401: no such key; check the key")
+    assert (caught.value.run_id, caught.value.resumable) == (caught.value.run.id, False)
+    assert isinstance(caught.value.cause, WorkerFailure)
     assert caught.value.run.answer is None
     assert [step.status for step in caught.value.run.steps] == ["done", "failed"]
     assert caught.value.run.steps[0].response == "x"

@@ -148,7 +148,7 @@ def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys
 
     out, err = capsys.readouterr()
     assert code == 3
-    assert "step 1 failed, worker 1 (b): the reply was empty; once that is mended, `wfdsl resume" in err
+    assert "step 1 failed, worker 1 (b): the reply was empty; fix the cause, then continue with: wfdsl resume" in err
     partial = Run.from_json(out)
     assert (partial.answer, partial.status) == (None, "failed")
     assert [step.response for step in partial.steps] == ["one", None, None, None]

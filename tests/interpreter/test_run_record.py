@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import RunFailed, Step, UsageError, Workflow
-from wfdsl.interpreter.record import Charge, LostCall, Run, StepRecord
+from wfdsl.interpreter.budget import BudgetUsage
+from wfdsl.interpreter.record import LostCall, Run, StepRecord
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Message, Reply, Usage, WorkerFailure
 from wfdsl.render.status import StepStatus
@@ -60,7 +61,7 @@ RUNS = st.builds(
     lost=st.lists(st.builds(LostCall, st.just((1, 0, 2)), TEXTS, st.floats(0, 1e10), COUNTS, st.floats(0, 9))).map(
         tuple
     ),
-    charged=st.none() | st.builds(Charge, COUNTS, COUNTS, st.floats(0, 9)),
+    charged=st.none() | st.builds(BudgetUsage, COUNTS, COUNTS, st.floats(0, 9)),
 )
 
 
@@ -76,7 +77,7 @@ def test_reading_is_the_inverse_of_writing(done: Run, nested: Run) -> None:
     ("text", "message"),
     [
         ("what?", "it is not JSON"),
-        ("[]", "this is no run record"),
+        ("[]", "not a run record"),
         ('{"format": "wfdsl-run", "version": 2}', "has version 2, this wfdsl reads up to 1"),
         ('{"format": "wfdsl-run", "version": 1}', "Field required at id"),
     ],

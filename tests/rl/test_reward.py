@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from wfdsl.conductor.offer import Offering
-from wfdsl.errors import BudgetExhausted, UsageError
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
 from wfdsl_rl.gym import make

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.errors import BudgetExhausted, UsageError, WfdslError, WorkflowError
+from wfdsl.errors import UsageError, WfdslError, WorkflowError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
+    from wfdsl.interpreter.record import RunEnded
     from wfdsl.protocols import Message
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -46,12 +47,31 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
         return _said(str(error), INVALID)
     except UsageError as error:
         return _said(f"{program}: {error}", USAGE)
-    except BudgetExhausted as error:
-        return _said(f"{program}: {error}", SPENT)
     except WfdslError as error:
-        return _said(f"{program}: {error}", FAILED)
+        return _failed(program, error)
     except KeyboardInterrupt:
         return _said(f"{program}: {on_interrupt}", INTERRUPTED)
+
+
+def advised(error: RunEnded, command: str | None = None) -> str:
+    """What an error says, and what to do. `command` continues the run; None: the usual one for its kind of run."""
+    from wfdsl.interpreter.record import BudgetExhausted
+
+    spent = isinstance(error, BudgetExhausted)
+    if not error.resumable:
+        return f"{error}; {'run it with a larger budget' if spent else 'fix the cause, then run it again'}"
+    if command is None:
+        by_conductor = "solve" in error.run.settings.get("origin", {})  # `resume` does not know Conductors
+        command = f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl resume {error.run_id}"
+    return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"
+
+
+def _failed(program: str, error: WfdslError) -> int:
+    from wfdsl.interpreter.record import BudgetExhausted, RunEnded
+
+    if not isinstance(error, RunEnded):
+        return _said(f"{program}: {error}", FAILED)
+    return _said(f"{program}: {advised(error)}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:

@@ -14,7 +14,7 @@ from wfdsl.cli.options import add_config_options, add_pool_option, add_run_optio
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.interpreter.plan import Plan
+    from wfdsl.interpreter.config import RunRequest
     from wfdsl.interpreter.record import LostCall, Run
     from wfdsl.workers.pool import Pool
 
@@ -32,7 +32,7 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.cli.running import display_for_stderr, followed, listener_for, print_run
     from wfdsl.experiment.running import budget_of
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.interpreter.journal_reading import full_id, plan_of, run_of
+    from wfdsl.interpreter.journal_reading import full_id, request_of, run_of
     from wfdsl.interpreter.running import resume
 
     require_no_parameters(args, "the run goes on with those that it began with")
@@ -44,7 +44,7 @@ def execute(args: argparse.Namespace) -> int:
         print(f"run {run_id} is done: this is its answer", file=sys.stderr)
         print_run(before, as_json=args.json)
         return 0
-    plan = plan_of(path, run_id)
+    plan = request_of(path, run_id)
     if "solve" in plan.origin:
         raise UsageError(f"run {run_id} is a Conductor's: give its `wfdsl solve` command again, with --run-id {run_id}")
     _print_lost(before.lost)
@@ -74,7 +74,7 @@ def _print_unused(before: Run, after: Run) -> None:
         print(f"{message}: asked again", file=sys.stderr)
 
 
-def _pool(plan: Plan) -> Pool:
+def _pool(plan: RunRequest) -> Pool:
     """The pool that a run was started on, found again."""
     from wfdsl.workers.pool import Pool
 

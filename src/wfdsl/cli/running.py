@@ -17,15 +17,14 @@ from rich.console import Console
 
 from wfdsl.cli.live import PlainDisplay, TerminalDisplay
 from wfdsl.cli.output import print_json
-from wfdsl.errors import BudgetExhausted, RunFailed
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.running import budget_of, run_options_of
 from wfdsl.experiment.tables import RunTable
+from wfdsl.interpreter.estimate import RunEstimate, estimate
 from wfdsl.interpreter.events import Event, Listener
-from wfdsl.interpreter.forecast import Forecast, forecast
+from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal_file import default_path
-from wfdsl.interpreter.record import Run
-from wfdsl.interpreter.runnable import require_runnable
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.workers.pool import Pool
@@ -69,13 +68,8 @@ def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Display, *, a
         raise
     except (KeyboardInterrupt, asyncio.CancelledError):
         if kept:
-            print(f"`wfdsl resume {run_id}` goes on from here", file=sys.stderr)
+            print(f"continue with: wfdsl resume {run_id}", file=sys.stderr)
         raise KeyboardInterrupt from None
-
-
-def advised(error: RunFailed | BudgetExhausted, advice: str) -> str:
-    """What an error says, with another advice of how to go on than `wfdsl resume`, which does not know Conductors."""
-    return str(error).replace(f"`wfdsl resume {error.run.id}`", advice)
 
 
 async def stopped_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
@@ -123,14 +117,14 @@ def print_forecast(
         UsageError: the workflow cannot run on this pool.
     """
     require_runnable(workflow, pool, run.max_depth)
-    found = forecast(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
+    found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
     if as_json:
         print_json({**asdict(found), "calls": found.calls, "usd": found.usd}, indent=2)
     else:
         print(_as_text(found, names))
 
 
-def _as_text(found: Forecast, names: Sequence[str] | None) -> str:
+def _as_text(found: RunEstimate, names: Sequence[str] | None) -> str:
     lines = []
     for step in found.steps:
         title = names[step.step] if names else f"step {step.step}"

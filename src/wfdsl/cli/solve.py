@@ -24,7 +24,7 @@ from wfdsl.cli.options import (
     some_text,
 )
 from wfdsl.cli.output import print_messages
-from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed, UsageError
+from wfdsl.errors import JournalFailure, UsageError
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.cli.solving import Solving
@@ -93,7 +93,7 @@ def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
 
 
 def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
-    from wfdsl.cli.running import advised, display_for_stderr, followed, listener_for, run_options
+    from wfdsl.cli.running import display_for_stderr, followed, listener_for, run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
 
@@ -101,7 +101,7 @@ def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
     options = run_options(solving.experiment, run_id=run_id, origin=solving.origin)
     options["on_event"] = listener_for(display, otel=args.otel)
     kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
-    advice = f"`wfdsl resume {run_id}`" if can_be_resumed else f"the same command with `--run-id {run_id}`"
+    command = f"wfdsl resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
 
     async def solved() -> Run:
         return (await solving.solve(args.question, options)).run
@@ -110,9 +110,7 @@ def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
         return Solution(followed(run_id, solved(), display, as_json=args.json, kept=False))
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
-    except (RunFailed, BudgetExhausted) as error:
-        raise type(error)(advised(error, advice), error.run) from error
     except KeyboardInterrupt:
         if kept:
-            print(f"{advice} goes on from here", file=sys.stderr)
+            print(f"continue with: {command}", file=sys.stderr)
         raise

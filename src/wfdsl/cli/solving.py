@@ -26,22 +26,21 @@ from wfdsl.api import Checked, analyze_path
 from wfdsl.cli.inputs import names_of, require_workflow
 from wfdsl.cli.live import Progress, progress_on_stderr
 from wfdsl.cli.options import experiment_of, given, names_a_workflow, parameters_of, require_no_parameters
-from wfdsl.cli.output import FAILED, SPENT
+from wfdsl.cli.output import FAILED, SPENT, advised
 from wfdsl.cli.questions import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
-from wfdsl.cli.running import advised, listener_for, run_options, stopped_by_sigterm
+from wfdsl.cli.running import listener_for, run_options, stopped_by_sigterm
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.notes import KEY
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
-from wfdsl.errors import BudgetExhausted, JournalFailure, RunFailed, UsageError, WfdslError
+from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.experiment.conducting import conducting_of
 from wfdsl.experiment.experiment import Experiment
-from wfdsl.interpreter.budget import Account, Budget
+from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.gate import Gate
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.record import Run
-from wfdsl.interpreter.record_json import workflow_to_list
+from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, workflow_to_list
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
@@ -247,9 +246,9 @@ def _shared(options: RunOptions, journal: Any) -> RunOptions:
     return {
         **options,
         "journal": journal,
-        "budget": Account(budget) if isinstance(budget, Budget) else None,
+        "budget": BudgetTracker(budget) if isinstance(budget, Budget) else None,
         "concurrency": None,
-        "gate": None if most is None else Gate(most),
+        "limiter": None if most is None else ConcurrencyLimiter(most),
     }
 
 

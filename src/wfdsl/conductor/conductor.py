@@ -17,9 +17,10 @@ from wfdsl.conductor.prompt import question_text
 from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.seat import SEATED, SeatedPool, require_bounded_model
 from wfdsl.conductor.settings import ConductorSettings
-from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
-from wfdsl.interpreter.nested import ConductorCall
-from wfdsl.interpreter.runnable import require_runnable
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.conductor_node import ConductorCall
+from wfdsl.interpreter.execution import require_runnable
+from wfdsl.interpreter.record import BudgetExhausted, RunFailed
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool

@@ -18,7 +18,7 @@ from wfdsl.language.workflow import Workflow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wfdsl.interpreter.environment import WorkerPool
+    from wfdsl.protocols import WorkerPool
     from wfdsl.workers.pool import Pool
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 from wfdsl.conductor.notes import RoundNote, notes_of, remarks_on
 from wfdsl.conductor.seat import SEATED
-from wfdsl.interpreter.record_json import run_to_dict
 from wfdsl.interpreter.running import RunOptions, run
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Solution:
             "answer": self.answer,
             "events": list(self.events),
             "rounds": [note.to_dict() for note in self.notes],
-            "run": run_to_dict(self.run),
+            "run": self.run.to_dict(),
         }
 
     def to_json(self, *, indent: int | None = None) -> str:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.notes import Completion, RoundNote, add_note, completion_of, problems_of
 from wfdsl.graph import graph_of
-from wfdsl.interpreter.failures import CAUSES
-from wfdsl.interpreter.runnable import require_runnable
+from wfdsl.interpreter.execution import CAUSES, require_runnable
 from wfdsl.language.completion import print_completion
 from wfdsl.protocols import Reply, WorkerFailure
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from wfdsl.conductor.notes import Outcome
     from wfdsl.conductor.offer import Offer
     from wfdsl.conductor.settings import ConductorSettings
+    from wfdsl.interpreter.conductor_node import ConductorCall
     from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.nested import ConductorCall
     from wfdsl.interpreter.record import Run
     from wfdsl.language.workflow import Workflow
     from wfdsl.protocols import Worker
@@ -172,7 +171,7 @@ class Rounds:
         return f"the revision makes {wanted} calls, more than {factor:g} times the first round's {first}"
 
     def _calls(self, workflow: Workflow) -> int:
-        return len(workflow) if self._handle.environment.run_dead_steps else graph_of(workflow).calls
+        return len(workflow) if self._handle.environment.config.run_dead_steps else graph_of(workflow).calls
 
     def _note(self, number: int, outcome: Outcome, written: tuple[Completion, ...], reason: str = "") -> RoundNote:
         numbering = tuple(sorted(self._offer.true.items()))

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wfdsl.conductor.offer import Offer
 from wfdsl.conductor.rounds import Rounds
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.budget import require_bounded
-from wfdsl.interpreter.lines import Line
-from wfdsl.interpreter.terms import terms_of
+from wfdsl.interpreter.worker_profile import profile_of, require_bounded
 from wfdsl.language.workflow import Step, Workflow
 
 if TYPE_CHECKING:
@@ -22,10 +20,9 @@ if TYPE_CHECKING:
 
     from wfdsl.conductor.notes import RoundNote
     from wfdsl.conductor.settings import ConductorSettings
+    from wfdsl.interpreter.conductor_node import ConductorCall
     from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.interpreter.nested import ConductorCall
-    from wfdsl.protocols import Call, Reply, Worker
+    from wfdsl.protocols import Call, Reply, Worker, WorkerPool
     from wfdsl.workers.entry import WorkerEntry
     from wfdsl.workers.pool import Pool
 
@@ -97,10 +94,9 @@ def require_bounded_model(model: Pool, handle: ConductorCall) -> None:
     Raises:
         UsageError: its model has no price under a dollar budget.
     """
-    environment = handle.environment
-    if environment.ledger is not None:
-        terms = terms_of(model, 0)
-        require_bounded(terms, lambda ordinal: Line(model.worker(ordinal), terms), environment.ledger.budget, {})
+    tracker = handle.environment.budget
+    if tracker is not None:
+        require_bounded([profile_of(model, 0)], tracker.budget, {})
 
 
 def require_all_built(pool: WorkerPool) -> None:

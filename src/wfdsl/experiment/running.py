@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def budget_of(table: BudgetTable) -> Budget | None:
     """The budget of a table; None if nothing is limited."""
-    budget = Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, wall_s=table.seconds)
+    budget = Budget(calls=table.calls, tokens=table.tokens, usd=table.usd, seconds=table.seconds)
     return None if budget == UNLIMITED else budget
 
 

@@ -1,4 +1,4 @@
-"""What a step is shown: a pure function from the workflow and the earlier responses to chat messages.
+"""Context of a step: the chat messages that it is shown, a pure function of the workflow and the earlier responses.
 
 Everything that a worker wrote goes into message content, never into a role: no response can change who speaks,
 what is visible or which step runs.
@@ -6,17 +6,14 @@ what is visible or which step runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Message
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Message
-
-Question: TypeAlias = "str | Sequence[Message]"
+Question: TypeAlias = str | Sequence[Message]
 QuestionFor: TypeAlias = Literal["all", "first"]
 
 
@@ -29,10 +26,10 @@ def messages_for(
     question_for: QuestionFor = "all",
     previous: tuple[str, str] | None = None,
 ) -> tuple[Message, ...]:
-    """The messages of a step: the steps that it sees, ascending, and its own subtask, behind the question.
+    """The messages of a step: the steps that it sees, ascending, then its own subtask, after the question.
 
     `question_for="first"` shows the question to step 0 only. `previous` is the final (subtask, response) of the
-    recursion round before; a step whose access is "all" sees it first.
+    round before; a step whose access is "all" sees it first.
 
     Source: arXiv 2512.04388, section 3 (visible pairs as past messages of a chat). That the question is joined with
     the first user message, for every worker, is our choice.
@@ -47,11 +44,11 @@ def messages_for(
         messages.append({"role": "assistant", "content": responses[seen]})
     messages.append({"role": "user", "content": steps[step].subtask})
     if question_for == "all" or step == 0:
-        return behind_question(question, messages)
+        return after_question(question, messages)
     return tuple(messages)
 
 
-def behind_question(question: Question, messages: list[Message]) -> tuple[Message, ...]:
+def after_question(question: Question, messages: list[Message]) -> tuple[Message, ...]:
     """The messages with the question before them, inside their first user message.
 
     Of a conversation the last message is joined with the first user message if a user wrote it; the messages before

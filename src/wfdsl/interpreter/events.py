@@ -1,25 +1,22 @@
-"""What happens during a run, as it happens: small values that displays, servers and logs read.
+"""Events of a run, as they happen: small values that displays, servers and logs read.
 
-Every event carries a path. A run's path is that of the step that it is nested in, `()` for the outermost; a step's
-path is its run's path with the step's index behind it.
+Every event carries a path. A run's path is the path of the step that it is nested in, `()` for the outermost; a step's
+path is its run's path followed by the step's index. Events are named tuples, which are the cheapest immutable values
+to make: every step makes several.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wfdsl.interpreter.record import Run, StepRecord
-    from wfdsl.language.workflow import Workflow
+from wfdsl.interpreter.record import Run, StepRecord
+from wfdsl.language.workflow import Workflow
 
 Path: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(NamedTuple):
     """A workflow begins to run."""
 
     path: Path
@@ -32,9 +29,8 @@ class RunStarted:
     """The dead steps, which are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepStarted:
-    """A step sees all that it may see, and asks its worker."""
+class StepStarted(NamedTuple):
+    """The steps that a step sees have finished, and it asks its worker."""
 
     path: Path
     worker_name: str
@@ -42,16 +38,14 @@ class StepStarted:
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """A piece of a response, from a worker that can stream."""
 
     path: Path
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(NamedTuple):
     """An attempt failed and another one follows."""
 
     path: Path
@@ -63,28 +57,25 @@ class Retried:
     """Why the attempt failed, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class FellBack:
+class FellBack(NamedTuple):
     """A worker has failed for good and its fallback worker is asked."""
 
     path: Path
     worker_name: str
-    """The worker that is asked now."""
+    """The fallback worker, which is asked now."""
     reason: str
-    """Why the other one failed, in words."""
+    """Why the worker before it failed, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepFinished:
+class StepFinished(NamedTuple):
     """A step is over: done, or failed (see the record's status)."""
 
     path: Path
     record: StepRecord
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetCharged:
-    """What has been charged to the budget so far, and what it allows; sent after each call under a budget."""
+class BudgetCharged(NamedTuple):
+    """The budget used so far, and its limits; sent after each call under a budget."""
 
     path: Path
     calls: int
@@ -96,13 +87,12 @@ class BudgetCharged:
     """Calls, tokens, US dollars, seconds; None: no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFinished:
-    """A run is over, with an answer or without."""
+class RunFinished(NamedTuple):
+    """A run is over, with or without an answer."""
 
     path: Path
     run: Run
 
 
 Event: TypeAlias = RunStarted | StepStarted | Delta | Retried | FellBack | StepFinished | BudgetCharged | RunFinished
-Listener: TypeAlias = "Callable[[Event], None]"
+Listener: TypeAlias = Callable[[Event], None]

@@ -1,65 +1,95 @@
-"""One run of one workflow: steps become calls, replies become records, and the end is a run or an error with one."""
+"""Execution of one workflow: each step starts as soon as the steps that it sees have finished.
+
+Steps become calls, replies become records, and the end is a run or an error with one. A task that finishes a step
+continues with one of the steps that became ready and starts tasks for the others, so a chain of steps needs no task of
+its own. The task group ends with nothing left running, whatever happens.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import platform
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, TypeAlias
 
 from wfdsl._version import __version__
+from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.graph import graph_of
-from wfdsl.interpreter import events
-from wfdsl.interpreter.budget import require_bounded
-from wfdsl.interpreter.context import messages_for
-from wfdsl.interpreter.environment import StepCall, settings_of
-from wfdsl.interpreter.executor import execute
-from wfdsl.interpreter.failures import CAUSES, StepFailure
-from wfdsl.interpreter.nested import ConductorCall
-from wfdsl.interpreter.record import Run, StepRecord
-from wfdsl.protocols import Call
+from wfdsl.interpreter.budget import BudgetSpent
+from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
+from wfdsl.interpreter.context import Question, messages_for
+from wfdsl.interpreter.events import Delta, Path, RunFinished, RunStarted, StepFinished, StepStarted
+from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
+from wfdsl.interpreter.worker_profile import require_bounded
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+Cause: TypeAlias = WorkerFailure | BudgetSpent | JournalFailure | RunFailed | BudgetExhausted
+CAUSES = (WorkerFailure, BudgetSpent, JournalFailure, RunFailed, BudgetExhausted)
+"""What the outside world can do to a step. Anything else is a mistake in a program, and is not caught."""
 
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.environment import Environment
-    from wfdsl.interpreter.failures import Cause
-    from wfdsl.interpreter.record import RunStatus, StepState
-    from wfdsl.interpreter.terms import Terms
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Reply
+
+def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
+    """Refuse a workflow that cannot run on a pool, before anything is paid for.
+
+    Raises:
+        UsageError: it has no steps, a step's worker is not in the pool, or is a Conductor where `depth` is used up.
+    """
+    if not workflow.steps:
+        raise UsageError("an empty workflow has no answer; it needs at least one step")
+    known = set(pool.ordinals)
+    conductors = getattr(pool, "conductors", ()) if depth <= 0 else ()
+    for index, step in enumerate(workflow.steps):
+        if step.worker in conductors:
+            raise UsageError(f"step {index} asks a Conductor, and the recursion depth is used up; increase max_depth")
+        if step.worker not in known:
+            offered = ", ".join(map(str, pool.ordinals)) or "none"
+            raise UsageError(
+                f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
+                f"(workers: {offered}); check the workflow against the pool that it runs on"
+            )
 
 
 async def run_workflow(
     workflow: Workflow,
     question: Question,
     environment: Environment,
+    level: Level,
     *,
     names: tuple[str, ...] | None = None,
-    prefix: tuple[int, ...] = (),
+    prefix: Path = (),
     previous: tuple[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Run a workflow that has passed `require_runnable`; `prefix` is the path of the step that it is nested in.
+    """Run a workflow; `prefix` is the path of the step that it is nested in, `()` for the outermost.
 
     Raises:
         RunFailed: a step failed for good.
         BudgetExhausted: a step could not be paid for.
-        UsageError: the budget cannot be kept with the workers that it asks.
+        UsageError: the workflow cannot run on the pool, or the budget cannot be enforced with its workers.
     """
+    require_runnable(workflow, level.pool, level.depth)
     execution = Execution(
-        workflow, question, environment, names=names, prefix=prefix, previous=previous, settings=settings or {}
+        workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings or {}
     )
     return await execution.finish()
 
 
 class Execution:
-    """The state of one run. Step i's record is in `_records[i]` once it is over, its call in `_calls[i]` before."""
+    """The state of one run. Step i's record is in `_records[i]` once it is over, its call in `_calls[i]` before.
+
+    Invariant: a step's task is started exactly when its counter in `_missing` reaches zero.
+    """
 
     __slots__ = (
         "_calls",
         "_environment",
         "_failure",
+        "_group",
+        "_level",
+        "_missing",
         "_names",
         "_prefix",
         "_previous",
@@ -77,24 +107,30 @@ class Execution:
         workflow: Workflow,
         question: Question,
         environment: Environment,
+        level: Level,
         *,
         names: tuple[str, ...] | None,
-        prefix: tuple[int, ...],
+        prefix: Path,
         previous: tuple[str, str] | None,
         settings: Mapping[str, Any],
     ) -> None:
         self._workflow = workflow
         self._question = question
         self._environment = environment
+        self._level = level
         self._names = names
         self._prefix = prefix
         self._previous = previous
         self._settings = settings
-        self._schedule = graph_of(workflow).schedule(run_dead_steps=environment.run_dead_steps)
-        self._calls: list[StepCall | None] = [None] * len(workflow.steps)
-        self._records: list[StepRecord | None] = [None] * len(workflow.steps)
-        self._responses: list[str] = [""] * len(workflow.steps)
-        self._failure: StepFailure | None = None
+        self._schedule = graph_of(workflow).schedule(run_dead_steps=environment.config.run_dead_steps)
+        count = len(workflow.steps)
+        self._missing = list(self._schedule.missing)
+        self._calls: list[StepCall | None] = [None] * count
+        self._records: list[StepRecord | None] = [None] * count
+        self._responses: list[str] = [""] * count
+        self._group = asyncio.TaskGroup()
+        self._failure: tuple[str, Cause] | None = None
+        """The first step that failed, as a message, and why."""
         self._started = environment.clock.now()
 
     async def finish(self) -> Run:
@@ -102,90 +138,122 @@ class Execution:
         self._require_bounded()
         self._announce()
         status: RunStatus = "stopped"
+        first = self._schedule.first
         try:
-            await execute(self._schedule, self._perform)
+            async with self._group as group:
+                for step in first[1:]:
+                    group.create_task(self._follow(step))
+                await self._follow(first[0])
             status = "done"
-        except BaseExceptionGroup as group:
+        except BaseExceptionGroup as several:
             if self._failure is None:
-                raise _single(group) from None
-            status = self._failure.status
+                raise _single(several) from None
+            status = "budget" if isinstance(self._failure[1], BudgetSpent | BudgetExhausted) else "failed"
         finally:
-            run = self._record(status)
-            self._emit(run)
+            run = self._run(status)
+            if self._environment.listener is not None:
+                self._environment.listener(RunFinished(self._prefix, run))
         if self._failure is not None:
-            raise self._failure.error(run) from self._failure.cause
+            self._raise(run, *self._failure)
         return run
+
+    def _raise(self, run: Run, message: str, cause: Cause) -> NoReturn:
+        kind = BudgetExhausted if run.status == "budget" else RunFailed
+        raise kind(message, run, resumable=self._environment.journal is not None, cause=cause) from cause
 
     def _require_bounded(self) -> None:
         """Under a budget, refuse workers whose calls have no upper bound, before the first of them is made."""
-        environment = self._environment
-        if environment.ledger is None:
+        tracker = self._environment.budget
+        if tracker is None:
             return
         for worker in self._schedule.workers:
-            assert isinstance(worker, int)  # require_runnable has seen to it
-            require_bounded(
-                environment.line(worker).terms, environment.line, environment.ledger.budget, environment.settings
-            )
+            assert isinstance(worker, int)  # require_runnable has checked it
+            require_bounded(self._level.pipelines[worker].profiles, tracker.budget, {})
 
-    async def _perform(self, step: int) -> None:
-        environment = self._environment
-        worker = self._workflow.steps[step].worker
-        assert isinstance(worker, int)  # require_runnable has seen to it
-        line = environment.line(worker)
-        handle, call = self._prepare(step, line.terms)
-        try:
-            reply = await line.ask(call)
-        except CAUSES as cause:
-            self._fail(handle, cause)
-            raise
-        self._responses[step] = reply.text
-        self._end(step, _record_of(handle, line.terms.name, reply, environment.clock.now()))
+    async def _follow(self, step: int) -> None:
+        """Run a step, then one that it made ready, and so on; tasks are started for the others."""
+        while True:
+            worker = self._workflow.steps[step].worker
+            assert isinstance(worker, int)  # require_runnable has checked it
+            pipeline = self._level.pipelines[worker]
+            handle, call = self._begin(step, pipeline)
+            try:
+                reply = await pipeline.ask(call)
+            except CAUSES as cause:
+                self._fail(handle, cause)
+                raise
+            self._responses[step] = reply.text
+            self._end(step, _record_of(handle, pipeline.profile.name, reply, self._environment.clock.now()))
+            ready = self._made_ready_by(step)
+            if not ready:
+                return
+            for other in ready[1:]:
+                self._group.create_task(self._follow(other))
+            step = ready[0]
 
-    def _prepare(self, step: int, terms: Terms) -> tuple[StepCall, Call]:
-        environment = self._environment
+    def _made_ready_by(self, step: int) -> list[int]:
+        missing = self._missing
+        ready = []
+        for later in self._schedule.seen_by[step]:
+            missing[later] -= 1
+            if not missing[later]:
+                ready.append(later)
+        return ready
+
+    def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
+        environment, level, profile = self._environment, self._level, pipeline.profile
+        config, listener = environment.config, environment.listener
         messages = messages_for(
             self._workflow,
             step,
             self._responses,
             self._question,
-            question_for=environment.question_for,
+            question_for=config.question_for,
             previous=self._previous,
         )
         path = (*self._prefix, step)
-        deadline = deadline_of(environment)
-        if terms.conductor:
+        deadline = self._deadline()
+        if profile.conductor:
+            inside = level.inside(self._workflow.steps[step].depth, deadline)
             handle: StepCall = ConductorCall(
-                environment,
-                path,
-                terms,
-                messages,
-                depth=self._workflow.steps[step].depth,
-                deadline=deadline,
-                run_workflow=run_workflow,
+                environment, path, profile, messages, level=inside, run_workflow=run_workflow
             )
         else:
-            handle = StepCall(environment, path, terms.ordinal, messages)
+            handle = StepCall(environment, path, profile.ordinal, messages)
         self._calls[step] = handle
-        if environment.listener is not None:
-            environment.listener(events.StepStarted(path, terms.name, handle.started))
-        sink = delta_sink(environment, path)
-        return handle, Call(messages, path, environment.sample, settings_of(environment, path), deadline, sink, handle)
+        on_delta = None
+        if listener is not None:
+            listener(StepStarted(path, profile.name, handle.started))
+
+            def on_delta(text: str) -> None:
+                listener(Delta(path, text))
+
+        settings = sampling_settings(config.seed, path)
+        return handle, Call(messages, path, environment.sample_id, settings, deadline, on_delta, handle)
+
+    def _deadline(self) -> float | None:
+        """When a step that starts now has to be over, on the event loop's clock."""
+        level = self._level
+        if level.step_timeout_s is None:
+            return level.deadline
+        end = self._environment.clock.steady() + level.step_timeout_s
+        return end if level.deadline is None else min(end, level.deadline)
 
     def _fail(self, handle: StepCall, cause: Cause) -> None:
         if self._failure is None:
-            worker = f"worker {handle.worker} ({self._worker_name(handle.worker)})"
-            resume = "" if self._environment.journal is None else self._environment.run_id
-            self._failure = StepFailure(self._title(handle.step), worker, cause, resume)
+            who = f"worker {handle.worker} ({self._worker_name(handle.worker)})"
+            what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
+            self._failure = (f"{self._title(handle.step)}{what}, {who}: {cause}", cause)
         self._end(handle.step, self._unfinished(handle, "failed", str(cause)))
 
     def _end(self, step: int, record: StepRecord) -> None:
         self._records[step] = record
         self._calls[step] = None
         if self._environment.listener is not None:
-            self._environment.listener(events.StepFinished((*self._prefix, step), record))
+            self._environment.listener(StepFinished((*self._prefix, step), record))
 
     def _unfinished(self, handle: StepCall, status: StepState, error: str = "") -> StepRecord:
-        return StepRecord(
+        record = StepRecord(
             step=handle.step,
             worker=handle.worker,
             worker_name=self._worker_name(handle.worker),
@@ -198,8 +266,10 @@ class Execution:
             retry_s=handle.retry_s,
             error=error,
             nested=handle.nested,
-            **_spent_inside(handle),
         )
+        if isinstance(handle, ConductorCall):  # it may have spent something before it failed
+            record.usage, record.paid_usd, record.list_usd = handle.usage, handle.paid_usd, handle.list_usd
+        return record
 
     def _snapshot(self, step: int) -> StepRecord:
         record = self._records[step]
@@ -209,25 +279,26 @@ class Execution:
         if handle is not None:
             return self._unfinished(handle, "stopped")
         worker = self._workflow.steps[step].worker
-        assert isinstance(worker, int)  # require_runnable has seen to it
+        assert isinstance(worker, int)  # require_runnable has checked it
         status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
         return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
 
-    def _record(self, status: RunStatus) -> Run:
+    def _run(self, status: RunStatus) -> Run:
+        environment = self._environment
         return Run(
-            id=self._environment.run_id,
+            id=environment.run_id,
             workflow=self._workflow,
             question=self._question,
             steps=tuple(self._snapshot(step) for step in range(len(self._records))),
             status=status,
             started=self._started,
-            finished=self._environment.clock.now(),
+            finished=environment.clock.now(),
             names=self._names,
-            pool=self._environment.pool.name,
+            pool=self._level.pool.name,
             settings=self._settings,
-            error="" if self._failure is None else self._failure.text(),
-            lost=self._environment.lost,
-            charged=None if self._environment.ledger is None else self._environment.ledger.spent,
+            error="" if self._failure is None else self._failure[0],
+            lost=environment.lost,
+            charged=None if environment.budget is None else environment.budget.spent,
             versions=versions(),
         )
 
@@ -236,38 +307,21 @@ class Execution:
         return f"step {where} ({self._names[step]})" if self._names else f"step {where}"
 
     def _worker_name(self, worker: int | str) -> str:
-        return str(self._environment.pool.entry(worker).name) if isinstance(worker, int) else worker
+        return str(self._level.pool.entry(worker).name) if isinstance(worker, int) else worker
 
     def _announce(self) -> None:
         if self._environment.listener is None:
             return
         workers = tuple(self._worker_name(step.worker) for step in self._workflow.steps)
-        started = events.RunStarted(
-            self._prefix, self._environment.run_id, self._workflow, self._names, workers, self._schedule.pruned
+        self._environment.listener(
+            RunStarted(
+                self._prefix, self._environment.run_id, self._workflow, self._names, workers, self._schedule.pruned
+            )
         )
-        self._environment.listener(started)
-
-    def _emit(self, run: Run) -> None:
-        if self._environment.listener is not None:
-            self._environment.listener(events.RunFinished(self._prefix, run))
-
-
-def delta_sink(environment: Environment, path: tuple[int, ...]) -> Callable[[str], None] | None:
-    """Where a worker that streams sends pieces of text; None if nobody listens."""
-    listener = environment.listener
-    return None if listener is None else lambda text: listener(events.Delta(path, text))
-
-
-def deadline_of(environment: Environment) -> float | None:
-    """When a step that starts now has to be over, on the event loop's clock; None: whenever."""
-    if environment.step_timeout_s is None:
-        return environment.deadline
-    end = environment.clock.steady() + environment.step_timeout_s
-    return end if environment.deadline is None else min(end, environment.deadline)
 
 
 def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float) -> StepRecord:
-    inside = handle if isinstance(handle, ConductorCall) else reply
+    spent = handle if isinstance(handle, ConductorCall) else reply
     return StepRecord(
         handle.step,
         handle.worker,
@@ -281,9 +335,9 @@ def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float
         handle.queue_s,
         handle.retries,
         handle.retry_s,
-        inside.usage,
-        inside.paid_usd,
-        inside.list_usd,
+        spent.usage,
+        spent.paid_usd,
+        spent.list_usd,
         reply.model,
         handle.replayed,
         handle.answered_by,
@@ -292,19 +346,12 @@ def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float
     )
 
 
-def _spent_inside(handle: StepCall) -> dict[str, Any]:
-    """What a Conductor node has spent before it failed."""
-    if not isinstance(handle, ConductorCall):
-        return {}
-    return {"usage": handle.usage, "paid_usd": handle.paid_usd, "list_usd": handle.list_usd}
-
-
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception itself, where a group has only one."""
+    """The exception itself, if a group has only one."""
     return group.exceptions[0] if len(group.exceptions) == 1 else group
 
 
 @cache
 def versions() -> Mapping[str, str]:
-    """What wrote a record."""
+    """The versions of the programs that write a record."""
     return {"wfdsl": __version__, "python": platform.python_version()}

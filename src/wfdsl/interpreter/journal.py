@@ -1,56 +1,52 @@
 """The journal: every call that was started and every reply, durable before anything uses it.
 
-It is the cache too. A reply is found again by its key (worker, settings, messages, path) and its sample, which is the
-run's id unless the caller says otherwise: identical copies of a step differ in path, the same step of another run in
-sample, so a reply is used again only by the run that paid for it, or where reuse was asked for.
+It is the cache too. A reply is found by its key (worker, settings, messages, path) and its sample id, which is the
+run's id unless the caller gives another. Identical copies of a step differ in path, the same step of another run in
+sample id. So a reply is used again only by the run that paid for it, or if `reuse` is on.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sqlite3
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from types import TracebackType
+from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.journal_file import default_path, failure
-from wfdsl.interpreter.journal_writer import JournalWriter, Refusal
-from wfdsl.interpreter.owner import Owner, is_alive
-from wfdsl.interpreter.record import NO_CHARGE, Charge, LostCall
-from wfdsl.protocols import Reply, Usage
-
-if TYPE_CHECKING:
-    import sqlite3
-    from types import TracebackType
-
-    from wfdsl.interpreter.plan import Plan
-    from wfdsl.protocols import Call
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.journal_file import JournalWriter, Owner, Refusal, default_path, failure, is_alive
+from wfdsl.interpreter.record import LostCall
+from wfdsl.protocols import Call, Reply, Usage
 
 Key: TypeAlias = str
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What is known of a run when a process takes it on."""
+    """What the journal knows about a run when a process claims it."""
 
     lost: tuple[LostCall, ...] = ()
     """Calls that were in flight when an earlier process ended."""
-    spent: Charge = NO_CHARGE
+    spent: BudgetUsage = NOTHING_SPENT
     """What has been charged so far, lost calls at their bounds."""
     replies: dict[Key, Reply] = field(default_factory=dict)
     """What workers have answered."""
 
 
-class Attempt(NamedTuple):
-    """One call to one worker, as the journal keeps it."""
+class CallEntry(NamedTuple):
+    """One attempt of one call, as the journal keeps it."""
 
     run_id: str
     key: Key
     call: Call
     worker: str
     """The worker's name."""
-    bound: Charge
+    bound: BudgetUsage
     """The most that it may be charged."""
 
 
@@ -58,7 +54,7 @@ class Journal:
     """A journal that is open in this process. Close it, or use it in a `with` block."""
 
     def __init__(self, path: str | Path | None = None) -> None:
-        """Open the journal at a path, or at the usual one; make it if it is not there.
+        """Open the journal at a path, or at the default one; create it if it does not exist.
 
         Raises:
             JournalFailure: it cannot be opened or written.
@@ -74,7 +70,7 @@ class Journal:
         self._claimed: set[str] = set()
 
     def close(self) -> None:
-        """Write what is left and let go."""
+        """Write what is left, and close the file."""
         self._writer.close()
         self._owner.close()
 
@@ -86,24 +82,24 @@ class Journal:
     ) -> None:
         self.close()
 
-    async def claim(self, run_id: str, plan: Plan) -> Claimed:
-        """Take a run on, a new one or one that an earlier process left.
+    async def claim(self, run_id: str, request: RunRequest) -> Claimed:
+        """Claim a run for this process: a new one, or one that an earlier process left.
 
         Raises:
-            UsageError: another process, or another task of this one, is at work on it.
+            UsageError: another process, or another task of this one, is working on it.
         """
         if run_id in self._claimed:
             raise _busy(run_id, "this process")
         self._claimed.add(run_id)
         try:
-            claimed: Claimed = await self._writer.do(lambda connection: self._claim(connection, run_id, plan))
+            claimed: Claimed = await self._writer.do(lambda connection: self._claim(connection, run_id, request))
         except BaseException:
             self._claimed.discard(run_id)
             raise
         return claimed
 
     def release(self, run_id: str, status: str, record: str | None) -> None:
-        """Let go of a run, and keep its record."""
+        """Give up the claim on a run, and keep its record."""
         self._claimed.discard(run_id)
 
         def update(connection: sqlite3.Connection) -> None:
@@ -115,21 +111,21 @@ class Journal:
 
         self._writer.do_later(update)
 
-    async def find(self, key: Key, sample: str | None) -> Reply | None:
-        """The reply of a key and a sample, or of any sample if that is None."""
+    async def find(self, key: Key, sample_id: str | None) -> Reply | None:
+        """The reply of a key and a sample id, or of any sample id if that is None."""
 
         def look(connection: sqlite3.Connection) -> Reply | None:
-            return _find(connection, key, sample)
+            return _find(connection, key, sample_id)
 
         found: Reply | None = await self._writer.do(look)
         return found
 
-    async def begin(self, attempt: Attempt, at: float) -> int:
+    async def begin(self, entry: CallEntry, at: float) -> int:
         """Note that a call is about to be made; gives the number of its row."""
-        call = attempt.call
+        call = entry.call
         asked = json.dumps({"messages": call.messages, "settings": dict(call.settings)})
         path = json.dumps(call.path)
-        row = (attempt.run_id, attempt.key, call.sample, path, attempt.worker, at, asked, *attempt.bound)
+        row = (entry.run_id, entry.key, call.sample_id, path, entry.worker, at, asked, *entry.bound)
 
         def insert(connection: sqlite3.Connection) -> int | None:
             return connection.execute(_INSERT, row).lastrowid
@@ -137,38 +133,38 @@ class Journal:
         number: int = await self._writer.do(insert)
         return number
 
-    async def finish(self, row: int, attempt: Attempt, reply: Reply, *, charge: Charge, at: float) -> Reply:
+    async def finish(self, row: int, entry: CallEntry, reply: Reply, *, usage: BudgetUsage, at: float) -> Reply:
         """Keep a reply. Gives the one to use: an earlier reply of the same key and sample, if there is one."""
         text = reply_to_json(reply)
         usable = reply.finish in ("stop", "length", "refusal")
 
         def update(connection: sqlite3.Connection) -> Reply | None:
-            earlier = _find(connection, attempt.key, attempt.call.sample) if usable else None
+            earlier = _find(connection, entry.key, entry.call.sample_id) if usable else None
             status = "rejected" if not usable else "finished" if earlier is None else "duplicate"
-            connection.execute(_UPDATE, (status, at, text, "", *charge, row))
+            connection.execute(_UPDATE, (status, at, text, "", *usage, row))
             return earlier
 
         earlier: Reply | None = await self._writer.do(update)
         return reply if earlier is None else earlier
 
-    def fail(self, row: int, error: str, charge: Charge, at: float) -> None:
+    def fail(self, row: int, error: str, usage: BudgetUsage, at: float) -> None:
         """Note that a call failed."""
-        self._writer.do_later(lambda connection: connection.execute(_UPDATE, ("failed", at, None, error, *charge, row)))
+        self._writer.do_later(lambda connection: connection.execute(_UPDATE, ("failed", at, None, error, *usage, row)))
 
     def lose(self, row: int, at: float) -> None:
-        """Note that nobody will know how a call ended; it stays charged at its bound."""
+        """Note that a call's result is lost; it stays charged at its bound."""
         self._writer.do_later(
             lambda connection: connection.execute(
                 "UPDATE calls SET status = 'lost', finished = ? WHERE id = ? AND status = 'started'", (at, row)
             )
         )
 
-    def _claim(self, connection: sqlite3.Connection, run_id: str, plan: Plan) -> Claimed:
+    def _claim(self, connection: sqlite3.Connection, run_id: str, request: RunRequest) -> Claimed:
         row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
         if row is None:
             connection.execute(
-                "INSERT INTO runs (id, created, status, owner, title, plan) VALUES (?, ?, 'running', ?, ?, ?)",
-                (run_id, time.time(), self._owner.name, plan.title, plan.to_json()),
+                "INSERT INTO runs (id, created, status, owner, title, request) VALUES (?, ?, 'running', ?, ?, ?)",
+                (run_id, time.time(), self._owner.name, request.title, request.to_json()),
             )
             return Claimed()
         owner = row[0]
@@ -177,6 +173,36 @@ class Journal:
         connection.execute("UPDATE runs SET owner = ?, status = 'running' WHERE id = ?", (self._owner.name, run_id))
         connection.execute("UPDATE calls SET status = 'lost' WHERE run = ? AND status = 'started'", (run_id,))
         return _history(connection, run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RunJournal:
+    """The journal as one run uses it."""
+
+    journal: Journal
+    run_id: str
+    replies: dict[Key, Reply]
+    """What this run's earlier processes were answered."""
+    shared_sample: bool = False
+    """Whether other runs may have the same sample id, so that the journal has to be asked."""
+    reuse: bool = False
+    """Whether replies of other runs may be used again."""
+
+    async def find(self, key: Key, sample_id: str) -> Reply | None:
+        """A reply that this run, or with `reuse` any run, has for a key."""
+        reply = self.replies.get(key)
+        if reply is None and self.shared_sample:
+            reply = await self.journal.find(key, sample_id)
+        if reply is None and self.reuse:
+            reply = await self.journal.find(key, None)
+            return None if reply is None else replace(reply, paid_usd=0.0)
+        return reply
+
+
+def key_of(fingerprint: str, call: Call) -> Key:
+    """What makes two calls the same, the sample id apart. `fingerprint` is the worker's."""
+    parts = [fingerprint, dict(call.settings), call.messages, call.path]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def reply_to_json(reply: Reply) -> str:
@@ -208,9 +234,9 @@ _INSERT = (
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
 
 
-def _find(connection: sqlite3.Connection, key: Key, sample: str | None) -> Reply | None:
-    where = "key = ? AND status = 'finished'" + ("" if sample is None else " AND sample = ?")
-    values = (key,) if sample is None else (key, sample)
+def _find(connection: sqlite3.Connection, key: Key, sample_id: str | None) -> Reply | None:
+    where = "key = ? AND status = 'finished'" + ("" if sample_id is None else " AND sample = ?")
+    values = (key,) if sample_id is None else (key, sample_id)
     row = connection.execute(f"SELECT reply FROM calls WHERE {where} ORDER BY id LIMIT 1", values).fetchone()
     return None if row is None else reply_from_json(row[0])
 
@@ -227,8 +253,8 @@ def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
     replies = connection.execute(
         "SELECT key, reply FROM calls WHERE run = ? AND status = 'finished' ORDER BY id DESC", (run_id,)
     ).fetchall()
-    return Claimed(lost, Charge(calls, tokens, usd), {key: reply_from_json(reply) for key, reply in replies})
+    return Claimed(lost, BudgetUsage(calls, tokens, usd), {key: reply_from_json(reply) for key, reply in replies})
 
 
 def _busy(run_id: str, who: str) -> UsageError:
-    return UsageError(f"run {run_id} is being worked on by {who}; wait until that is over, or stop it")
+    return UsageError(f"run {run_id} is being worked on by {who}; wait until it has finished, or stop it")

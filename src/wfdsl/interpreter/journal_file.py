@@ -1,14 +1,21 @@
-"""The journal's file: where it lies, its tables, its versions, and what the database's complaints mean.
+"""The journal's SQLite file: path, tables, migrations, the thread that writes, and the lock of the process that works.
 
-SQLite in WAL mode with synchronous FULL: what has been committed survives a power cut, and several processes may
-share the file. Rows hold plain JSON.
+WAL mode with synchronous FULL: what has been committed survives a power cut, and several processes may share the file.
+Rows hold plain JSON.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
+import secrets
 import sqlite3
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.errors import JournalFailure
 
@@ -22,7 +29,7 @@ _MIGRATIONS = (
         status TEXT NOT NULL,
         owner TEXT,
         title TEXT NOT NULL,
-        plan TEXT NOT NULL,
+        request TEXT NOT NULL,
         record TEXT
     );
     CREATE TABLE calls (
@@ -147,3 +154,192 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+Operation: TypeAlias = Callable[[sqlite3.Connection], Any]
+_LARGEST_BATCH = 1000
+
+
+class _Job(NamedTuple):
+    operation: Operation
+    loop: asyncio.AbstractEventLoop | None
+    future: asyncio.Future[Any] | None
+
+
+class Refusal(Exception):  # noqa: N818  (it never leaves the journal)
+    """An operation's own answer that it will not be done; the others of its transaction are."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class JournalWriter:
+    """Runs operations on the journal's connection, in the order in which they were asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = connect(path, any_thread=True)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, name="wfdsl-journal", daemon=True)
+        self._thread.start()
+
+    async def do(self, operation: Operation) -> Any:
+        """Run an operation; its result comes once it is durable.
+
+        Raises:
+            JournalFailure: it could not be made durable.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        if self._ended:
+            raise self._over()
+        self._jobs.put(_Job(operation, loop, future))
+        return await future
+
+    def do_later(self, operation: Operation) -> None:
+        """Run an operation that nobody waits for; `close` does."""
+        self._jobs.put(_Job(operation, None, None))
+
+    def close(self) -> None:
+        """Do what is left, and let go of the file. May be called more than once."""
+        self._jobs.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _work(self) -> None:
+        jobs: list[_Job] | None = []
+        try:
+            while (jobs := self._next_batch()) is not None:
+                results = self._commit(jobs)
+                _hand_back(jobs, results)
+                jobs = []
+        finally:
+            # Nobody may wait for a thread that has ended, not even where a mistake of ours ended it.
+            self._ended = True
+            left = [*(jobs or []), *self._left_over()]
+            _hand_back(left, [self._over()] * len(left))
+
+    def _left_over(self) -> list[_Job]:
+        left = []
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None:
+                left.append(job)
+        return left
+
+    def _over(self) -> JournalFailure:
+        return JournalFailure(f"the journal {self._path} has been closed; open it again, then resume the run")
+
+    def _next_batch(self) -> list[_Job] | None:
+        first = self._jobs.get()
+        if first is None:
+            return None
+        jobs = [first]
+        while len(jobs) < _LARGEST_BATCH:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)
+                break
+            jobs.append(job)
+        return jobs
+
+    def _commit(self, jobs: list[_Job]) -> list[Any]:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            results = [_result(job.operation, connection) for job in jobs]
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            return [failure(self._path, error)] * len(jobs)
+        return results
+
+
+def _result(operation: Operation, connection: sqlite3.Connection) -> Any:
+    try:
+        return operation(connection)
+    except Refusal as refusal:
+        return refusal.error
+
+
+def _hand_back(jobs: list[_Job], results: list[Any]) -> None:
+    """Wake each event loop once for all of its results."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for job, result in zip(jobs, results, strict=True):
+        if job.loop is not None and job.future is not None:
+            by_loop.setdefault(job.loop, []).append((job.future, result))
+    for loop, done in by_loop.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_wake, done)
+
+
+def _wake(done: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in done:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+class Owner:
+    """An open journal, as other processes see it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
+        """The process id, for people, and something that makes it unique."""
+        self._file = folder / self.name
+        descriptor = os.open(self._file, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+        _try_lock(descriptor)
+        self._descriptor: int | None = descriptor
+
+    def close(self) -> None:
+        """Let go. May be called more than once."""
+        if self._descriptor is not None:
+            self._file.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def is_alive(folder: Path, name: str) -> bool:
+    """Whether the process that an owner's name stands for still has its journal open; clears up after a dead one."""
+    path = folder / name
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        if not _try_lock(descriptor):
+            return True
+        path.unlink(missing_ok=True)
+        return False
+    finally:
+        os.close(descriptor)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
+from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal import reply_from_json
-from wfdsl.interpreter.journal_file import connect_to_read, failure
-from wfdsl.interpreter.owner import is_alive
-from wfdsl.interpreter.plan import Plan
-from wfdsl.interpreter.record import Charge, LostCall, Run, StepRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from wfdsl.interpreter.record import StepState
+from wfdsl.interpreter.journal_file import connect_to_read, failure, is_alive
+from wfdsl.interpreter.record import LostCall, Run, StepRecord
+from wfdsl.protocols import StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class RunSummary:
     """As in a run's record; `interrupted`: its process ended before the run did."""
     title: str
     """The question."""
-    charged: Charge
+    charged: BudgetUsage
 
 
 def summaries(path: Path) -> list[RunSummary]:
@@ -50,7 +47,7 @@ def summaries(path: Path) -> list[RunSummary]:
             "GROUP BY runs.id ORDER BY created DESC, runs.id DESC"
         ).fetchall()
     return [
-        RunSummary(run_id, created, _status(path, status, owner), title, Charge(*charge))
+        RunSummary(run_id, created, _status(path, status, owner), title, BudgetUsage(*charge))
         for run_id, created, status, owner, title, *charge in rows
     ]
 
@@ -74,26 +71,26 @@ def full_id(path: Path, prefix: str) -> str:
     raise UsageError(f"the journal {path} has no run {prefix!r}; `wfdsl runs` lists those that it has")
 
 
-def plan_of(path: Path, run_id: str) -> Plan:
+def request_of(path: Path, run_id: str) -> RunRequest:
     """What a run was asked to do.
 
     Raises:
         UsageError: the journal has no such run.
     """
     with closing(connect_to_read(path)) as connection:
-        row = connection.execute("SELECT plan FROM runs WHERE id = ?", (run_id,)).fetchone()
+        row = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
     if row is None:
         raise UsageError(f"the journal {path} has no run {run_id!r}; `wfdsl runs` lists those that it has")
-    return Plan.from_json(row[0])
+    return RunRequest.from_json(row[0])
 
 
 def run_of(path: Path, run_id: str) -> Run:
-    """The record of a run; pieced together from its calls if its process ended before it could write one.
+    """The record of a run; put together from its calls if its process ended before it could write one.
 
     Raises:
         UsageError: the journal has no such run.
     """
-    plan = plan_of(path, run_id)
+    request = request_of(path, run_id)
     with closing(connect_to_read(path)) as connection:
         created, status, owner, record = connection.execute(
             "SELECT created, status, owner, record FROM runs WHERE id = ?", (run_id,)
@@ -105,14 +102,14 @@ def run_of(path: Path, run_id: str) -> Run:
         ).fetchall()
     if record is not None and status != "running":
         return Run.from_json(record)
-    return _pieced_together(run_id, plan, created, _status(path, status, owner), [_CallRow(*row) for row in calls])
+    return _put_together(run_id, request, created, _status(path, status, owner), [_CallRow(*row) for row in calls])
 
 
 def remove(path: Path, run_ids: Iterable[str]) -> int:
     """Forget runs and their calls; gives how many there were.
 
     Raises:
-        UsageError: a process is at work on one of them.
+        UsageError: a process is working on one of them.
     """
     wanted = list(run_ids)
     with closing(connect_to_read(path)) as connection:
@@ -153,28 +150,30 @@ class _CallRow:
         return tuple(json.loads(self.path))
 
 
-def _pieced_together(run_id: str, plan: Plan, created: float, status: str, rows: list[_CallRow]) -> Run:
+def _put_together(run_id: str, request: RunRequest, created: float, status: str, rows: list[_CallRow]) -> Run:
     own = [row for row in rows if len(row.steps) == 1]
-    pruned = graph_of(plan.workflow).schedule(run_dead_steps=plan.run_dead_steps).pruned
+    pruned = graph_of(request.workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
     steps = tuple(
-        _step(plan, index, [row for row in own if row.steps == (index,)], is_pruned=index in pruned)
-        for index in range(len(plan.workflow))
+        _step(request, index, [row for row in own if row.steps == (index,)], is_pruned=index in pruned)
+        for index in range(len(request.workflow))
     )
-    charge = Charge()
+    charge = NOTHING_SPENT
     for row in rows:
-        charge = charge.plus(Charge(row.calls, row.tokens, row.usd))
+        charge = charge.plus(BudgetUsage(row.calls, row.tokens, row.usd))
     return Run(
         id=run_id,
-        workflow=plan.workflow,
-        question=plan.question,
+        workflow=request.workflow,
+        question=request.question,
         steps=steps,
         status="running" if status == "running" else "stopped",
         started=created,
         finished=None,
-        names=plan.names,
-        pool=plan.pool,
-        settings=plan.settings(),
-        error="" if status == "running" else f"its process ended before the run did; `wfdsl resume {run_id}` goes on",
+        names=request.names,
+        pool=request.pool,
+        settings=request.settings(),
+        error=""
+        if status == "running"
+        else f"the process ended before the run did; continue with: wfdsl resume {run_id}",
         lost=tuple(
             LostCall(row.steps, row.worker, row.started, row.tokens, row.usd)
             for row in rows
@@ -184,8 +183,8 @@ def _pieced_together(run_id: str, plan: Plan, created: float, status: str, rows:
     )
 
 
-def _step(plan: Plan, index: int, rows: list[_CallRow], *, is_pruned: bool) -> StepRecord:
-    worker = plan.workflow[index].worker
+def _step(request: RunRequest, index: int, rows: list[_CallRow], *, is_pruned: bool) -> StepRecord:
+    worker = request.workflow[index].worker
     assert isinstance(worker, int)  # plans hold workflows that could run
     if not rows:
         return StepRecord(index, worker, status="pruned" if is_pruned else "waiting")

@@ -1,7 +1,7 @@
-"""The layer that makes a call wait for its turn: in its run, among all runs, and at its worker.
+"""Limits: concurrency limiters, requests and tokens per minute, and deadlines.
 
-A worker's limits hold for all runs in an event loop together. Its concurrency halves when the provider says that it is
-asked too much, and grows by one with each round of calls that went well, up to the configured limit.
+A worker's limits hold for all runs in an event loop together. Its concurrency halves when the provider reports an
+overload, and grows by one with each round of calls that succeeded, up to the configured limit.
 """
 
 from __future__ import annotations
@@ -9,135 +9,189 @@ from __future__ import annotations
 import asyncio
 import math
 import weakref
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections import deque
+from collections.abc import Callable, Hashable
+from types import TracebackType
+from typing import Any, TypeAlias
 
-from wfdsl.interpreter.environment import ASKING
-from wfdsl.interpreter.gate import Gate
-from wfdsl.interpreter.rates import Taking, Window
-from wfdsl.protocols import WorkerFailure
+from wfdsl.interpreter.worker_profile import WorkerProfile
+from wfdsl.protocols import Ask
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from wfdsl.interpreter.environment import Ask, StepCall
-    from wfdsl.interpreter.terms import Terms
-    from wfdsl.protocols import Call, Reply
-
-_TOO_MUCH = {429, 529}
-"""HTTP statuses that say that the provider is asked too much."""
-_BYTES_PER_TOKEN = 4
-"""A usual ratio, for an estimate that is corrected once the reply is there. Our choice."""
+WINDOW_S = 60.0
 
 
-class AdaptiveGate(Gate):
-    """A gate that narrows when there is too much, and widens again."""
+class ConcurrencyLimiter:
+    """Lets a number of calls through at a time, first come, first served.
 
-    __slots__ = ("_ceiling", "_narrowed_at")
+    Unlike a semaphore its limit can change while calls are active, and it belongs to no event loop. Invariant: while
+    a call waits, at least `limit` calls are active.
+    """
+
+    __slots__ = ("active", "limit", "waiting")
+
+    def __init__(self, limit: float = math.inf) -> None:
+        self.limit = limit
+        """How many may be active; a fraction counts as the next lower number."""
+        self.active = 0
+        self.waiting: deque[asyncio.Future[None]] | None = None
+        """Made when the first call has to wait: most limiters of a run never make one wait."""
+
+    def try_acquire(self) -> bool:
+        """Take a place if there is one and no call waits for it."""
+        if self.waiting or self.active + 1 > self.limit:
+            return False
+        self.active += 1
+        return True
+
+    async def acquire(self) -> None:
+        """Take a place, once there is one."""
+        if self.try_acquire():
+            return
+        turn = asyncio.get_running_loop().create_future()
+        if self.waiting is None:
+            self.waiting = deque()
+        self.waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # the turn came before the cancel: pass it on
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give the place back, to the next call that waits."""
+        self.active -= 1
+        if self.waiting:
+            self.admit()
+
+    def admit(self) -> None:
+        """Let calls that wait take free places; to be called after the limit has grown."""
+        while self.waiting and self.active + 1 <= self.limit:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                self.active += 1
+                turn.set_result(None)
+
+
+class AdaptiveLimiter(ConcurrencyLimiter):
+    """A limiter that halves on overload, and grows again."""
+
+    __slots__ = ("_ceiling", "_reduced_at")
 
     def __init__(self, ceiling: float = math.inf) -> None:
         super().__init__(ceiling)
         self._ceiling = ceiling
-        self._narrowed_at = -math.inf
+        self._reduced_at = -math.inf
 
-    def too_much(self, began: float, now: float) -> None:
-        """Halve the limit, once for all the calls that were inside together when it became too much."""
-        if began < self._narrowed_at:
+    def overloaded(self, began: float, now: float) -> None:
+        """Halve the limit, once for all the calls that were active together when the overload began."""
+        if began < self._reduced_at:
             return
-        self._narrowed_at = now
-        self.limit = max(1.0, min(self.limit, self.inside) / 2)
+        self._reduced_at = now
+        self.limit = max(1.0, min(self.limit, self.active) / 2)
 
-    def went_well(self) -> None:
-        """Widen by one for each round of calls as wide as the gate."""
+    def succeeded(self) -> None:
+        """Grow by one with each round of calls, a round being as many calls as the limit."""
         if self.limit < self._ceiling:
             self.limit = min(self.limit + 1 / self.limit, self._ceiling)
-            self.let_in()
+            self.admit()
+
+
+class Taking:
+    """What one call has taken from a window; its amount is corrected once the true one is known."""
+
+    __slots__ = ("amount", "at")
+
+    def __init__(self, at: float, amount: float) -> None:
+        self.at = at
+        self.amount = amount
+
+
+class RateWindow:
+    """At most `limit` in any minute, counted in a sliding window as providers do.
+
+    A token bucket that starts full would let twice the limit through in the first minute. A single amount above the
+    limit passes when the window is empty.
+    """
+
+    __slots__ = ("_door", "_limit", "_now", "_taken", "_used")
+
+    def __init__(self, limit: float, now: Callable[[], float]) -> None:
+        self._limit = limit
+        self._now = now
+        self._taken: deque[Taking] = deque()
+        self._used = 0.0
+        self._door = ConcurrencyLimiter(1)
+
+    async def take(self, amount: float) -> Taking:
+        """Wait until there is room for an amount, first come, first served, and take it."""
+        await self._door.acquire()
+        try:
+            while (wait_s := self._wait_s(amount)) > 0:  # noqa: ASYNC110  (time is what is waited for)
+                await asyncio.sleep(wait_s)
+            taking = Taking(self._now(), amount)
+            self._taken.append(taking)
+            self._used += amount
+            return taking
+        finally:
+            self._door.release()
+
+    def correct(self, taking: Taking, amount: float) -> None:
+        """Replace the amount that was taken by the true one."""
+        if taking.at > self._now() - WINDOW_S:
+            self._used += amount - taking.amount
+            taking.amount = amount
+
+    def _wait_s(self, amount: float) -> float:
+        """Seconds until the window has to be looked at again; 0: there is room."""
+        horizon = self._now() - WINDOW_S
+        while self._taken and self._taken[0].at <= horizon:
+            self._used -= self._taken.popleft().amount
+        if not self._taken or self._used + amount <= self._limit:
+            return 0.0
+        # A correction may make room earlier, so long waits are cut into seconds.
+        return min(max(self._taken[0].at - horizon, 0.001), 1.0)
 
 
 class WorkerLimits:
-    """What holds a worker back, shared by all runs of an event loop."""
+    """The limits of one worker, shared by all runs of an event loop."""
 
-    __slots__ = ("gate", "requests", "tokens")
+    __slots__ = ("concurrency", "requests", "tokens")
 
-    def __init__(self, terms: Terms, loop: asyncio.AbstractEventLoop) -> None:
-        self.gate = AdaptiveGate(math.inf if terms.concurrency is None else terms.concurrency)
-        self.requests = _window(terms.requests_per_minute, loop)
-        self.tokens = _window(terms.tokens_per_minute, loop)
+    def __init__(self, profile: WorkerProfile, now: Callable[[], float]) -> None:
+        self.concurrency = AdaptiveLimiter(math.inf if profile.concurrency is None else profile.concurrency)
+        requests, tokens = profile.requests_per_minute, profile.tokens_per_minute
+        self.requests = None if requests is None else RateWindow(requests, now)
+        self.tokens = None if tokens is None else RateWindow(tokens, now)
+
+    @property
+    def per_minute(self) -> bool:
+        """Whether there is a limit per minute."""
+        return self.requests is not None or self.tokens is not None
 
 
-def limits_of(terms: Terms, worker: Ask) -> WorkerLimits:
+def limits_of(profile: WorkerProfile, worker: Ask) -> WorkerLimits:
     """The limits of a worker in the running event loop.
 
-    A model at a server is known by what its entry says, since pools come and go while the provider keeps counting;
-    anything else by the worker itself.
+    A model at a server is identified by its entry, since pools come and go while the provider keeps counting; any
+    other worker by itself.
     """
     loop = asyncio.get_running_loop()
     known = _LIMITS.setdefault(loop, {})
-    itself = getattr(worker, "worker", worker)
-    key: Hashable = terms.place or id(itself)
+    inner = getattr(worker, "worker", worker)
+    key: Hashable = profile.endpoint or id(inner)
     if key not in known:
-        held = None if terms.place else _reference(itself, known)
-        known[key] = (held, WorkerLimits(terms, loop))
+        held = None if profile.endpoint else _reference(inner, known)
+        known[key] = (held, WorkerLimits(profile, loop.time))
     return known[key][1]
 
 
-def limited(ask: Ask, terms: Terms, limits: WorkerLimits) -> Ask:
-    """Let a call through when its run, all runs together and its worker have room."""
-    gate = limits.gate
-    per_minute = limits.requests is not None or limits.tokens is not None
-
-    async def in_turn(call: Call) -> Reply:
-        handle: StepCall = call.run
-        clock = handle.environment.clock
-        entered: list[Gate] = []
-        try:
-            for each in (*handle.environment.gates, gate):
-                if not each.try_enter():
-                    await _wait_at(each, handle)
-                entered.append(each)
-            taken = await _take(limits, terms, call, handle) if per_minute else None
-            handle.doing, began = ASKING, clock.steady()
-            reply = await ask(call)
-        except WorkerFailure as failure:
-            if failure.status in _TOO_MUCH:
-                gate.too_much(began, clock.steady())
-            raise
-        finally:
-            for each in entered:
-                each.leave()
-        gate.went_well()
-        if taken is not None and limits.tokens is not None:
-            limits.tokens.correct(taken, reply.usage.total_tokens)
-        return reply
-
-    return in_turn
-
-
-async def _wait_at(gate: Gate, handle: StepCall) -> None:
-    clock = handle.environment.clock
-    since, handle.doing = clock.steady(), "waiting for its turn"
-    await gate.enter()
-    handle.queue_s += clock.steady() - since
-
-
-async def _take(limits: WorkerLimits, terms: Terms, call: Call, handle: StepCall) -> Taking | None:
-    clock = handle.environment.clock
-    since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
-    if limits.requests is not None:
-        await limits.requests.take(1)
-    taken = None
-    if limits.tokens is not None:
-        output = terms.output_bound(call.settings) or 0
-        taken = await limits.tokens.take(terms.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
-    handle.queue_s += clock.steady() - since
-    return taken
-
-
-_Known: TypeAlias = "dict[Hashable, tuple[Any, WorkerLimits]]"
+_Known: TypeAlias = dict[Hashable, tuple[Any, WorkerLimits]]
 _LIMITS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Known] = weakref.WeakKeyDictionary()
 
 
 def _reference(worker: Ask, known: _Known) -> Any:
-    """Something that keeps the worker's id its own: a weak reference that clears up, or else the worker itself."""
+    """Something that keeps the worker's id unique: a weak reference that cleans up, otherwise the worker itself."""
     key = id(worker)
     try:
         return weakref.ref(worker, lambda _: known.pop(key, None))
@@ -145,5 +199,82 @@ def _reference(worker: Ask, known: _Known) -> Any:
         return worker
 
 
-def _window(limit: int | None, loop: asyncio.AbstractEventLoop) -> Window | None:
-    return None if limit is None else Window(limit, loop.time)
+class Deadline:
+    """The deadline of one call, which runs in one task."""
+
+    __slots__ = ("_cancels", "_task", "at", "passed")
+
+    def __init__(self, at: float, task: asyncio.Task[object]) -> None:
+        self.at = at
+        """When it passes, on the event loop's clock, in seconds."""
+        self.passed = False
+        """Whether it has passed, and its cancel still counts."""
+        self._task = task
+        self._cancels = task.cancelling()
+
+    def expire(self) -> None:
+        """Cancel the call."""
+        self.passed = True
+        self._task.cancel()
+
+    def take_back(self) -> bool:
+        """Undo the cancel, if the deadline has passed; whether it was the only one."""
+        if not self.passed:
+            return False
+        self.passed = False
+        return self._task.uncancel() <= self._cancels
+
+
+class DeadlineTimer:
+    """The deadlines of a run. Its calls share one timer of the event loop: deadlines rarely pass, and a timer for each
+    call would be a large part of what a step costs.
+
+    Invariant: while there is a deadline, the timer is set for no later than the earliest.
+    """
+
+    __slots__ = ("_deadlines", "_loop", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._deadlines: set[Deadline] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, at: float) -> Deadline:
+        """End the running task's call at a time of the event loop's clock."""
+        task = asyncio.current_task(self._loop)
+        assert task is not None  # calls are made by coroutines
+        deadline = Deadline(at, task)
+        self._deadlines.add(deadline)
+        if self._timer is None or at < self._timer.when():
+            self._set(at)
+        return deadline
+
+    def stop(self, deadline: Deadline) -> None:
+        """Forget a deadline. The timer stays, since the next call's deadline is later."""
+        self._deadlines.discard(deadline)
+        if deadline.passed:
+            deadline.take_back()
+
+    def __enter__(self) -> DeadlineTimer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._ring, when)
+
+    def _ring(self, when: float) -> None:
+        """End what is over. A timer may ring a little before its time by the clock, so that counts too."""
+        self._timer = None
+        now = max(when, self._loop.time())
+        for deadline in [deadline for deadline in self._deadlines if deadline.at <= now]:
+            self._deadlines.discard(deadline)
+            deadline.expire()
+        if self._deadlines:
+            self._set(min(deadline.at for deadline in self._deadlines))

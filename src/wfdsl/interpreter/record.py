@@ -1,4 +1,4 @@
-"""The run record: what happened, complete enough to do it again. It is the trace that everything else reads.
+"""The run record: what happened, complete enough to do it again, as values and as JSON; and the errors that carry it.
 
 Times are seconds since 1970 by a clock that is read once per run and then advances steadily, so that a change of
 the system's clock cannot make a step end before it started.
@@ -6,60 +6,34 @@ the system's clock cannot make a step end before it started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
 
-from wfdsl.protocols import Usage
-from wfdsl.render.status import StepStatus
+from wfdsl.errors import WfdslError
+from wfdsl.interpreter.budget import BudgetUsage
+from wfdsl.interpreter.context import Question
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Finish, Message, RunStatus, StepState, Usage
+from wfdsl.render.status import State, StepStatus
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from wfdsl.interpreter.context import Question
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Finish, Message
-    from wfdsl.render.status import State
-
-StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
-"""`stopped`: it was running when the run ended for another reason. `pruned`: dead, so it was left out."""
-
-RunStatus: TypeAlias = Literal["running", "done", "failed", "budget", "stopped"]
-"""`budget`: the budget is spent. `stopped`: cancelled or interrupted."""
+FORMAT: Final = "wfdsl-run"
+VERSION: Final = 1
+"""Raised by one whenever a reader of the version before could misread a record."""
+NOTHING: Final = Usage()
 
 
-NOTHING = Usage()
-
-
-class Charge(NamedTuple):
-    """An amount of a budget."""
-
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-
-    def plus(self, other: Charge) -> Charge:
-        """Both together."""
-        return Charge(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
-
-    def corrected(self, wrong: Charge, true: Charge) -> Charge:
-        """This, with a true amount in place of a wrong one that is part of it."""
-        return Charge(
-            self.calls - wrong.calls + true.calls,
-            self.tokens - wrong.tokens + true.tokens,
-            self.usd - wrong.usd + true.usd,
-        )
-
-
-NO_CHARGE = Charge()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepRecord:
-    """What happened to one step."""
+    """What happened to one step. Not frozen only because freezing would double the time that making one takes; nothing
+    changes it once it is made.
+    """
 
     step: int
     worker: int
-    """The worker's ordinal in the pool."""
+    """The worker's index in the pool."""
     worker_name: str = ""
     messages: tuple[Message, ...] = ()
     """What the worker was sent; empty for a step that never started."""
@@ -72,7 +46,7 @@ class StepRecord:
     finished: float | None = None
     """When it ended, in seconds since 1970."""
     queue_s: float = 0.0
-    """The part of the time between that it waited in line for its turn, in seconds."""
+    """How much of that time it was queued, in seconds."""
     retries: int = 0
     """Attempts that failed before the one that counted."""
     retry_s: float = 0.0
@@ -87,7 +61,7 @@ class StepRecord:
     replayed: bool = False
     """Whether the reply came from the journal."""
     answered_by: int | None = None
-    """The fallback worker that answered in the worker's place; None if the worker did itself."""
+    """The fallback worker that answered instead; None if the worker itself did."""
     error: str = ""
     """Why it failed."""
     nested: tuple[Run, ...] = ()
@@ -99,7 +73,7 @@ class StepRecord:
         return None if self.started is None or self.finished is None else self.finished - self.started
 
     def picture(self) -> StepStatus:
-        """How the step stands, as pictures show it."""
+        """The state of the step, as pictures show it."""
         state: State = "waiting" if self.status == "stopped" else self.status
         notes = [self.error] if self.error else []
         if self.status == "stopped":
@@ -115,7 +89,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class LostCall:
-    """A call that was in flight when an earlier process died: nobody knows how it ended, so it stays charged."""
+    """A call that was in flight when an earlier process died: its result is unknown, so it stays charged."""
 
     path: tuple[int, ...]
     worker_name: str
@@ -142,19 +116,21 @@ class Run:
     pool: str = ""
     """The pool's name."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the run was started with: seed, concurrency, budget and the like."""
+    """What the run was started with: its options, budget, sample id and origin."""
     error: str = ""
     """Why there is no answer."""
     lost: tuple[LostCall, ...] = ()
-    """Calls of earlier processes whose outcome is unknown."""
-    charged: Charge | None = None
-    """All that was charged, failed attempts and lost calls at the most they may have cost; None: nobody counted."""
+    """Calls of earlier processes whose result is unknown."""
+    charged: BudgetUsage | None = None
+    """All that was charged, failed attempts and lost calls at the most they may have cost; None if nothing was counted,
+    for lack of a budget and a journal.
+    """
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of wfdsl and Python."""
 
     @property
     def answer(self) -> str | None:
-        """The last step's response; None as long as there is none."""
+        """The last step's response; None until there is one."""
         return self.steps[-1].response if self.steps else None
 
     @property
@@ -182,31 +158,80 @@ class Run:
         return self.names[step] if self.names else f"step {step}"
 
     def statuses(self) -> tuple[StepStatus, ...]:
-        """How each step stands, as pictures show it."""
+        """The state of each step, as pictures show it."""
         return tuple(step.picture() for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as plain values, in the versioned form that `to_json` writes."""
-        from wfdsl.interpreter.record_json import run_to_dict  # noqa: PLC0415  (pydantic is loaded when it is used)
-
-        return run_to_dict(self)
+        """The record as plain values that JSON can hold, in the versioned form that `to_json` writes."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "id": self.id,
+            "status": self.status,
+            "answer": self.answer,
+            "error": self.error,
+            "question": _question_out(self.question),
+            "workflow": workflow_to_list(self.workflow),
+            "names": None if self.names is None else list(self.names),
+            "pool": self.pool,
+            "settings": dict(self.settings),
+            "started": self.started,
+            "finished": self.finished,
+            "usage": asdict(self.usage),
+            "paid_usd": self.paid_usd,
+            "list_usd": self.list_usd,
+            "charged": None if self.charged is None else self.charged._asdict(),
+            "steps": [_step_out(step) for step in self.steps],
+            "lost": [{**asdict(lost), "path": list(lost.path)} for lost in self.lost],
+            "versions": dict(self.versions),
+        }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The record as JSON text, with its format and version."""
-        from wfdsl.interpreter.record_json import run_to_json  # noqa: PLC0415  (as above)
-
-        return run_to_json(self, indent=indent)
+        """The record as JSON text; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Run:
         """Read a record that `to_json` wrote.
 
         Raises:
-            UsageError: the text is no run record, or one of a later version.
+            UsageError: the text is not a run record, or has a later version.
         """
-        from wfdsl.interpreter.record_json import run_from_json  # noqa: PLC0415  (as above)
+        from wfdsl.interpreter.record_schema import validated  # noqa: PLC0415  (pydantic is only needed for reading)
 
-        return run_from_json(text)
+        return _run_in(validated(text))
+
+
+class RunEnded(WfdslError):  # noqa: N818  (the base of what users know)
+    """A run that ended without an answer, because of the outside world. The message names step, worker and cause.
+
+    `run` is the partial record: what was answered before, and what it cost. `resumable` says whether the journal has
+    the run, so that `resume` can continue it. `cause` is what went wrong.
+    """
+
+    def __init__(self, message: str, run: Run, *, resumable: bool = False, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.run = run
+        self.resumable = resumable
+        self.cause = cause
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which `resume` takes."""
+        return self.run.id
+
+
+class RunFailed(RunEnded):
+    """A run with a step that failed for good."""
+
+
+class BudgetExhausted(RunEnded):
+    """A run that stopped before a call that its budget does not cover. It can be resumed with a larger one."""
 
 
 def total_usd(costs: Iterable[float | None]) -> float | None:
@@ -217,3 +242,71 @@ def total_usd(costs: Iterable[float | None]) -> float | None:
             return None
         total += cost
     return total
+
+
+def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
+    """A workflow's steps as plain values."""
+    return [
+        {
+            "worker": step.worker,
+            "subtask": step.subtask,
+            "access": ALL if step.access == ALL else list(step.access),
+            "depth": step.depth,
+        }
+        for step in workflow.steps
+    ]
+
+
+def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
+    """The inverse of `workflow_to_list`."""
+    return Workflow(
+        tuple(
+            Step(
+                step["worker"],
+                step["subtask"],
+                step["access"] if step["access"] == ALL else tuple(step["access"]),
+                step["depth"],
+            )
+            for step in steps
+        )
+    )
+
+
+def _step_out(step: StepRecord) -> dict[str, Any]:
+    out = {each.name: getattr(step, each.name) for each in fields(StepRecord)}
+    out["messages"] = [dict(message) for message in step.messages]
+    out["usage"] = asdict(step.usage)
+    out["nested"] = [run.to_dict() for run in step.nested]
+    return out
+
+
+def _question_out(question: Question) -> str | list[dict[str, Any]]:
+    return question if isinstance(question, str) else [dict(message) for message in question]
+
+
+def _run_in(plain: dict[str, Any]) -> Run:
+    """A run from values that the schema has checked."""
+    question, names, charged = plain["question"], plain["names"], plain["charged"]
+    return Run(
+        id=plain["id"],
+        workflow=workflow_from_list(plain["workflow"]),
+        question=question if isinstance(question, str) else tuple(question),
+        steps=tuple(_step_in(step) for step in plain["steps"]),
+        status=plain["status"],
+        started=plain["started"],
+        finished=plain["finished"],
+        names=None if names is None else tuple(names),
+        pool=plain["pool"],
+        settings=plain["settings"],
+        error=plain["error"],
+        lost=tuple(LostCall(**{**lost, "path": tuple(lost["path"])}) for lost in plain["lost"]),
+        charged=None if charged is None else BudgetUsage(**charged),
+        versions=plain["versions"],
+    )
+
+
+def _step_in(plain: dict[str, Any]) -> StepRecord:
+    nested = tuple(_run_in(run) for run in plain["nested"])
+    return StepRecord(
+        **{**plain, "messages": tuple(plain["messages"]), "usage": Usage(**plain["usage"]), "nested": nested}
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.policy import Solution
-from wfdsl.interpreter.budget import Account, Budget
+from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl_rl.baselines.validation import Fitting
 
@@ -152,7 +152,7 @@ class LearnedPolicy:
 def _with_account(options: RunOptions) -> RunOptions:
     """A budget is for everything that a question leads to: learning is a part of the first one."""
     budget = options.get("budget")
-    return {**options, "budget": Account(budget)} if isinstance(budget, Budget) else options
+    return {**options, "budget": BudgetTracker(budget)} if isinstance(budget, Budget) else options
 
 
 async def solved(workflow: Workflow, question: Question, pool: Pool, options: RunOptions) -> Solution:

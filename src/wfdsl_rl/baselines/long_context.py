@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.protocols import Call, Reply, Worker
+    from wfdsl.protocols import Call, Reply, Worker, WorkerPool
     from wfdsl.workers.entry import WorkerEntry
     from wfdsl.workers.pool import Pool
 

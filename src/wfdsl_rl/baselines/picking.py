@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.environment import WorkerPool
-    from wfdsl.protocols import Call, Worker
+    from wfdsl.protocols import Call, Worker, WorkerPool
     from wfdsl.workers.pool import Pool
 
     Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]

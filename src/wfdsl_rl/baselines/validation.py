@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 from zlib import crc32
 
-from wfdsl.errors import RunFailed, UsageError
-from wfdsl.interpreter.record import total_usd
-from wfdsl.interpreter.record_json import workflow_to_list
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.record import RunFailed, total_usd, workflow_to_list
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl_rl.baselines.alone import own_tasks
 from wfdsl_rl.evaluation.manifest import pool_description
@@ -32,7 +31,7 @@ TASKS: Final = 960
 2512.04388, section 4."""
 _AT_ONCE: Final = 32
 _PASSED_ON: Final = (
-    "budget", "journal", "timeout_s", "step_timeout_s", "longest_wait_s", "gate", "question_for", "max_depth",
+    "budget", "journal", "timeout_s", "step_timeout_s", "longest_wait_s", "limiter", "question_for", "max_depth",
 )  # fmt: skip
 """What a measurement takes over from the run for whose sake it is made."""
 
@@ -147,7 +146,7 @@ class _Measuring:
 
     async def _measured(self, workflow: Workflow, task: Task, run_id: str) -> Result:
         seed = crc32(run_id.encode()) & 0x7FFFFFFF if self._seeded else None
-        options = cast("RunOptions", {**self._options, "run_id": run_id, "sample": run_id, "seed": seed})
+        options = cast("RunOptions", {**self._options, "run_id": run_id, "sample_id": run_id, "seed": seed})
         options["origin"] = {"fitting": task.id}
         try:
             record = await run(workflow, task.question, self._pool, **options)

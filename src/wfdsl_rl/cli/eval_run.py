@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.interpreter.budget import Account
+    from wfdsl.interpreter.budget import BudgetTracker
     from wfdsl.interpreter.journal import Journal
     from wfdsl_rl.evaluation.cell import Cell, CellKey
     from wfdsl_rl.evaluation.evaluating import Evaluation
@@ -143,21 +143,20 @@ async def _stopped_by_sigterm(work: Coroutine[Any, Any, str]) -> str:
 
 def _account(
     evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[CellKey, Cell]
-) -> Account | None:
+) -> BudgetTracker | None:
     """The account of the budget, with what earlier sessions have spent; None without a budget."""
     from wfdsl.experiment.running import budget_of
-    from wfdsl.interpreter.budget import Account
-    from wfdsl.interpreter.record import Charge
+    from wfdsl.interpreter.budget import BudgetTracker, BudgetUsage
     from wfdsl_rl.evaluation.naming import spent_on
 
     budget = budget_of(experiment.budget)
     if budget is None:
         return None
     if journal is not None:
-        return Account(budget, spent_on(evaluation.id, journal.path))
+        return BudgetTracker(budget, spent_on(evaluation.id, journal.path))
     cells = settled.values()
     calls, tokens = sum(cell.calls + cell.completions for cell in cells), sum(cell.tokens for cell in cells)
-    return Account(budget, Charge(calls, tokens, sum(cell.paid_usd or 0.0 for cell in cells)))
+    return BudgetTracker(budget, BudgetUsage(calls, tokens, sum(cell.paid_usd or 0.0 for cell in cells)))
 
 
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, command: list[str]) -> Evaluation:

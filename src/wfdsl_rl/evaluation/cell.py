@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from wfdsl.graph import graph_of
-from wfdsl.interpreter.record_json import workflow_from_list, workflow_to_list
+from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
 from wfdsl_rl.strategies import asked_steps
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.conductor.policy import Solution
-from wfdsl.errors import BudgetExhausted, RunFailed
-from wfdsl.interpreter.budget import Account, Budget
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.record import BudgetExhausted, RunFailed
 from wfdsl.interpreter.running import RunOptions
 from wfdsl_rl.evaluation.cell import Cell, CellKey
 from wfdsl_rl.evaluation.grading import Grading
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from wfdsl.conductor.policy import Policy
-    from wfdsl.interpreter.budget import Ledger
+    from wfdsl.interpreter.budget import BudgetTracker
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
@@ -72,7 +72,7 @@ async def evaluate(
     keep: Callable[[Cell], None],
     done: Collection[CellKey] = (),
     journal: Journal | None = None,
-    budget: Budget | Ledger | None = None,
+    budget: Budget | BudgetTracker | None = None,
     concurrency: int = 32,
     judge: Judge | None = None,
 ) -> str:
@@ -186,8 +186,8 @@ def _cause(error: BudgetExhausted | RunFailed) -> str:
     return _ADVICE.sub("", str(error))
 
 
-def _options(options: RunOptions, journal: Journal | None, budget: Budget | Ledger | None) -> RunOptions:
-    account = Account(budget) if isinstance(budget, Budget) else budget
+def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
+    account = BudgetTracker(budget) if isinstance(budget, Budget) else budget
     return {**options, "journal": journal, "budget": account}
 
 

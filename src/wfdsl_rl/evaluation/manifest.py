@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wfdsl._version import __version__
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.record_json import workflow_to_list
+from wfdsl.interpreter.record import workflow_to_list
 from wfdsl_rl.evaluation.naming import hash_of, named_tasks, task_hash
 from wfdsl_rl.files import write_whole
 

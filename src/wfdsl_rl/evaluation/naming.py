@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import NOTHING_SPENT
 from wfdsl.interpreter.journal_reading import summaries
-from wfdsl.interpreter.record import NO_CHARGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from wfdsl.interpreter.record import Charge
+    from wfdsl.interpreter.budget import BudgetUsage
     from wfdsl_rl.evaluation.cell import CellKey
     from wfdsl_rl.tasks.task import Task
 
@@ -80,13 +80,13 @@ def run_prefix(evaluation: str) -> str:
     return f"eval-{evaluation}-"
 
 
-def spent_on(evaluation: str, journal: Path) -> Charge:
+def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     """What all runs of an evaluation have been charged so far, by a journal; lost calls at the most they may have cost.
 
     Raises:
         JournalFailure: the journal cannot be read.
     """
-    prefix, spent = run_prefix(evaluation), NO_CHARGE
+    prefix, spent = run_prefix(evaluation), NOTHING_SPENT
     for summary in summaries(journal):
         if summary.id.startswith(prefix):
             spent = spent.plus(summary.charged)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.interpreter.forecast import forecast
-from wfdsl.interpreter.runnable import require_runnable
+from wfdsl.interpreter.estimate import estimate
+from wfdsl.interpreter.execution import require_runnable
 from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> Outlook:
     require_runnable(workflow, evaluation.pool, depth=1)
     total, usd = 0, 0.0
     for task in evaluation.tasks:
-        found = forecast(workflow, task.question, evaluation.pool)
+        found = estimate(workflow, task.question, evaluation.pool)
         if found.usd is None or any(step.conductor for step in found.steps):
             return Outlook(name, cells, None if found.calls < len(found.steps) else found.calls * cells, None)
         total, usd = total + found.calls, usd + found.usd

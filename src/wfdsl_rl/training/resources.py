@@ -10,11 +10,10 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from wfdsl.experiment.running import budget_of, run_options_of
-from wfdsl.interpreter.budget import Account
-from wfdsl.interpreter.gate import Gate
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
-from wfdsl.interpreter.record import NO_CHARGE
+from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl_rl.evaluation.manifest import is_simulated
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.interpreter.record import Charge
+    from wfdsl.interpreter.budget import BudgetUsage
     from wfdsl.interpreter.running import RunOptions
     from wfdsl.workers.pool import Pool
 
@@ -39,7 +38,7 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
     run = experiment.run
     options = run_options_of(run)
     if run.concurrency is not None:
-        options["gate"] = Gate(run.concurrency)
+        options["limiter"] = ConcurrencyLimiter(run.concurrency)
     with ExitStack() as stack:
         kept = run.journal and not is_simulated(pool)
         if kept:
@@ -47,13 +46,13 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
             options["journal"] = stack.enter_context(Journal(out / JOURNAL))
         budget = budget_of(experiment.budget)
         if budget is not None:
-            options["budget"] = Account(budget, _spent(out) if kept else NO_CHARGE)
+            options["budget"] = BudgetTracker(budget, _spent(out) if kept else NOTHING_SPENT)
         yield options
 
 
-def _spent(out: Path) -> Charge:
+def _spent(out: Path) -> BudgetUsage:
     """What earlier sessions were charged."""
-    spent = NO_CHARGE
+    spent = NOTHING_SPENT
     for summary in summaries(out / JOURNAL):
         spent = spent.plus(summary.charged)
     return spent

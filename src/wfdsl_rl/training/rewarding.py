@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.errors import BudgetExhausted, WfdslError
-from wfdsl.interpreter.record import total_usd
+from wfdsl.errors import WfdslError
+from wfdsl.interpreter.record import BudgetExhausted, total_usd
 from wfdsl_rl.gym.tiny.forced_prefix import whole
 from wfdsl_rl.gym.tiny.synthetic import reading_in, true_reading
 from wfdsl_rl.scoring import Rollout, right_share

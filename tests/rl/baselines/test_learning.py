@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from wfdsl.errors import BudgetExhausted, UsageError
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.protocols import WorkerFailure
 from wfdsl_rl.baselines.cascade import Cascade, team
 from wfdsl_rl.baselines.counting import Counts, best, ranked

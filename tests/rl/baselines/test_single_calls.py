@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from wfdsl.errors import BudgetExhausted
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl_rl.baselines.alone import SOLVE
 from wfdsl_rl.baselines.drawing import PLAN, RandomRouter, RandomWorkflow, random_workflow
 from wfdsl_rl.baselines.long_context import LongContext

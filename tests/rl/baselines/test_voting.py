@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl.interpreter.budget import Account, Budget
+from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl_rl.baselines.answers import Ballot, ballot, kind_of, majority
 from wfdsl_rl.baselines.picking import PICKER
@@ -84,7 +84,7 @@ async def test_attempts_see_nothing_and_the_record_holds_them_all() -> None:
 
 
 async def test_the_count_is_not_charged() -> None:
-    account = Account(Budget(calls=3, tokens=1000))
+    account = BudgetTracker(Budget(calls=3, tokens=1000))
 
     await MajorityVote(n=3).solve("How much?", saying("1", "2", "2").pool(), budget=account)
 

@@ -51,7 +51,7 @@ def workflows(draw: Any) -> Workflow:
 @given(workflows(), st.sampled_from(TASKS), st.text(max_size=8))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=20)
 def test_a_run_and_a_simulation_with_the_same_sample_are_the_same(workflow: Workflow, task: Task, sample: str) -> None:
-    done = run_sync(workflow, task.question, POOL, sample=sample)
+    done = run_sync(workflow, task.question, POOL, sample_id=sample)
     played = simulate(workflow, task.question, PRESET, sample=sample)
 
     for step, state in zip(done.steps, played.states, strict=True):
@@ -64,9 +64,9 @@ def test_a_run_and_a_simulation_with_the_same_sample_are_the_same(workflow: Work
 @given(workflows(), workflows(), st.sampled_from(TASKS))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=20)
 def test_a_second_round_is_simulated_as_it_runs(first: Workflow, second: Workflow, task: Task) -> None:
-    done = run_sync(first, task.question, POOL, sample="s")
+    done = run_sync(first, task.question, POOL, sample_id="s")
     pair = (first[-1].subtask, done.answer or "")
-    again = run_sync(second, task.question, POOL, sample="s", previous=pair)
+    again = run_sync(second, task.question, POOL, sample_id="s", previous=pair)
 
     before = simulate(first, task.question, PRESET, sample="s")
     after = simulate(second, task.question, PRESET, sample="s", previous=(pair[0], before.states[-1]))
@@ -81,7 +81,7 @@ async def test_a_conductors_rounds_are_simulated_with_their_prefix_and_the_answe
 
     for task in TASKS:
         conductor = Conductor(ScriptedWorker(lists), prompt="tiny", max_rounds=1)
-        solved = await conductor.solve(task.question, POOL, sample="c")
+        solved = await conductor.solve(task.question, POOL, sample_id="c")
         before = simulate(first, task.question, PRESET, sample="c", prefix=(0, 0))
         pair = (first[-1].subtask, before.states[-1])
         after = simulate(second, task.question, PRESET, sample="c", prefix=(0, 1), previous=pair)
@@ -95,7 +95,7 @@ async def test_graders_agree_with_the_simulation() -> None:
 
     for task in TASKS:
         if task.kind != "code":  # programs are judged in a sandbox; that the gold ones pass is the families' promise
-            answer = (await run(workflow, task.question, POOL, sample="g")).answer
+            answer = (await run(workflow, task.question, POOL, sample_id="g")).answer
             outcomes.append((await grade(task, answer or "")).outcome == "right")
     played = [simulate(workflow, t.question, PRESET, sample="g").right for t in TASKS if t.kind != "code"]
 
@@ -119,8 +119,8 @@ async def test_the_same_call_gets_the_same_reply_and_samples_differ() -> None:
 async def test_a_seed_stands_in_for_the_sample() -> None:
     task, workflow = TASKS[0], team("SV", (0, 1))
 
-    left = await run(workflow, task.question, POOL, seed=4, sample="a")
-    right = await run(workflow, task.question, POOL, seed=4, sample="b")
+    left = await run(workflow, task.question, POOL, seed=4, sample_id="a")
+    right = await run(workflow, task.question, POOL, seed=4, sample_id="b")
 
     assert [step.response for step in left.steps] == [step.response for step in right.steps]
 
@@ -141,7 +141,7 @@ async def test_a_reply_that_was_cut_says_so_and_more_tokens_help() -> None:
     long = [simulate(workflow, task.question, PRESET, sample="s", max_tokens=5 * 4096) for task in code]
     at = next(at for at, played in enumerate(short) if getattr(played.states[0], "cut", False))
 
-    done = await run(workflow, code[at].question, POOL, sample="s")
+    done = await run(workflow, code[at].question, POOL, sample_id="s")
 
     assert done.steps[0].finish == "length"
     assert done.usage.output_tokens == 4096
@@ -162,7 +162,7 @@ async def test_max_tokens_of_an_entry_counts() -> None:
     workflow, code = team("S", (2,)), make("gym/paper7", 40, 2, kinds=["code"])
 
     for task in code:
-        done = await run(workflow, task.question, Pool(entries), sample="s")
+        done = await run(workflow, task.question, Pool(entries), sample_id="s")
         played = simulate(workflow, task.question, PRESET, sample="s", max_tokens=5 * 4096)
 
         assert read(done.answer or "", item_of(task)).state == played.states[-1]
@@ -172,7 +172,7 @@ async def test_a_conductors_node_can_put_a_subtask_behind_its_own() -> None:
     question = TASKS[0].question
     conversation: list[Message] = [{"role": "user", "content": f"{question}\n\nTake care of the hard part."}]
 
-    done = await run(team("PS", (0, 1)), conversation, POOL, sample="n")
+    done = await run(team("PS", (0, 1)), conversation, POOL, sample_id="n")
 
     assert all(step.response for step in done.steps)
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from wfdsl.api import analyze, parse
 from wfdsl.conductor.offer import Offer
-from wfdsl.errors import BudgetExhausted, UsageError
+from wfdsl.errors import UsageError
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
+from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.tiny.synthetic import (

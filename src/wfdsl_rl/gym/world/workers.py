@@ -97,7 +97,7 @@ class SimulatedWorker:
         replies = [read(text, question.item) for text in asked.seen]
         seen = [reply.state for reply in replies]
         instruction = instruction_of(asked.subtask, domain)
-        stream = stream_of(call.sample, call.settings)
+        stream = stream_of(call.sample_id, call.settings)
         key = call_key(_SCALARS, question.latents.key, self._agent, call.path, stream)
         max_tokens = int(call.settings.get("max_tokens") or self._max_tokens)
         worker = question.worker(self._agent, token_limit(max_tokens))

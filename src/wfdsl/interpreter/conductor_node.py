@@ -1,45 +1,63 @@
-"""What a Conductor node is given: the means to run workflows inside its step, on the same pool, budget and journal.
+"""Conductor node: what a Conductor gets to run workflows inside its step, on the same pool, budget and journal.
 
 A worker of a pool that is a Conductor finds this in `Call.run`. It asks its own model with `ask`, and runs what that
 writes with `run`; both count towards the step. A nested step's path is the node's path, a round, and its own index;
-the Conductor's own completion stands at index -1.
+the Conductor's own completion has index -1.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Protocol
+from zlib import crc32
 
-from wfdsl.errors import BudgetExhausted, RunFailed, UsageError
-from wfdsl.interpreter.environment import StepCall, settings_of
-from wfdsl.interpreter.lines import Lines, line_for
-from wfdsl.interpreter.record import NOTHING, total_usd
-from wfdsl.interpreter.runnable import require_runnable
-from wfdsl.protocols import Call
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.environment import Ask, Environment, WorkerPool
-    from wfdsl.interpreter.events import Path
-    from wfdsl.interpreter.record import Run
-    from wfdsl.interpreter.terms import Terms
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Message, Reply, Usage
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.events import Path
+from wfdsl.interpreter.pipeline import CallPipeline, Environment, Pipelines, StepCall
+from wfdsl.interpreter.record import NOTHING, Run, RunEnded, total_usd
+from wfdsl.interpreter.worker_profile import WorkerProfile
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Ask, Call, Message, Reply, Usage, WorkerPool
 
 OWN_STEP = -1
 """The index of a Conductor's own completions in paths."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What changes from one level of nested runs to the next."""
+
+    pipelines: Pipelines
+    depth: int
+    """How many levels of Conductor nodes may still be nested."""
+    deadline: float | None = None
+    """When the run has to be over, on the event loop's clock."""
+    step_timeout_s: float | None = None
+
+    @property
+    def pool(self) -> WorkerPool:
+        """The workers."""
+        return self.pipelines.pool
+
+    def inside(self, depth: int | None, deadline: float | None) -> Level:
+        """The level inside a Conductor node; without the pool's Conductors where no more levels are allowed."""
+        left = (self.depth if depth is None else min(depth, self.depth)) - 1
+        pipelines = self.pipelines if left > 0 else Pipelines(without_conductors(self.pool))
+        return replace(self, pipelines=pipelines, depth=left, deadline=deadline)
+
+
 class WorkflowRunner(Protocol):
-    """What runs a workflow in an environment."""
+    """Runs a workflow on a level; the executor, which is above this module."""
 
     async def __call__(
         self,
         workflow: Workflow,
         question: Question,
         environment: Environment,
+        level: Level,
         *,
         names: tuple[str, ...] | None,
         prefix: Path,
@@ -52,40 +70,39 @@ class WorkflowRunner(Protocol):
 class ConductorCall(StepCall):
     """A step whose worker is a Conductor."""
 
-    __slots__ = ("_inner", "_run_workflow", "_terms", "replies")
+    __slots__ = ("_level", "_profile", "_run_workflow", "replies")
 
     def __init__(
         self,
         environment: Environment,
         path: Path,
-        terms: Terms,
+        profile: WorkerProfile,
         messages: tuple[Message, ...],
         *,
-        depth: int | None,
-        deadline: float | None,
+        level: Level,
         run_workflow: WorkflowRunner,
     ) -> None:
-        """`depth` is what the workflow's writer allows the node; None: what the run allows."""
-        super().__init__(environment, path, terms.ordinal, messages)
-        self._terms = terms
+        """`level` is the one of the workflows inside the node."""
+        super().__init__(environment, path, profile.ordinal, messages)
+        self._profile = replace(profile, conductor=False, fallbacks=())
         self._run_workflow = run_workflow
-        self._inner = _inside(environment, depth, deadline)
+        self._level = level
         self.replies: list[Reply] = []
         """The Conductor's own completions."""
 
     @property
     def pool(self) -> WorkerPool:
-        """What nested workflows may use: the run's pool, at the cap without its Conductors, under the same ordinals."""
-        return self._inner.pool
+        """What nested workflows may use: the run's pool, at the last level without its Conductors."""
+        return self._level.pool
 
     @property
     def depth(self) -> int:
         """How many levels of Conductor nodes a nested workflow may have."""
-        return self._inner.depth
+        return self._level.depth
 
     def limit_steps(self, step_timeout_s: float | None) -> None:
-        """Give the steps of nested workflows so many seconds each; None: no limit."""
-        self._inner = replace(self._inner, step_timeout_s=step_timeout_s)
+        """Limit each step of nested workflows to a number of seconds; None: no limit."""
+        self._level = replace(self._level, step_timeout_s=step_timeout_s)
 
     async def ask(
         self,
@@ -95,23 +112,24 @@ class ConductorCall(StepCall):
         round_number: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> Reply:
-        """Ask the model behind the node, with the node's limits, the run's budget and journal.
+        """Ask the Conductor's own model, with the node's limits, the run's budget and journal.
 
         Raises:
             WorkerFailure: it gave no usable reply.
         """
-        environment = replace(self._inner, listener=None)
-        handle = StepCall(environment, (*self.path, round_number, OWN_STEP), self.worker, messages)
+        environment = replace(self.environment, listener=None)
+        path = (*self.path, round_number, OWN_STEP)
+        handle = StepCall(environment, path, self.worker, messages)
         call = Call(
             messages,
-            handle.path,
-            environment.sample,
-            {**settings_of(environment, handle.path), **(settings or {})},
-            environment.deadline,
+            path,
+            environment.sample_id,
+            {**sampling_settings(environment.config.seed, path), **(settings or {})},
+            self._level.deadline,
             None,
             handle,
         )
-        reply = await line_for(worker, self._terms)(call)
+        reply = await CallPipeline(worker, self._profile).ask(call)
         self.replies.append(reply)
         return reply
 
@@ -132,17 +150,17 @@ class ConductorCall(StepCall):
             RunFailed, BudgetExhausted: as for any run; the partial record is kept with the step.
             UsageError: the workflow cannot run on `pool`.
         """
-        require_runnable(workflow, self._inner.pool, self._inner.depth)
         try:
             run = await self._run_workflow(
                 workflow,
                 self.messages if question is None else question,
-                self._inner,
+                self.environment,
+                self._level,
                 names=names,
                 prefix=(*self.path, round_number),
                 previous=previous,
             )
-        except (RunFailed, BudgetExhausted) as error:
+        except RunEnded as error:
             self.nested = (*self.nested, error.run)
             raise
         self.nested = (*self.nested, run)
@@ -165,15 +183,16 @@ class ConductorCall(StepCall):
         return total_usd([*(reply.list_usd for reply in self.replies), *(run.list_usd for run in self.nested)])
 
 
-def _inside(environment: Environment, depth: int | None, deadline: float | None) -> Environment:
-    """The environment of the workflows inside a node."""
-    left = (environment.depth if depth is None else min(depth, environment.depth)) - 1
-    pool = environment.pool if left > 0 else without_conductors(environment.pool)
-    return replace(environment, pool=pool, line=Lines(pool), depth=left, deadline=deadline)
+def sampling_settings(seed: int | None, path: Path) -> Mapping[str, Any]:
+    """The sampling settings of a call. Each path gets its own seed, so that identical copies of a step differ."""
+    return _NO_SETTINGS if seed is None else {"seed": crc32(repr((seed, path)).encode()) & 0x7FFFFFFF}
+
+
+_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
 def without_conductors(pool: Any) -> WorkerPool:
-    """The pool without its Conductors, under the same ordinals.
+    """The pool without its Conductors, under the same indices.
 
     Raises:
         UsageError: it has no other workers.
@@ -185,8 +204,8 @@ def without_conductors(pool: Any) -> WorkerPool:
     others = [ordinal for ordinal in pool.ordinals if ordinal not in conductors]
     if not others:
         raise UsageError(
-            f"pool {pool.name!r} has Conductors only, and the recursion depth is used up: "
-            f"give it other workers, or allow a larger max_depth"
+            f"pool {pool.name!r} has only Conductors, and the recursion depth is used up; "
+            "add other workers, or increase max_depth"
         )
     rest: WorkerPool = pool.subset(others)
     return rest

@@ -1,0 +1,154 @@
+"""Run configuration: `RunConfig`, which holds every option of a run, and `RunRequest`, which is what a run was asked.
+
+The journal keeps the request of each run, so that the run can be resumed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wfdsl.config import check_options, did_you_mean, option, options_of, to_table
+from wfdsl.interpreter.budget import UNLIMITED, Budget
+from wfdsl.interpreter.context import Question, QuestionFor
+from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
+from wfdsl.language.workflow import Workflow
+
+LONGEST_WAIT_S = 600.0
+"""A server may ask for a wait of weeks; a run fails with a message rather than wait that long. Our choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """How a workflow is run: the table [run] of a TOML file, and the options of `wfdsl.run`."""
+
+    concurrency: int | None = option(
+        None,
+        help="most calls in flight at once",
+        flag="--concurrency",
+        metavar="N",
+        minimum=1,
+        default_text="the workers' own limits",
+    )
+    seed: int | None = option(
+        None,
+        help="makes workers that honour a seed repeatable; each step gets its own from it",
+        flag="--seed",
+        metavar="N",
+    )
+    timeout_s: float | None = option(
+        None, help="most seconds for the whole run", flag="--timeout", metavar="S", above=0, default_text="no limit"
+    )
+    step_timeout_s: float | None = option(
+        None,
+        help="most seconds for a step, from when it may start",
+        flag="--step-timeout",
+        metavar="S",
+        above=0,
+        default_text="the workers' own limits",
+    )
+    longest_wait_s: float = option(
+        LONGEST_WAIT_S, help="longest wait between two attempts in seconds, whatever a server asks for", above=0
+    )
+    question_for: QuestionFor = option("all", help="which steps are shown the question", flag="--question-for")
+    run_dead_steps: bool = option(
+        default=False, help="also run steps that cannot change the answer", flag="--all-steps"
+    )
+    max_depth: int = option(1, help="levels of nested Conductor nodes", flag="--max-depth", metavar="N", minimum=0)
+    reuse: bool = option(default=False, help="use replies of other runs in the journal", flag="--reuse")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def manifest(self) -> dict[str, Any]:
+        """The options of a run as plain values, without those that a subclass adds; None is left out."""
+        table = to_table(self)
+        return {name: table[name] for name in _NAMES if name in table}
+
+
+DEFAULT = RunConfig()
+_NAMES = tuple(found.name for found in options_of(RunConfig))
+
+
+def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfig:
+    """A configuration with some options changed, as `wfdsl.run` takes them by name.
+
+    Raises:
+        UsageError: a value does not fit.
+        TypeError: there is no such option.
+    """
+    known = DEFAULT if config is None else config
+    if not options:
+        return known
+    for name in options:
+        if name not in _NAMES:
+            raise TypeError(f"a run has no option {name!r}. {did_you_mean(name, _NAMES)}")
+    return replace(known, **options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a run was asked: enough to do it again."""
+
+    workflow: Workflow
+    question: Question
+    config: RunConfig = DEFAULT
+    budget: Budget = UNLIMITED
+    names: tuple[str, ...] | None = None
+    """Display names of the steps."""
+    previous: tuple[str, str] | None = None
+    """The final (subtask, response) of the round before."""
+    pool: str = ""
+    """The pool's name."""
+    sample_id: str = ""
+    """Distinguishes the calls of this run from the same calls of others."""
+    origin: Mapping[str, str] = field(default_factory=dict)
+    """Where the caller found the workflow and the pool, in the caller's own words."""
+
+    @property
+    def title(self) -> str:
+        """The question in one line."""
+        question = self.question
+        text = question if isinstance(question, str) else question[-1]["content"] if question else ""
+        return " ".join(text.split())[:200].encode(errors="replace").decode()
+
+    def settings(self) -> dict[str, Any]:
+        """What the run's record says about how it was started."""
+        return {
+            **self.config.manifest(),
+            "budget": to_table(self.budget),
+            "previous": self.previous,
+            "sample_id": self.sample_id,
+            "origin": dict(self.origin),
+        }
+
+    def to_json(self) -> str:
+        """The request as JSON text."""
+        question = self.question
+        plain = {
+            "workflow": workflow_to_list(self.workflow),
+            "question": question if isinstance(question, str) else [dict(message) for message in question],
+            "config": self.config.manifest(),
+            "budget": to_table(self.budget),
+            "names": self.names,
+            "previous": self.previous,
+            "pool": self.pool,
+            "sample_id": self.sample_id,
+            "origin": dict(self.origin),
+        }
+        return json.dumps(plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunRequest:
+        """The inverse of `to_json`."""
+        plain = json.loads(text)
+        plain["workflow"] = workflow_from_list(plain["workflow"])
+        plain["config"] = RunConfig(**plain["config"])
+        plain["budget"] = Budget(**plain["budget"])
+        for name in ("names", "previous"):
+            plain[name] = None if plain[name] is None else tuple(plain[name])
+        if not isinstance(plain["question"], str):
+            plain["question"] = tuple(plain["question"])
+        return cls(**plain)

@@ -1,0 +1,429 @@
+"""Call pipeline: everything that happens around one call of a worker.
+
+In order: deadline; replay from the journal; then per attempt: concurrency and rate limits, budget, journal entry, the
+worker; then retries, then fallback workers. So a reply that is known costs nothing and waits for nothing, and each
+attempt waits for its turn, is paid for and is journaled by itself. A Conductor node has only the deadline: the calls
+that it makes have pipelines of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.events import BudgetCharged, Event, FellBack, Listener, Path, Retried
+from wfdsl.interpreter.journal import CallEntry, RunJournal, key_of
+from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer, Taking, limits_of
+from wfdsl.interpreter.record import LostCall, Run
+from wfdsl.interpreter.retry import UNUSABLE, given_up, unusable, wait_before_retry
+from wfdsl.interpreter.worker_profile import WorkerProfile, profile_of, usage_of_failure
+from wfdsl.protocols import Ask, Call, Message, Reply, WorkerFailure, WorkerPool
+
+ASKING = "waiting for the worker's reply"
+_OVERLOADED = {429, 529}
+"""HTTP statuses by which a provider reports an overload."""
+_BYTES_PER_TOKEN = 4
+"""A usual ratio, for an estimate that is corrected once the reply is there. Our choice."""
+
+
+class Clock:
+    """Wall-clock times that never run backwards: read once, then advanced by the event loop's clock."""
+
+    __slots__ = ("_offset", "steady")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.steady = loop.time
+        """The event loop's own seconds, in which deadlines are given."""
+        self._offset = time.time() - loop.time()
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._offset + self.steady()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What all calls of a run share, those of its nested runs included."""
+
+    run_id: str
+    sample_id: str
+    """Distinguishes this run's calls from the same calls of other runs."""
+    config: RunConfig
+    clock: Clock
+    timer: DeadlineTimer
+    limiters: tuple[ConcurrencyLimiter, ...] = ()
+    """What calls pass before they reach a worker: this run's own limiter, and the one that several runs share."""
+    budget: BudgetTracker | None = None
+    wall_end: float | None = None
+    """When the budget's wall time is over, on the event loop's clock."""
+    journal: RunJournal | None = None
+    lost: tuple[LostCall, ...] = ()
+    """Calls of earlier processes whose result is unknown."""
+    listener: Listener | None = None
+
+
+class StepCall:
+    """The state of one step's call; `Call.run` holds it. The pipeline writes here what the step's record will say."""
+
+    __slots__ = (
+        "answered_by",
+        "doing",
+        "environment",
+        "messages",
+        "nested",
+        "path",
+        "queue_s",
+        "replayed",
+        "retries",
+        "retry_s",
+        "started",
+        "worker",
+    )
+
+    def __init__(self, environment: Environment, path: Path, worker: int, messages: tuple[Message, ...]) -> None:
+        self.environment = environment
+        self.path = path
+        self.worker = worker
+        self.messages = messages
+        self.started = environment.clock.now()
+        self.queue_s = 0.0
+        self.retries = 0
+        self.retry_s = 0.0
+        self.replayed = False
+        self.answered_by: int | None = None
+        self.doing = ASKING
+        """What the call is waiting for, in words."""
+        self.nested: tuple[Run, ...] = ()
+
+    @property
+    def step(self) -> int:
+        """The index of the step in its workflow."""
+        return self.path[-1]
+
+    def emit(self, event: Event) -> None:
+        """Tell the listener, if there is one."""
+        if self.environment.listener is not None:
+            self.environment.listener(event)
+
+    def wall_time_is_over(self) -> bool:
+        """Whether the budget's seconds are used up."""
+        end = self.environment.wall_end
+        return end is not None and self.environment.clock.steady() >= end
+
+
+class CallPipeline:
+    """How one worker is called. One coroutine per call and one per attempt: each more would cost every step."""
+
+    __slots__ = ("_adds_cost", "_fallbacks", "_limits", "_per_minute", "_worker", "profile")
+
+    def __init__(self, worker: Ask, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = ()) -> None:
+        """`fallbacks` are asked, in order, once the worker has failed for good."""
+        self.profile = profile
+        self._worker = worker
+        self._fallbacks = fallbacks
+        self._limits = limits_of(profile, worker)
+        self._per_minute = self._limits.per_minute
+        self._adds_cost = profile.priced and not profile.free
+
+    @property
+    def profiles(self) -> tuple[WorkerProfile, ...]:
+        """The profiles of the worker and of its fallback workers."""
+        return (self.profile, *(each.profile for each in self._fallbacks))
+
+    async def ask(self, call: Call) -> Reply:
+        """The reply to a step's call.
+
+        Raises:
+            WorkerFailure: no attempt gave a usable reply in time.
+            BudgetSpent: the budget does not cover the call, or its wall time is over.
+            JournalFailure: the call cannot be journaled.
+        """
+        handle: StepCall = call.run
+        environment = handle.environment
+        deadline = None if call.deadline is None else environment.timer.start(call.deadline)
+        try:
+            if self.profile.conductor:
+                return await self._worker(call)
+            if environment.journal is not None:
+                known = await self._known(call, environment.journal)
+                if known is not None:
+                    return known
+            try:
+                reply = await self._attempt(call)
+            except WorkerFailure as failure:
+                return await self._after_failure(call, failure)
+            return reply if reply.finish not in UNUSABLE else await self._after_failure(call, unusable(reply))
+        except asyncio.CancelledError as error:
+            if deadline is None or not deadline.take_back():
+                raise
+            raise _timed_out(handle) from error
+        except WorkerFailure as failure:
+            if deadline is not None and handle.wall_time_is_over():
+                raise _timed_out(handle) from failure
+            raise
+        finally:
+            if deadline is not None:
+                environment.timer.stop(deadline)
+
+    async def _attempt(self, call: Call) -> Reply:
+        """Ask the worker once, when its limits allow it."""
+        handle: StepCall = call.run
+        environment, limits = handle.environment, self._limits
+        limiters = (*environment.limiters, limits.concurrency)
+        acquired, began = 0, 0.0
+        try:
+            for limiter in limiters:
+                if not limiter.try_acquire():
+                    await _wait_for_turn(limiter, handle)
+                acquired += 1
+            taken = await self._wait_for_rate(call, handle) if self._per_minute else None
+            began = environment.clock.steady()
+            if environment.budget is None:
+                reply = await (self._worker(call) if environment.journal is None else self._journaled(call))
+            else:
+                reply = await self._charged(call, environment.budget)
+        except WorkerFailure as failure:
+            if failure.status in _OVERLOADED:
+                limits.concurrency.overloaded(began, environment.clock.steady())
+            raise
+        finally:
+            for limiter in limiters[:acquired]:
+                limiter.release()
+        limits.concurrency.succeeded()
+        if taken is not None and limits.tokens is not None:
+            limits.tokens.correct(taken, reply.usage.total_tokens)
+        return self._with_cost(reply) if self._adds_cost else reply
+
+    async def _charged(self, call: Call, budget: BudgetTracker) -> Reply:
+        """Ask the worker once its upper bound is reserved, and settle afterwards."""
+        handle: StepCall = call.run
+        bound = self.profile.usage_bound(call)
+        if not budget.try_reserve(bound):
+            await _wait_for_budget(bound, budget, handle)
+        charge = bound
+        try:
+            reply = await (self._worker(call) if handle.environment.journal is None else self._journaled(call))
+            if self._adds_cost:
+                reply = self._with_cost(reply)
+            charge = self.profile.usage_of_reply(call, reply)
+        except WorkerFailure as failure:
+            charge = usage_of_failure(failure, bound)
+            raise
+        finally:
+            budget.settle(bound, charge)
+            _announce(handle, budget)
+        return reply
+
+    async def _after_failure(self, call: Call, failure: WorkerFailure) -> Reply:
+        """Ask again, then the fallback workers."""
+        try:
+            return await self._retry(call, failure)
+        except WorkerFailure as final:
+            if not self._fallbacks:
+                raise
+            return await self._fall_back(call, final)
+
+    async def _retry(self, call: Call, failure: WorkerFailure) -> Reply:
+        handle: StepCall = call.run
+        clock, longest_wait_s = handle.environment.clock, handle.environment.config.longest_wait_s
+        attempts = self.profile.retries + 1
+        for attempt in range(1, attempts):
+            left = None if call.deadline is None else call.deadline - clock.steady()
+            wait_s = wait_before_retry(failure, attempt, longest_wait_s=longest_wait_s, seconds_left=left)
+            handle.retries += 1
+            handle.doing = f"waiting to try again after: {failure}"
+            handle.emit(Retried(handle.path, attempt, wait_s, str(failure)))
+            await asyncio.sleep(wait_s)
+            handle.retry_s = clock.now() - handle.started - handle.queue_s
+            try:
+                reply = await self._attempt(call)
+            except WorkerFailure as next_failure:
+                failure = next_failure
+                continue
+            if reply.finish not in UNUSABLE:
+                return reply
+            failure = unusable(reply)
+        if not failure.retryable or attempts == 1:
+            raise failure
+        raise given_up(failure, attempts) from failure
+
+    async def _fall_back(self, call: Call, failure: WorkerFailure) -> Reply:
+        """Ask the fallback workers, in order."""
+        handle: StepCall = call.run
+        causes = [str(failure)]
+        for other in self._fallbacks:
+            profile = other.profile
+            handle.emit(FellBack(handle.path, profile.name, str(failure)))
+            handle.answered_by = profile.ordinal
+            try:
+                return await other._persist(call)
+            except WorkerFailure as next_failure:
+                failure = next_failure
+                causes.append(f"fallback worker {profile.ordinal} ({profile.name}): {failure}")
+        raise WorkerFailure("; ".join(causes), retryable=failure.retryable, status=failure.status) from failure
+
+    async def _persist(self, call: Call) -> Reply:
+        """Ask, and ask again; without deadline, journal lookup and fallbacks."""
+        try:
+            reply = await self._attempt(call)
+        except WorkerFailure as failure:
+            return await self._retry(call, failure)
+        return reply if reply.finish not in UNUSABLE else await self._retry(call, unusable(reply))
+
+    async def _known(self, call: Call, journal: RunJournal) -> Reply | None:
+        """The reply that the journal has, of the worker or of a fallback worker."""
+        handle: StepCall = call.run
+        for profile in self.profiles:
+            reply = await journal.find(key_of(profile.fingerprint, call), call.sample_id)
+            if reply is not None:
+                handle.replayed = True
+                handle.answered_by = None if profile is self.profile else profile.ordinal
+                return reply
+        return None
+
+    async def _journaled(self, call: Call) -> Reply:
+        """Note the attempt before it is made, and keep its reply before anything uses it."""
+        environment: Environment = call.run.environment
+        journal, now, profile = environment.journal, environment.clock.now, self.profile
+        assert journal is not None  # callers have checked it
+        store = journal.journal
+        bound = profile.usage_bound(call)
+        entry = CallEntry(journal.run_id, key_of(profile.fingerprint, call), call, profile.name, bound)
+        row = await store.begin(entry, now())
+        try:
+            reply = await self._worker(call)
+        except WorkerFailure as failure:
+            store.fail(row, str(failure), usage_of_failure(failure, bound), now())
+            raise
+        except asyncio.CancelledError:
+            store.lose(row, now())
+            raise
+        if self._adds_cost:
+            reply = self._with_cost(reply)
+        return await store.finish(row, entry, reply, usage=profile.usage_of_reply(call, reply), at=now())
+
+    def _with_cost(self, reply: Reply) -> Reply:
+        """The reply with the price list's cost, if it counts tokens but claims to be free, though the list does not."""
+        if reply.paid_usd != 0 or reply.list_usd != 0 or not reply.usage.total_tokens:
+            return reply
+        cost = self.profile.cost_usd(reply.usage)
+        return replace(reply, paid_usd=cost, list_usd=cost)
+
+    async def _wait_for_rate(self, call: Call, handle: StepCall) -> Taking | None:
+        limits, clock = self._limits, handle.environment.clock
+        since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
+        if limits.requests is not None:
+            await limits.requests.take(1)
+        taken = None
+        if limits.tokens is not None:
+            output = self.profile.output_bound(call.settings) or 0
+            taken = await limits.tokens.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
+        handle.queue_s += clock.steady() - since
+        handle.doing = ASKING
+        return taken
+
+
+async def _wait_for_turn(limiter: ConcurrencyLimiter, handle: StepCall) -> None:
+    clock = handle.environment.clock
+    since, handle.doing = clock.steady(), "queued"
+    await limiter.acquire()
+    handle.queue_s += clock.steady() - since
+    handle.doing = ASKING
+
+
+async def _wait_for_budget(bound: BudgetUsage, budget: BudgetTracker, handle: StepCall) -> None:
+    handle.doing = "waiting for calls in flight to leave enough of the budget"
+    await budget.reserve(bound)
+    handle.doing = ASKING
+
+
+def _announce(handle: StepCall, tracker: BudgetTracker) -> None:
+    environment = handle.environment
+    if environment.listener is None:
+        return
+    budget, spent = tracker.budget, tracker.spent
+    wall_s = 0.0
+    if budget.seconds is not None and environment.wall_end is not None:
+        wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
+    limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
+    environment.listener(BudgetCharged(handle.path, spent.calls, spent.tokens, spent.usd, wall_s, limits))
+
+
+def _timed_out(handle: StepCall) -> WorkerFailure | BudgetSpent:
+    if handle.wall_time_is_over():
+        return BudgetSpent(f"the budget's wall time is over, while {handle.doing}")
+    return WorkerFailure(f"timed out while {handle.doing}; increase the timeout", retryable=True)
+
+
+class Pipelines:
+    """The call pipelines of a pool's workers, by index.
+
+    Each is built when it is first used, and kept for later runs in the same event loop as long as the pool gives the
+    same workers.
+    """
+
+    __slots__ = ("_checked", "_kept", "pool")
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self.pool = pool
+        self._kept = _kept_for(pool)
+        self._checked: dict[int, CallPipeline] = {}
+
+    def __getitem__(self, worker: int) -> CallPipeline:
+        pipeline = self._checked.get(worker)
+        if pipeline is None:
+            pipeline = self._checked[worker] = self._kept_one(worker) or self._new(worker)
+        return pipeline
+
+    def _kept_one(self, worker: int) -> CallPipeline | None:
+        if worker not in self._kept:
+            return None
+        workers, pipeline = self._kept[worker]
+        chain = (worker, *pipeline.profile.fallbacks)
+        same = all(_inner(self.pool.worker(each)) is known for each, known in zip(chain, workers, strict=True))
+        return pipeline if same else None
+
+    def _new(self, worker: int) -> CallPipeline:
+        pipeline = _pipeline_of(self.pool, worker)
+        chain = (worker, *pipeline.profile.fallbacks)
+        self._kept[worker] = (tuple(_inner(self.pool.worker(each)) for each in chain), pipeline)
+        return pipeline
+
+
+def _pipeline_of(pool: WorkerPool, ordinal: int) -> CallPipeline:
+    profile, worker = profile_of(pool, ordinal), pool.worker(ordinal)
+    if getattr(worker, "conductor", False):
+        profile = replace(profile, conductor=True)
+    if profile.conductor:
+        return CallPipeline(worker, profile)
+    others = (CallPipeline(pool.worker(other), profile_of(pool, other)) for other in profile.fallbacks)
+    return CallPipeline(worker, profile, tuple(others))
+
+
+_Kept: TypeAlias = dict[int, tuple[tuple[Ask, ...], CallPipeline]]
+_KEPT: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[WorkerPool, _Kept]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _kept_for(pool: WorkerPool) -> _Kept:
+    """What earlier runs on a pool in this event loop have built; nothing for a pool that cannot be looked up."""
+    loop = asyncio.get_running_loop()
+    kept = _KEPT.get(loop)
+    if kept is None:
+        kept = _KEPT[loop] = weakref.WeakKeyDictionary()
+    try:
+        return kept.setdefault(pool, {})
+    except TypeError:
+        return {}
+
+
+def _inner(worker: Any) -> Ask:
+    """The worker inside what its pool has put around it."""
+    inner: Ask = getattr(worker, "worker", worker)
+    return inner

@@ -1,0 +1,203 @@
+"""Worker profile: what the interpreter knows about a worker besides how to call it: limits, prices, identity.
+
+Pools describe workers in their own way; a profile holds only what the call pipeline needs. It also bounds what a call
+can cost: input at its UTF-8 bytes, since a token is at least one byte, and output at its most tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.protocols import Call, Message, Reply, Usage, WorkerFailure, WorkerPool
+
+_MUCH = Usage(1_000_000, 1_000_000)
+_NOT_IDENTITY = {
+    "description",
+    "tags",
+    "limits",
+    "prices",
+    "timeout_s",
+    "idle_timeout_s",
+    "retries",
+    "fallback",
+    "api_key_env",
+    "api_key_file",
+    "headers_env",
+    "proxy",
+    "proxy_env",
+    "ca_file",
+}
+"""Fields of an entry that change when, where from or at what price an answer comes, but not which answer."""
+
+
+@dataclass(frozen=True)
+class WorkerProfile:
+    """What the pipeline of one worker needs to know about it."""
+
+    ordinal: int
+    entry: Any
+    """The pool's own description of the worker."""
+    name: str
+    retries: int
+    """Further attempts after a failure that may pass."""
+    fallbacks: tuple[int, ...]
+    """The workers to ask when this one has failed for good, in order."""
+    concurrency: int | None
+    """Calls in flight at the same time; None: no limit."""
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    output_limit: int | None
+    """The most output tokens of a call, thinking included; None: not known."""
+    system_prompt: str
+    endpoint: tuple[Any, ...]
+    """Which model at which server it is, and under which limits; empty for a worker that lives in this process."""
+    conductor: bool
+    """Whether the worker runs workflows of its own."""
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether there is a price list."""
+        return self.cost_usd(_MUCH) is not None
+
+    @cached_property
+    def free(self) -> bool:
+        """Whether the price list says that it costs nothing."""
+        return self.cost_usd(_MUCH) == 0
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identifies the worker in the journal: a hash of everything that can change its answers."""
+        dump = getattr(self.entry, "model_dump", None)
+        if dump is None:
+            identity: Any = [self.name, getattr(self.entry, "provider", ""), getattr(self.entry, "model", "")]
+        else:
+            identity = dump(mode="json", exclude=_NOT_IDENTITY)
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+    def cost_usd(self, usage: Usage) -> float | None:
+        """What tokens cost by the price list, in US dollars; None if there is none."""
+        cost = getattr(self.entry, "cost_usd", None)
+        return None if cost is None else cost(usage)
+
+    def input_bound(self, messages: tuple[Message, ...]) -> int:
+        """The most input tokens that messages can be."""
+        total = self._system_bytes
+        for message in messages:
+            text = message["content"]
+            total += len(text) if text.isascii() else utf8_bytes(text)
+        return total
+
+    def output_bound(self, settings: Mapping[str, Any]) -> int | None:
+        """The most output tokens of a call with these settings; None if nothing limits them."""
+        limit = settings.get("max_tokens")
+        if limit is None:
+            return self.output_limit
+        thinking = getattr(self.entry, "thinking_budget", None) or 0
+        return int(limit) + int(thinking)
+
+    def usage_bound(self, call: Call) -> BudgetUsage:
+        """The most that a call can be charged; an unknown bound counts as 0 (see `require_bounded`)."""
+        read, written = self.input_bound(call.messages), self.output_bound(call.settings) or 0
+        usd = 0.0 if self.free else self.cost_usd(Usage(read, written)) or 0.0
+        return BudgetUsage(1, read + written, usd)
+
+    def usage_of_reply(self, call: Call, reply: Reply) -> BudgetUsage:
+        """What a reply is charged; a token per byte of question and reply if the provider counts no tokens."""
+        usage = reply.usage
+        tokens = usage.input_tokens + usage.output_tokens
+        if tokens:
+            paid = self.cost_usd(usage) if reply.paid_usd is None else reply.paid_usd
+            return BudgetUsage(1, tokens, paid or 0.0)
+        usage = Usage(self.input_bound(call.messages), utf8_bytes(reply.text))
+        return BudgetUsage(1, usage.total_tokens, reply.paid_usd or self.cost_usd(usage) or 0.0)
+
+    @cached_property
+    def _system_bytes(self) -> int:
+        return utf8_bytes(self.system_prompt)
+
+
+def usage_of_failure(failure: WorkerFailure, bound: BudgetUsage) -> BudgetUsage:
+    """What a failed attempt is charged: nothing if it was never sent, one call if the provider refused it, otherwise
+    its bound, since the provider may have done the work.
+    """
+    if not failure.sent:
+        return BudgetUsage()
+    refused = failure.status is not None and failure.status >= 400
+    return BudgetUsage(calls=1) if refused else bound
+
+
+def profile_of(pool: WorkerPool, ordinal: int) -> WorkerProfile:
+    """Read a worker's profile; what an entry does not say is not limited, and never retried."""
+    entry = pool.entry(ordinal)
+    limits = getattr(entry, "limits", None)
+    return WorkerProfile(
+        ordinal=ordinal,
+        entry=entry,
+        name=entry.name,
+        retries=getattr(entry, "retries", 0),
+        fallbacks=_fallbacks(pool, ordinal),
+        concurrency=getattr(limits, "concurrency", None),
+        requests_per_minute=getattr(limits, "requests_per_minute", None),
+        tokens_per_minute=getattr(limits, "tokens_per_minute", None),
+        output_limit=getattr(entry, "output_limit", None),
+        system_prompt=getattr(entry, "system_prompt", ""),
+        endpoint=_endpoint(entry),
+        conductor=ordinal in getattr(pool, "conductors", ()),
+    )
+
+
+def require_bounded(profiles: Iterable[WorkerProfile], budget: Budget, settings: Mapping[str, Any]) -> None:
+    """Refuse workers whose calls have no known upper bound. A Conductor's calls are bounded one by one.
+
+    Raises:
+        UsageError: the price is not known under a dollar budget, or the longest reply under any token budget.
+    """
+    if budget.usd is None and budget.tokens is None:
+        return
+    for profile in profiles:
+        if not profile.conductor:
+            _require_bounded(profile, budget, settings)
+
+
+def _require_bounded(profile: WorkerProfile, budget: Budget, settings: Mapping[str, Any]) -> None:
+    who = f"worker {profile.ordinal} ({profile.name})"
+    if budget.usd is not None and not profile.priced:
+        raise UsageError(
+            f"{who} has no known price, so a budget in US dollars cannot be enforced; "
+            "set its prices in the pool file (0 for a free worker), or use another budget"
+        )
+    if profile.output_bound(settings) is None:
+        kind = "dollar" if budget.tokens is None else "token"
+        raise UsageError(
+            f"{who} has no max_tokens, so a {kind} budget cannot be enforced; set max_tokens in the pool file"
+        )
+
+
+def utf8_bytes(text: str) -> int:
+    """The length of a text in UTF-8; a lone surrogate counts as the three bytes of its replacement."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def _endpoint(entry: Any) -> tuple[Any, ...]:
+    model = getattr(entry, "model", "")
+    limits = getattr(entry, "limits", None)
+    return (entry.name, entry.provider, model, entry.base_url, entry.api_key_env, str(limits)) if model else ()
+
+
+def _fallbacks(pool: WorkerPool, ordinal: int) -> tuple[int, ...]:
+    """The chain of fallback workers, which ends before a worker would come twice."""
+    by_name = None
+    chain = [ordinal]
+    while (name := getattr(pool.entry(chain[-1]), "fallback", None)) is not None:
+        by_name = by_name or {pool.entry(other).name: other for other in pool.ordinals}
+        if name not in by_name or by_name[name] in chain:
+            break
+        chain.append(by_name[name])
+    return tuple(chain[1:])
