@@ -14,15 +14,18 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test lint types unit bench fuzz fuzzer docs clean
+.PHONY: help demo test lint types unit format quick coverage bench fuzz fuzzer docs clean
 
 help:
-	@echo "make demo    set up, run a workflow on a small local model, let a trained Conductor write one (no key, no torch)"
-	@echo "make test    set up, then lint, type check and test (TORCH=0 leaves out torch)"
-	@echo "make bench   print the benchmark tables"
-	@echo "make fuzz    fuzz the parser for SECONDS=60"
-	@echo "make docs    write the generated reference pages anew"
-	@echo "make clean   remove what the above made"
+	@echo "make demo      set up, run a workflow on a small local model, let a trained Conductor write one (no key, no torch)"
+	@echo "make test      set up, then lint, type check and run all tests (TORCH=0 leaves out torch)"
+	@echo "make quick     lint and run the fast tests of the main parts, in under a minute"
+	@echo "make format    fix what ruff can fix, and format the code"
+	@echo "make coverage  run all tests and print the lines that none of them runs"
+	@echo "make docs      regenerate the reference pages and pictures"
+	@echo "make bench     print the benchmark tables"
+	@echo "make fuzz      fuzz the parser for SECONDS=60"
+	@echo "make clean     remove what the above made"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wfdsl needs Python 3.11 or newer; set PYTHON=")'
@@ -64,6 +67,19 @@ types: $(SETUP)
 unit: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2
 
+QUICK := $(wildcard tests/test_*.py tests/rl/test_*.py tests/language tests/syntax tests/diagnostics) \
+	tests/interpreter tests/cli tests/rl/evaluation
+
+quick: lint
+	WFDSL_HYPOTHESIS=quick $(BIN)/python -m pytest -q -n 2 -m "not slow and not local" $(QUICK)
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+coverage: $(SETUP)
+	$(BIN)/python -m pytest -q -n 2 --cov --cov-report=term-missing:skip-covered
+
 bench: $(SETUP)
 	$(PIP) langgraph
 	$(BIN)/python -m tests.benchmarks
@@ -79,4 +95,4 @@ docs: $(SETUP)
 	$(BIN)/python -m tests.docs.generate
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
+	rm -rf $(VENV) dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

@@ -1,6 +1,7 @@
 """What all tests share: how hypothesis searches, that Ctrl-C is heard, and that the installed entry points are current.
 
-`ci` draws the same examples on every run. `WFDSL_HYPOTHESIS=explore pytest` draws new and many more ones.
+`ci` draws the same examples on every run, and `WFDSL_HYPOTHESIS=quick pytest` fewer of them. `explore` draws new and
+many more ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from hypothesis import HealthCheck, settings
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "ci", max_examples=150, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "quick", max_examples=10, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
 )
 settings.register_profile("explore", max_examples=3000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("WFDSL_HYPOTHESIS", "ci"))

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from importlib.metadata import entry_points
@@ -155,6 +156,36 @@ def test_a_checkout_reads_its_grammars_in_place() -> None:
     assert not (Path(wfdsl.__file__).parent / "grammars").exists()
 
 
+def test_the_citation_names_this_version() -> None:
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_continuous_integration_runs_every_python_that_the_package_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = [line.rpartition(" :: ")[2] for line in project["classifiers"] if " :: 3." in line]
+    workflow = (ROOT / ".github/workflows/test.yml").read_text("utf-8")
+
+    assert named
+    assert f"python: {json.dumps(named)}" in workflow
+
+
+def test_continuous_integration_and_commit_hooks_call_targets_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = {name for line in re.findall(r"^([a-z ]+):", makefile, re.MULTILINE) for name in line.split()}
+    called = re.findall(r"(?:run|entry): make (\w+)", (ROOT / ".github/workflows/test.yml").read_text("utf-8"))
+    called += re.findall(r"(?:run|entry): make (\w+)", (ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+
+    assert set(called) >= {"test", "quick", "docs"}
+    assert set(called) <= targets
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "quick", "format", "coverage", "docs", "bench", "fuzz", "clean"])
+def test_make_help_lists_the_targets(target: str) -> None:
+    said = run("make", "--no-print-directory", "help", cwd=ROOT)
+
+    assert f"\nmake {target} " in f"\n{said}"
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_its_data_and_nothing_else(built: Built) -> None:
     names = files_of(built.wheel)
@@ -211,6 +242,31 @@ def test_the_installed_command_checks_both_forms(installed: Path, tmp_path: Path
     said = run(installed.parent / "wfdsl", "check", "some.txt", "some.wf", cwd=tmp_path)
 
     assert said == "some.txt: ok, 1 step\nsome.wf: ok, 1 step\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hook", "bad"),
+    [("wfdsl-check", 'step solve by 0 sees later: "Solve it."\n'), ("wfdsl-fmt", 'step   solve by 0: "Solve it."\n')],
+)
+def test_a_commit_hook_passes_good_workflow_files_and_fails_on_bad_ones(
+    installed: Path, tmp_path: Path, hook: str, bad: str
+) -> None:
+    (tmp_path / "good.wf").write_text('step solve by 0: "Solve it."\n')
+    (tmp_path / "bad.wf").write_text(bad)
+    command, *arguments = commit_hooks()[hook].split()
+
+    def exit_code(*names: str) -> int:
+        return subprocess.run([installed.parent / command, *arguments, *names], cwd=tmp_path, check=False).returncode
+
+    assert exit_code("good.wf") == 0
+    assert exit_code("good.wf", "bad.wf") == 1
+
+
+def commit_hooks() -> dict[str, str]:
+    """The command of each hook that this repository offers to others, by its id."""
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
+    return dict(re.findall(r"^- id: (\S+)$.*?^  entry: (.+?)$", text, re.MULTILINE | re.DOTALL))
 
 
 @pytest.mark.slow
