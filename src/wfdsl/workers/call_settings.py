@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeAlias
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_reply import mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,8 @@ def with_grammar(entry: WorkerEntry, body: Mapping[str, Any], grammar: str) -> d
     field = "grammar" if entry.grammar_field == "auto" else entry.grammar_field
     if field != "structured_outputs":
         return {**body, field: grammar}
-    return {**body, field: {**mapping(body.get(field)), "grammar": grammar}}
+    inside = body.get(field)
+    return {**body, field: {**(inside if isinstance(inside, Mapping) else {}), "grammar": grammar}}
 
 
 @asynccontextmanager
