@@ -67,7 +67,7 @@ types: $(SETUP)
 unit: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2
 
-QUICK := $(wildcard tests/test_*.py tests/rl/test_*.py tests/language tests/syntax tests/diagnostics) \
+QUICK := $(wildcard tests/test_*.py tests/rl/test_*.py tests/language) \
 	tests/interpreter tests/cli tests/rl/evaluation
 
 quick: lint
