@@ -20,9 +20,10 @@ TEXT = 'model_id = [0, 1, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], [0]
 EMPTY = "model_id = []\nsubtasks = []\naccess_list = []"
 
 PROMISED = {
-    "analyze": ["text", "*pool_size=None", "*max_steps=5", "*profile='strict'", "*recursion=False"],
-    "parse": ["text", "*pool_size=None", "*max_steps=5", "*profile='strict'"],
-    "load": ["path"],
+    "CheckConfig": ["*pool=None", "*max_steps=5", "*profile='strict'", "*recursion=False"],
+    "analyze": ["text", "config=None", "*options"],
+    "parse": ["text", "config=None", "*options"],
+    "load": ["path", "config=None", "*options"],
     "dumps": ["workflow", "form='completion'"],
     "to_dag": ["workflow"],
     "run": ["workflow", "question", "pool", "config=None", "*budget=None", "*journal=None"],
@@ -46,7 +47,8 @@ def public(path: str) -> Any:
 
 def shown(parameter: inspect.Parameter) -> str:
     default = "" if parameter.default is inspect.Parameter.empty else f"={parameter.default!r}"
-    return f"{'*' if parameter.kind is inspect.Parameter.KEYWORD_ONLY else ''}{parameter.name}{default}"
+    by_name = parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    return f"{'*' if by_name else ''}{parameter.name}{default}"
 
 
 def test_the_names_are_sorted_and_complete() -> None:
@@ -110,7 +112,7 @@ def test_signatures_are_as_promised(path: str) -> None:
 
 
 def test_analyze_gives_the_workflow_and_what_was_found() -> None:
-    checked = wfdsl.analyze(TEXT, pool_size=2)
+    checked = wfdsl.analyze(TEXT, pool=2)
 
     assert isinstance(checked, Checked)
     assert checked.workflow == Workflow.from_lists(*LISTS)
@@ -131,7 +133,7 @@ def test_a_pool_may_stand_in_place_of_its_size() -> None:
 
     pool = Pool.from_functions([answer])
 
-    (found,) = wfdsl.analyze(TEXT, pool_size=pool).diagnostics
+    (found,) = wfdsl.analyze(TEXT, pool=pool).diagnostics
 
     assert found.code == "worker-not-in-pool"
 
@@ -140,7 +142,7 @@ def test_a_pool_may_stand_in_place_of_its_size() -> None:
 def test_analyze_never_raises(text: str) -> None:
     for profile in ("strict", "lenient"):
         for recursion in (False, True):
-            checked = wfdsl.analyze(text, profile=profile, recursion=recursion, pool_size=2)
+            checked = wfdsl.analyze(text, profile=profile, recursion=recursion, pool=2)
 
             assert checked.ok == (checked.workflow is not None or (checked.passthrough and recursion))
             assert all(0 <= found.span.start <= found.span.end <= len(text) for found in checked.diagnostics)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
     from wfdsl.interpreter.running import stream as stream
+    from wfdsl.language.check import CheckConfig as CheckConfig
     from wfdsl.language.diagnostics.diagnostic import Diagnostic as Diagnostic
     from wfdsl.language.source import Source as Source
     from wfdsl.language.source import Span as Span
@@ -52,6 +53,7 @@ _HOMES = {
     "Budget": "interpreter.budget",
     "BudgetExhausted": "interpreter.record",
     "Call": "protocols",
+    "CheckConfig": "language.check",
     "Checked": "api",
     "Conductor": "conductor.conductor",
     "Diagnostic": "language.diagnostics.diagnostic",

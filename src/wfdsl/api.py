@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 from wfdsl.errors import UsageError, WorkflowError
-from wfdsl.language.check import DEFAULT_MAX_STEPS, Limits, PoolLike, PoolSize, check, check_columns, empty_workflow
-from wfdsl.language.completion import Profile, print_completion, read_completion
-from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order, once_per_place
-from wfdsl.language.source import Source, Span
+from wfdsl.language.check import (
+    MAX_CHARS,
+    CheckConfig,
+    CheckOptions,
+    PoolLike,
+    check,
+    check_columns,
+    empty_workflow,
+)
+from wfdsl.language.completion import print_completion, read_completion
+from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic, in_order, once_per_place
+from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
 from wfdsl.language.workflow import Workflow, display_with
 
-MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
 _UTF8_BYTES_PER_CHAR = 4
 _PIECE = 1 << 16  # bytes
 Form: TypeAlias = Literal["completion", "wf"]
@@ -25,7 +32,7 @@ Form: TypeAlias = Literal["completion", "wf"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of a text: the workflow if there is one, and all that was found on the way."""
+    """The result of reading a text: the workflow if there is one, and every diagnostic."""
 
     source: Source
     workflow: Workflow | None
@@ -33,7 +40,7 @@ class Checked:
     diagnostics: tuple[Diagnostic, ...]
     """In the order of the text."""
     passthrough: bool = False
-    """Whether the text holds three empty lists. They are valid only from the second round on."""
+    """Whether the text holds three empty lists. They are valid only after the first round."""
     tree: WorkflowTree | None = None
     """What was read, with places, names and title; None if it could not be read as steps."""
 
@@ -54,74 +61,70 @@ class Checked:
 
 
 def analyze(
-    text: str,
-    *,
-    pool_size: PoolSize = None,
-    max_steps: int | None = DEFAULT_MAX_STEPS,
-    profile: Profile = "strict",
-    recursion: bool = False,
-    max_chars: int = MAX_CHARS,
-    depth_left: int | None = None,
-    name: str = "completion",
+    text: str, config: CheckConfig | None = None, *, name: str = "completion", **options: Unpack[CheckOptions]
 ) -> Checked:
     """Read and check a completion. Never raises on any text.
 
     Args:
         text: what the Conductor wrote.
-        pool_size: the number of workers, or a pool; None: any ordinal from 0 is fine.
-        max_steps: the most steps allowed; None: any number. Source of the default: arXiv 2512.04388, section 4.
-        profile: "strict" makes an error of every repair (what training rewards), "lenient" a warning.
-        recursion: whether this is round 2 or later, where three empty lists return the previous response.
-        max_chars: the longest text that is read, in characters.
-        depth_left: how many levels of recursion are left for Conductor nodes; None: not known.
+        config: what it is checked against; without it, `CheckConfig()`.
         name: what diagnostics call the text.
+        options: fields of `CheckConfig`, instead of those of `config`.
+
+    Raises:
+        UsageError: an option is outside its limits.
     """
+    config = CheckConfig(**options) if config is None else _changed(config, options)
     source = Source(text, name)
-    if len(text) > max_chars:
-        return Checked(source, None, (too_long(max_chars),))
-    reading = read_completion(text, profile)
-    limits = Limits.of(pool_size, max_steps, depth_left, recursion=recursion)
+    if len(text) > config.max_chars:
+        return Checked(source, None, (too_long(config.max_chars),))
+    reading = read_completion(text, config.profile)
     if reading.tree is None or not reading.complete:
-        more = check_columns(reading.tree, limits) if reading.tree else []
+        more = check_columns(reading.tree, config) if reading.tree else []
         return Checked(source, None, in_order([*reading.diagnostics, *more]))
     if reading.passthrough:
-        found = reading.diagnostics if recursion else [*reading.diagnostics, empty_workflow(reading.tree.span)]
+        found = reading.diagnostics if config.recursion else [*reading.diagnostics, empty_workflow(reading.tree.span)]
         return Checked(source, None, in_order(found), passthrough=True, tree=reading.tree)
-    return _checked(source, reading.tree, reading.diagnostics, limits)
+    return _checked(source, reading.tree, reading.diagnostics, config)
 
 
 def analyze_file_text(
     text: str,
+    config: CheckConfig | None = None,
     *,
-    pool: PoolLike | None = None,
     params: Mapping[str, str] | None = None,
-    pool_size: PoolSize = None,
-    max_steps: int | None = None,
-    max_chars: int = MAX_CHARS,
-    depth_left: int | None = None,
     name: str = "workflow.wf",
+    **options: Unpack[CheckOptions],
 ) -> Checked:
     """Read and check a workflow file's text, expanded with its parameters and, if given, a pool.
 
+    `config` and `options` are as for `analyze`, but without them there may be any number of steps.
+
     Raises:
-        UsageError: a parameter that the file does not have, or a value of the wrong type for one.
+        UsageError: an option is outside its limits, a parameter that the file does not have, or a value of the wrong
+            type for one.
     """
-    from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (completions need neither; it costs start-up time)
+    from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (start-up time: completions need neither)
     from wfdsl.language.file_reader import read_workflow_file  # noqa: PLC0415
 
+    config = _changed(config or CheckConfig(max_steps=None), options)
     source = Source(text, name)
-    if len(text) > max_chars:
-        return Checked(source, None, (too_long(max_chars),))
+    if len(text) > config.max_chars:
+        return Checked(source, None, (too_long(config.max_chars),))
     file_tree, found = read_workflow_file(source)
+    pool = config.pool if isinstance(config.pool, PoolLike) else None
     tree, more = expand(file_tree, params=params, pool=pool)
     if tree is None:
         return Checked(source, None, in_order([*found, *more]))
-    limits = Limits.of(pool if pool is not None else pool_size, max_steps, depth_left)
-    return _checked(source, tree, [*found, *more], limits)
+    return _checked(source, tree, [*found, *more], config)
 
 
-def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], limits: Limits) -> Checked:
-    problems = check(tree, limits)
+def _changed(config: CheckConfig, options: CheckOptions) -> CheckConfig:
+    return replace(config, **options) if options else config
+
+
+def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config: CheckConfig) -> Checked:
+    problems = check(tree, config)
     found = [*found, *(once_per_place(problems) if tree.names else problems)]
     ok = not any(problem.is_error for problem in found)
     return Checked(source, Workflow.from_tree(tree) if ok else None, in_order(found), tree=tree)
@@ -131,141 +134,89 @@ def too_long(max_chars: int) -> Diagnostic:
     """A text over the limit, which is not read."""
     message = f"the text has more than {max_chars:,} characters"
     help_ = "check that it is the right text, or raise the limit (--max-chars, max_chars=)"
-    return Diagnostic("text-too-long", "error", message, Span(0, 0), help=help_)
+    return Diagnostic("text-too-long", "error", message, NOWHERE, help=help_)
 
 
-def parse(
-    text: str,
-    *,
-    pool_size: PoolSize = None,
-    max_steps: int | None = DEFAULT_MAX_STEPS,
-    profile: Profile = "strict",
-    recursion: bool = False,
-    max_chars: int = MAX_CHARS,
-    depth_left: int | None = None,
-) -> Workflow:
+def parse(text: str, config: CheckConfig | None = None, **options: Unpack[CheckOptions]) -> Workflow:
     """The workflow that a completion holds. Arguments as for `analyze`.
 
     Raises:
-        WorkflowError: there is none; it carries the diagnostics. Three empty lists are none in any round.
+        WorkflowError: there is none; it carries the diagnostics. Three empty lists are not a workflow in any round.
+        UsageError: an option is outside its limits.
     """
-    checked = analyze(
-        text,
-        pool_size=pool_size,
-        max_steps=max_steps,
-        profile=profile,
-        recursion=recursion,
-        max_chars=max_chars,
-        depth_left=depth_left,
-    )
-    return _workflow_of(checked)
+    return _workflow_of(analyze(text, config, **options))
 
 
 def _workflow_of(checked: Checked) -> Workflow:
     checked.raise_for_errors()
     if checked.workflow is None:
-        raise WorkflowError([empty_workflow(checked.tree.span if checked.tree else Span(0, 0))], checked.source)
+        raise WorkflowError([empty_workflow(checked.tree.span if checked.tree else NOWHERE)], checked.source)
     return checked.workflow
 
 
 def load(
     path: str | PathLike[str],
+    config: CheckConfig | None = None,
     *,
-    pool: PoolLike | None = None,
     params: Mapping[str, str] | None = None,
     form: Form | None = None,
-    pool_size: PoolSize = None,
-    max_steps: int | None = None,
-    profile: Profile = "strict",
+    **options: Unpack[CheckOptions],
 ) -> Workflow:
     """The workflow in a file: a workflow file if it is named `*.wf`, else a completion.
 
     Args:
         path: the file.
-        pool: what names and tags are looked up in.
+        config: what it is checked against; without it, `CheckConfig()`, for a workflow file with any number of steps.
         params: values for the parameters of a workflow file, as texts.
         form: "wf" or "completion", if the name does not tell.
-        pool_size: the number of workers, in place of a pool.
-        max_steps: the most steps allowed; None: any number for a workflow file, 5 for a completion.
-        profile: how a completion is read.
+        options: fields of `CheckConfig`, instead of those of `config`; names and tags are looked up in `pool`.
 
     Raises:
         WorkflowError: the file holds no valid workflow; it carries the diagnostics.
-        UsageError: the file cannot be read, or a parameter cannot be set.
+        UsageError: the file cannot be read, or a parameter or an option cannot be set.
     """
-    checked = analyze_path(
-        path, pool=pool, params=params, form=form, pool_size=pool_size, max_steps=max_steps, profile=profile
-    )
-    return _workflow_of(checked)
+    return _workflow_of(analyze_path(path, config, params=params, form=form, **options))
 
 
 def analyze_path(
     path: str | PathLike[str],
+    config: CheckConfig | None = None,
     *,
-    pool: PoolLike | None = None,
     params: Mapping[str, str] | None = None,
     form: Form | None = None,
-    pool_size: PoolSize = None,
-    max_steps: int | None = None,
-    profile: Profile = "strict",
-    recursion: bool = False,
-    max_chars: int = MAX_CHARS,
+    **options: Unpack[CheckOptions],
 ) -> Checked:
     """Read and check a file, as `load` does, without raising on what it holds.
 
     Raises:
-        UsageError: the file cannot be read, or a parameter cannot be set.
+        UsageError: the file cannot be read, or a parameter or an option cannot be set.
     """
+    max_chars = _changed(config or CheckConfig(), options).max_chars
     text = read_text(path, max_chars=max_chars)
     if text is None:
         return Checked(Source("", str(path)), None, (too_long(max_chars),))
-    return analyze_text(
-        text,
-        form=form or form_of(path),
-        pool=pool,
-        params=params,
-        pool_size=pool_size,
-        max_steps=max_steps,
-        profile=profile,
-        recursion=recursion,
-        max_chars=max_chars,
-        name=str(path),
-    )
+    return analyze_text(text, config, form=form or form_of(path), params=params, name=str(path), **options)
 
 
 def analyze_text(
     text: str,
+    config: CheckConfig | None = None,
     *,
     form: Form,
-    pool: PoolLike | None = None,
     params: Mapping[str, str] | None = None,
-    pool_size: PoolSize = None,
-    max_steps: int | None = None,
-    profile: Profile = "strict",
-    recursion: bool = False,
-    max_chars: int = MAX_CHARS,
     name: str = "completion",
+    **options: Unpack[CheckOptions],
 ) -> Checked:
     """Read and check a text in either form; without `max_steps` each form has its own limit.
 
     Raises:
-        UsageError: a parameter cannot be set.
+        UsageError: a parameter or an option cannot be set.
     """
     if form == "wf":
-        return analyze_file_text(
-            text, pool=pool, params=params, pool_size=pool_size, max_steps=max_steps, max_chars=max_chars, name=name
-        )
+        return analyze_file_text(text, config, params=params, name=name, **options)
     if params:
         raise UsageError(f"{name} is a completion, which has no parameters: leave out {', '.join(sorted(params))}")
-    return analyze(
-        text,
-        pool_size=pool_size if pool is None else pool,
-        max_steps=DEFAULT_MAX_STEPS if max_steps is None else max_steps,
-        profile=profile,
-        recursion=recursion,
-        max_chars=max_chars,
-        name=name,
-    )
+    return analyze(text, config, name=name, **options)
 
 
 def dumps(workflow: Workflow, form: Form = "completion") -> str:
@@ -299,7 +250,7 @@ def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str |
     """A file's text, or None if it is longer than the limit, of which no more than the limit is read.
 
     Raises:
-        UsageError: it cannot be read, or is no UTF-8 text.
+        UsageError: it cannot be read, or is not UTF-8 text.
     """
     try:
         with Path(path).open("rb") as file:
@@ -313,7 +264,7 @@ def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS
     """The text of a stream, read as `read_text` reads a file.
 
     Raises:
-        UsageError: it is no UTF-8 text.
+        UsageError: it is not UTF-8 text.
     """
     most = max_chars * _UTF8_BYTES_PER_CHAR + 1
     data = bytearray()
@@ -327,7 +278,7 @@ def decoded(data: bytes, *, name: str, max_chars: int = MAX_CHARS) -> str | None
     """The text of some bytes, or None if it is longer than the limit.
 
     Raises:
-        UsageError: they are no UTF-8 text.
+        UsageError: they are not UTF-8 text.
     """
     if len(data) > max_chars * _UTF8_BYTES_PER_CHAR:
         return None

@@ -16,9 +16,9 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any, cast
 
-from wfdsl.api import MAX_CHARS, Checked, analyze
+from wfdsl.api import Checked, analyze
 from wfdsl.errors import UsageError
-from wfdsl.language.check import PoolSize
+from wfdsl.language.check import CheckConfig, Profile
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 _ENDLESS_LINE = 1 << 30  # bytes of a line that is skipped, since the next one may be fine; our choice
@@ -52,11 +52,8 @@ class Example:
 class Survey:
     """Counts over completions. `add` takes one; everything else is there at any time."""
 
-    pool_size: PoolSize = None
-    max_steps: int | None = 5
-    recursion: bool = False
-    max_chars: int = MAX_CHARS
-    """Longer completions are not read."""
+    config: CheckConfig = field(default_factory=CheckConfig)
+    """What completions are checked against, in both profiles. Longer ones than `max_chars` are not read."""
     examples: int = 3
     total: int = 0
     unreadable: list[Row] = field(default_factory=list)
@@ -109,15 +106,8 @@ class Survey:
             "worst": [{"file": worst.place[0], "line": worst.place[1]} for worst in self.worst],
         }
 
-    def _analyze(self, text: str, profile: str) -> Checked:
-        return analyze(
-            text,
-            pool_size=self.pool_size,
-            max_steps=self.max_steps,
-            profile=cast(Any, profile),
-            recursion=self.recursion,
-            max_chars=self.max_chars,
-        )
+    def _analyze(self, text: str, profile: Profile) -> Checked:
+        return analyze(text, self.config, profile=profile)
 
     def _count(self, strict: Checked, lenient: Checked) -> None:
         for profile, checked in (("strict", strict), ("lenient", lenient)):

@@ -202,7 +202,7 @@ class Scorer:
         """
         offer, previous = rollout.offer or Offer.of(pool), rollout.previous
         checked = analyze(
-            rollout.completion, pool_size=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
+            rollout.completion, pool=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
         )
         if not checked.ok:
             return self._invalid(*(found.code for found in checked.diagnostics if found.is_error))

@@ -106,7 +106,7 @@ async def sample(client: openai.AsyncOpenAI, index: int, *, constrained: bool, m
         max_steps,
         constrained,
         text,
-        analyze(text, pool_size=pool_size, max_steps=max_steps, profile="strict").ok,
+        analyze(text, pool=pool_size, max_steps=max_steps, profile="strict").ok,
         reply.choices[0].finish_reason == "length",
         int(timings["predicted_n"]),
         timings["predicted_ms"] / timings["predicted_n"],
@@ -124,7 +124,7 @@ def mask_table() -> Table:
         matcher = llguidance.LLMatcher(tokenizer, llguidance_lark(range(7), max_steps))
         made_ms = (time.perf_counter() - begun) * 1e3
         times, texts = _walks(matcher, tokenizer, random.Random(1))
-        valid = sum(analyze(text, pool_size=7, max_steps=max_steps, profile="strict").ok for text in texts)
+        valid = sum(analyze(text, pool=7, max_steps=max_steps, profile="strict").ok for text in texts)
         typical, slow = statistics.median(times), statistics.quantiles(times, n=100)[-1]
         table.add_row(str(max_steps), f"{made_ms:.1f}", f"{typical:.0f}", f"{slow:.0f}", str(len(texts)), str(valid))
     return table

@@ -129,7 +129,7 @@ def _growth_table() -> Table:
 
 
 def _checked(text: str) -> None:
-    analyze(text, pool_size=7, profile="strict")
+    analyze(text, pool=7, profile="strict")
 
 
 def _seconds(read: Callable[[str], Any], text: str, *, times: int = 100) -> float:

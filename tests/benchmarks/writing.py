@@ -54,7 +54,7 @@ class Writer:
 
     def read(self, text: str, offer: Offer) -> Workflow | None:
         """The workflow of a first round; None if it is not strictly valid."""
-        checked = analyze(text, pool_size=offer, max_steps=self.max_steps, recursion=False, depth_left=0)
+        checked = analyze(text, pool=offer, max_steps=self.max_steps, recursion=False, depth_left=0)
         return offer.to_pool(checked.workflow) if checked.ok and checked.workflow is not None else None
 
     def texts(self, asked: Sequence[Any], temperature: float) -> list[str]:

@@ -38,7 +38,7 @@ def shown(name: str, ordinals: Sequence[int], max_steps: int) -> list[Example]:
 
 
 def assert_valid(example: Example, ordinals: Sequence[int], max_steps: int) -> None:
-    checked = analyze(example.completion, pool_size=offer_of(ordinals), max_steps=max_steps, profile="strict")
+    checked = analyze(example.completion, pool=offer_of(ordinals), max_steps=max_steps, profile="strict")
     assert checked.ok, checked.diagnostics
     assert not checked.diagnostics
     assert checked.workflow == example.workflow

@@ -21,8 +21,8 @@ EMITTERS = {"Diagnostic", "_error", "_repair", "_wrong_type"}
 
 @pytest.mark.parametrize("code", [code for code in COMPLETION_CODES if code.wrong], ids=lambda code: code.name)
 def test_the_wrong_example_gets_its_code_with_its_severity(code: Code) -> None:
-    strict = wfdsl.analyze(code.wrong, pool_size=2, max_steps=5)
-    lenient = wfdsl.analyze(code.wrong, pool_size=2, max_steps=5, profile="lenient")
+    strict = wfdsl.analyze(code.wrong, pool=2, max_steps=5)
+    lenient = wfdsl.analyze(code.wrong, pool=2, max_steps=5, profile="lenient")
 
     severities = {(found.code, found.severity) for found in strict.diagnostics}
     in_strict = "error" if code.kind == "repair" else code.kind
@@ -36,7 +36,7 @@ def test_the_wrong_example_gets_its_code_with_its_severity(code: Code) -> None:
 
 @pytest.mark.parametrize("code", [code for code in COMPLETION_CODES if code.right], ids=lambda code: code.name)
 def test_the_right_example_is_clean(code: Code) -> None:
-    checked = wfdsl.analyze(code.right, pool_size=2, max_steps=5)
+    checked = wfdsl.analyze(code.right, pool=2, max_steps=5)
 
     assert checked.diagnostics == ()
     assert checked.workflow is not None
@@ -60,7 +60,7 @@ def test_a_conductor_at_the_last_depth_gets_its_code() -> None:
         ordinals = (0, 1)
         conductors = frozenset({1})
 
-    checked = wfdsl.analyze('model_id = [1]\nsubtasks = ["a"]\naccess_list = [[]]', pool_size=Pool(), depth_left=0)
+    checked = wfdsl.analyze('model_id = [1]\nsubtasks = ["a"]\naccess_list = [[]]', pool=Pool(), depth_left=0)
 
     assert [found.code for found in checked.diagnostics] == ["conductor-too-deep"]
 

@@ -53,7 +53,7 @@ def _completion(written: str) -> str:
 
 @pytest.mark.parametrize("row", _rows(), ids=lambda row: row.written)
 def test_the_strict_verdict_is_the_one_of_the_table(row: Row) -> None:
-    checked = analyze(_completion(row.written), pool_size=2)
+    checked = analyze(_completion(row.written), pool=2)
 
     codes = {found.code for found in checked.diagnostics if found.is_error}
     assert codes == (set() if row.strict == "ok" else {row.strict})
@@ -61,7 +61,7 @@ def test_the_strict_verdict_is_the_one_of_the_table(row: Row) -> None:
 
 @pytest.mark.parametrize("row", _rows(), ids=lambda row: row.written)
 def test_the_lenient_verdict_is_the_one_of_the_table(row: Row) -> None:
-    checked = analyze(_completion(row.written), pool_size=2, profile="lenient")
+    checked = analyze(_completion(row.written), pool=2, profile="lenient")
 
     codes = {found.code for found in checked.diagnostics if found.is_error}
     repairs = {found.code for found in checked.diagnostics if CODES[found.code].kind == "repair"}
@@ -71,7 +71,7 @@ def test_the_lenient_verdict_is_the_one_of_the_table(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [row for row in _rows() if row.read_as], ids=lambda row: row.written)
 def test_the_value_is_the_one_of_the_table(row: Row) -> None:
-    workflow = analyze(_completion(row.written), pool_size=2, profile="lenient").workflow
+    workflow = analyze(_completion(row.written), pool=2, profile="lenient").workflow
 
     assert workflow is not None
     assert workflow.to_lists()[_label(row.written)] == ast.literal_eval(row.read_as)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from wfdsl.api import MAX_CHARS
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.check import DEFAULT_MAX_STEPS, MAX_CHARS
 from wfdsl.language.diagnostics.codes import CODES
 from wfdsl.language.file_expansion import MOST_COPIES, MOST_COPIES_IN_ALL, MOST_SIGHTS
 from wfdsl.language.literals import MOST_DIGITS

@@ -56,8 +56,8 @@ def check_text(text: str) -> str:
 
 def check_completion(text: str) -> str:
     """The promises about completions."""
-    strict = analyze(text, pool_size=7, recursion=True)
-    lenient = analyze(text, pool_size=7, recursion=True, profile="lenient")
+    strict = analyze(text, pool=7, recursion=True)
+    lenient = analyze(text, pool=7, recursion=True, profile="lenient")
     _assert_sound(strict)
     _assert_sound(lenient)
     _assert_subset(strict, lenient)
@@ -105,7 +105,7 @@ def _assert_subset(strict: Checked, lenient: Checked) -> None:
 
 def _assert_parse_raises(text: str) -> None:
     try:
-        parse(text, pool_size=7, profile="lenient")
+        parse(text, pool=7, profile="lenient")
     except WorkflowError:
         return
     raise AssertionError("parse accepts what analyze rejects")

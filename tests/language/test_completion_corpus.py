@@ -87,7 +87,7 @@ def compared(subtasks: list[str], how: str) -> list[str]:
 @pytest.mark.parametrize(("case", "profile"), list(cases()))
 def test_a_completion_gets_its_verdict(case: dict[str, Any], profile: Any) -> None:
     expected = expected_of(case, profile)
-    limits = {"pool_size": case["pool_size"], "max_steps": case["max_steps"]}
+    limits = {"pool": case["pool_size"], "max_steps": case["max_steps"]}
 
     first = analyze(text_of(case), profile=profile, **limits)
     later = analyze(text_of(case), profile=profile, recursion=True, **limits)

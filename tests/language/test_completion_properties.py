@@ -61,7 +61,7 @@ def test_a_file_in_any_layout_means_its_workflow(written: Written) -> None:
 
 @given(workflows(dead_steps=False, min_steps=2))
 def test_workflows_without_dead_steps_get_no_warning(workflow: Workflow) -> None:
-    checked = analyze(dumps(workflow), pool_size=7)
+    checked = analyze(dumps(workflow), pool=7)
 
     assert {found.severity for found in checked.diagnostics} <= {"note"}
 
@@ -95,7 +95,7 @@ def test_a_repair_keeps_every_step_and_edge_and_is_reported_by_its_code(written:
 @example("model_id = [\ud800")
 def test_no_text_makes_reading_raise_anything_undeclared(text: str) -> None:
     for recursion in (False, True):
-        assert_sound(analyze(text, pool_size=7, recursion=recursion))
+        assert_sound(analyze(text, pool=7, recursion=recursion))
         assert_sound(analyze(text, profile="lenient", recursion=recursion))
     if analyze(text).workflow is None:
         with pytest.raises(WorkflowError) as caught:
@@ -114,8 +114,8 @@ def test_no_text_makes_reading_a_file_raise_anything_undeclared(text: str) -> No
 
 @given(near_misses())
 def test_strict_is_a_subset_of_lenient_with_the_same_values(text: str) -> None:
-    strict = analyze(text, pool_size=7, recursion=True)
-    lenient = analyze(text, pool_size=7, recursion=True, profile="lenient")
+    strict = analyze(text, pool=7, recursion=True)
+    lenient = analyze(text, pool=7, recursion=True, profile="lenient")
 
     assert {found.code for found in strict.diagnostics} == {found.code for found in lenient.diagnostics}
     if strict.ok:

@@ -64,7 +64,7 @@ class Case(NamedTuple):
     def limits(self) -> dict[str, Any]:
         """What a completion is checked against."""
         pool = max(self.ordinals) + 1
-        return {"pool_size": pool, "max_steps": self.max_steps, "recursion": self.recursion, "profile": "strict"}
+        return {"pool": pool, "max_steps": self.max_steps, "recursion": self.recursion, "profile": "strict"}
 
 
 @cache

@@ -33,7 +33,7 @@ async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_a
 
     for reply, (size, most) in zip(replies, SIZES, strict=True):
         assert reply.finish == "stop"
-        assert analyze(reply.text, pool_size=size, max_steps=most, profile="strict").ok, reply.text
+        assert analyze(reply.text, pool=size, max_steps=most, profile="strict").ok, reply.text
 
 
 async def test_the_server_reads_the_largest_grammar() -> None:

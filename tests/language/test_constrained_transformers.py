@@ -74,7 +74,7 @@ def test_every_row_of_a_batch_is_strictly_valid_and_ends_by_itself(
     texts = tokenizer.batch_decode(output[:, prompt_tokens:], skip_special_tokens=True)
     assert len(set(texts)) == 3
     for text, row in zip(texts, output[:, prompt_tokens:].tolist(), strict=True):
-        checked = analyze(text, pool_size=pool_size, max_steps=max_steps, profile="strict")
+        checked = analyze(text, pool=pool_size, max_steps=max_steps, profile="strict")
         assert checked.ok, text
         assert len(row) < most or row[-1] == tokenizer.eos_token_id
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wfdsl.language.check import Limits, check
+from wfdsl.language.check import CheckConfig, check
 from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
 from wfdsl.language.file_expansion import expand
 from wfdsl.language.file_reader import read_workflow_file
@@ -51,7 +51,7 @@ def read(
     """The steps of a text, and all that is wrong with it."""
     tree, found = read_workflow_file(Source(text, "test.wf"))
     steps, more = expand(tree, params=params, pool=pool)
-    checks = check(steps, Limits(max_steps=None)) if steps else []
+    checks = check(steps, CheckConfig(max_steps=None)) if steps else []
     return steps, in_order([*found, *more, *checks])
 
 

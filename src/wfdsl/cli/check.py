@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
-from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, colour_for, draw, load_pool
+from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, colour_for, draw, load_pool
 from wfdsl.cli.options import count_or_none, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE
 from wfdsl.errors import UsageError
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.check import CheckConfig
 from wfdsl.language.diagnostics.formatting import as_json, summary
 
 if TYPE_CHECKING:  # start-up time: only --field and --pool need them
@@ -122,14 +122,9 @@ def _check_lines(args: argparse.Namespace) -> int:
             "--field reads completions: leave out --form wf and --set of parameters, which are for .wf files"
         )
     pool = load_pool(args)
-    settings: dict[str, Any] = {
-        "pool_size": args.pool_size if pool is None else pool,
-        "max_steps": args.max_steps or DEFAULT_MAX_STEPS,
-        "recursion": args.recursion,
-        "max_chars": args.max_chars,
-    }
+    config = CheckConfig(**check_options_of(args, pool))
     rows = (row for file in args.files for row in _rows(file, args.field))
-    return _summary(rows, settings, args) if args.summary else _verdicts(rows, settings, args)
+    return _summary(rows, config, args) if args.summary else _verdicts(rows, config, args)
 
 
 def _rows(file: str, field: str) -> Iterator[Row]:
@@ -139,7 +134,7 @@ def _rows(file: str, field: str) -> Iterator[Row]:
         yield from read_rows(file, field, on_bytes=progress.add)
 
 
-def _verdicts(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Namespace) -> int:
+def _verdicts(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace) -> int:
     worst = OK
     for row in rows:
         place = f"{row.file}:{row.line}"
@@ -147,7 +142,7 @@ def _verdicts(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Name
             print(f"wfdsl check: {place}: {row.problem}", file=sys.stderr)
             worst = USAGE
             continue
-        checked = analyze(row.text, profile=args.profile, name=place, **settings)
+        checked = analyze(row.text, config, name=place)
         worst = max(worst, OK if checked.ok else INVALID)
         if args.format == "json":
             _print_verdict(checked, place)
@@ -157,10 +152,10 @@ def _verdicts(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Name
     return worst
 
 
-def _summary(rows: Iterator[Row], settings: dict[str, Any], args: argparse.Namespace) -> int:
+def _summary(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace) -> int:
     from wfdsl.survey import Survey
 
-    survey = Survey(**settings, examples=args.examples)
+    survey = Survey(config, examples=args.examples)
     for row in rows:
         survey.add(row)
     if args.format == "json":

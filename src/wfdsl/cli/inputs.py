@@ -9,10 +9,10 @@ import sys
 from io import BufferedIOBase
 from typing import IO, TYPE_CHECKING, cast
 
-from wfdsl.api import MAX_CHARS, Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
+from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
 from wfdsl.cli.options import add_config_options, add_pool_option, count, parameters_of, pool_of
 from wfdsl.errors import UsageError
-from wfdsl.language.completion import Profile
+from wfdsl.language.check import MAX_CHARS, CheckOptions, Profile
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.diagnostics.formatting import as_text
 from wfdsl.language.source import Source
@@ -61,18 +61,18 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     if text is None:
         return Checked(Source("", name), None, (too_long(args.max_chars),))
     remark(f"{name}: {len(text):,} characters, read as {_READ_AS[form].format(args.profile)}")
-    return analyze_text(
-        text,
-        form=form,
-        pool=pool,
-        params=parameters_of(args),
-        pool_size=args.pool_size,
-        max_steps=args.max_steps,
-        profile=args.profile,
-        recursion=args.recursion,
-        max_chars=args.max_chars,
-        name=name,
-    )
+    return analyze_text(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
+
+
+def check_options_of(args: argparse.Namespace, pool: Pool | None) -> CheckOptions:
+    """What texts are checked against; without `--max-steps` each form has its own limit."""
+    options: CheckOptions = {
+        "pool": args.pool_size if pool is None else pool,
+        "profile": args.profile,
+        "recursion": args.recursion,
+        "max_chars": args.max_chars,
+    }
+    return options if args.max_steps is None else {**options, "max_steps": args.max_steps}
 
 
 def read_input(path: str, args: argparse.Namespace) -> str | None:

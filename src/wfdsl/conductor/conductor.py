@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.conductor.settings import Grammar
     from wfdsl.interpreter.context import Question
-    from wfdsl.language.completion import Profile
+    from wfdsl.language.check import Profile
     from wfdsl.language.workflow import Workflow
     from wfdsl.protocols import Call, Reply, Worker
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.checkpoint import Trained
     from wfdsl.conductor.offer import Offering
     from wfdsl.conductor.policy import Policy
-    from wfdsl.language.completion import Profile
+    from wfdsl.language.check import Profile
     from wfdsl.language.workflow import Workflow
     from wfdsl.workers.pool import Pool
 

@@ -97,7 +97,7 @@ class Rounds:
     def _analyzed(self, text: str, number: int) -> Checked:
         return analyze(
             text,
-            pool_size=self._offer,
+            pool=self._offer,
             max_steps=self._settings.max_steps,
             profile=self._settings.profile,
             recursion=number > 0,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.language.completion import Profile
+from wfdsl.language.check import DEFAULT_MAX_STEPS, Profile
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
+from wfdsl.config import check_options, option
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, more_of_the_same
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, WorkflowTree
 
 DEFAULT_MAX_STEPS = 5  # arXiv 2512.04388, section 4: at most five steps
+MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
+Profile: TypeAlias = Literal["strict", "lenient"]
 
 
 @runtime_checkable
@@ -32,6 +35,7 @@ class PoolShape(Protocol):
         ...
 
 
+@runtime_checkable
 class PoolLike(PoolShape, Protocol):
     """What workflow files ask of a pool besides: names and tags."""
 
@@ -54,50 +58,79 @@ class PoolLike(PoolShape, Protocol):
         ...
 
 
-PoolSize: TypeAlias = int | PoolShape | None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckConfig:
+    """What a text is checked against. `analyze`, `parse` and `load` take the same options as keyword arguments."""
+
+    pool: PoolShape | int | None = None
+    """The pool of workers, or just its size; None: not known, so that any worker from 0 is allowed."""
+    max_steps: int | None = option(
+        DEFAULT_MAX_STEPS,
+        help="the most steps; None: any number, which is also the default for workflow files",
+        minimum=1,
+        flag="--max-steps",
+        metavar="N",
+    )
+    profile: Profile = option(
+        "strict",
+        help="whether a repair of a completion is an error (strict, as in training) or a warning (lenient)",
+        flag="--profile",
+    )
+    recursion: bool = option(
+        False,  # noqa: FBT003  (a default)
+        help="read as a later round than the first: three empty lists keep the previous response",
+        flag="--recursion",
+    )
+    max_chars: int = option(
+        MAX_CHARS, help="the longest text that is read, in characters", minimum=1, flag="--max-chars", metavar="N"
+    )
+    depth_left: int | None = option(
+        None, help="the levels of recursion that are left for Conductor nodes; None: not known", minimum=0
+    )
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` if an option has the wrong type or is outside its config."""
+        check_options(self)
+
+    @property
+    def workers(self) -> Collection[int] | None:
+        """The indices of the workers that a workflow may use; None: any from 0."""
+        if self.pool is None:
+            return None
+        return range(self.pool) if isinstance(self.pool, int) else tuple(self.pool.ordinals)
+
+    @property
+    def conductors(self) -> Collection[int]:
+        """The indices of the workers that are Conductors."""
+        return () if self.pool is None or isinstance(self.pool, int) else frozenset(self.pool.conductors)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a workflow is checked against."""
+class CheckOptions(TypedDict, total=False):
+    """The options of `CheckConfig` as keyword arguments."""
 
-    ordinals: Collection[int] | None = None
-    """The workers that there are; None: not known, so that any ordinal from 0 is fine."""
-    conductors: Collection[int] = ()
-    """The workers that are Conductors."""
-    max_steps: int | None = DEFAULT_MAX_STEPS
-    """The most steps a workflow may have; None: any number."""
-    depth_left: int | None = None
-    """How many levels of recursion are left; 0 forbids Conductor nodes; None: not known."""
-    recursion: bool = False
-    """Whether this is round 2 or later, in which "all" shows the first step the round before."""
-
-    @classmethod
-    def of(
-        cls, pool_size: PoolSize, max_steps: int | None, depth_left: int | None = None, *, recursion: bool = False
-    ) -> Limits:
-        """The limits that a pool, or just its size, gives."""
-        if pool_size is None or isinstance(pool_size, int):
-            return cls(None if pool_size is None else range(pool_size), (), max_steps, depth_left, recursion)
-        conductors = frozenset(pool_size.conductors)
-        return cls(tuple(pool_size.ordinals), conductors, max_steps, depth_left, recursion)
+    pool: PoolShape | int | None
+    max_steps: int | None
+    profile: Profile
+    recursion: bool
+    max_chars: int
+    depth_left: int | None
 
 
-def check(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
+def check(tree: WorkflowTree, config: CheckConfig) -> list[Diagnostic]:
     """All that is wrong with a tree."""
     unequal = lengths_differ({label: len(column) for label, column in tree.columns.items()}, tree.span)
-    return [*check_columns(tree, limits), *(_first(_dead(tree)) if unequal is None else [unequal])]
+    return [*check_columns(tree, config), *(_first(_dead(tree)) if unequal is None else [unequal])]
 
 
-def check_columns(tree: WorkflowTree, limits: Limits) -> list[Diagnostic]:
+def check_columns(tree: WorkflowTree, config: CheckConfig) -> list[Diagnostic]:
     """What is wrong with each column by itself, whether or not they fit together."""
     return [
-        *_first(_too_many_steps(tree, limits)),
-        *_first(_not_in_pool(tree, limits)),
+        *_first(_too_many_steps(tree, config)),
+        *_first(_not_in_pool(tree, config)),
         *_first(_blank(tree)),
         *_first(_not_earlier(tree)),
-        *_first(_repeated(tree, limits)),
-        *_first(_too_deep(tree, limits)),
+        *_first(_repeated(tree, config)),
+        *_first(_too_deep(tree, config)),
     ]
 
 
@@ -137,17 +170,17 @@ def live_steps(sees: Sequence[Sequence[int]]) -> set[int]:
     return live
 
 
-def _too_many_steps(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
+def _too_many_steps(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
     count = len(tree.workers)
-    if limits.max_steps is not None and count > limits.max_steps:
-        first = tree.workers[limits.max_steps]
-        message = f"the workflow has {count} steps, and at most {limits.max_steps} are allowed"
-        label = f"step {limits.max_steps} is the first beyond the limit"
+    if config.max_steps is not None and count > config.max_steps:
+        first = tree.workers[config.max_steps]
+        message = f"the workflow has {count} steps, and at most {config.max_steps} are allowed"
+        label = f"step {config.max_steps} is the first beyond the limit"
         yield Diagnostic("too-many-steps", "error", message, Span(first.start, first.end), label, "use fewer steps")
 
 
-def _not_in_pool(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
-    ordinals = limits.ordinals
+def _not_in_pool(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
+    ordinals = config.workers
     for worker in tree.workers:
         ordinal = worker.value
         if isinstance(ordinal, int) and (ordinal < 0 or (ordinals is not None and ordinal not in ordinals)):
@@ -220,10 +253,10 @@ def _earlier_help(tree: WorkflowTree, step: int) -> str:
     return f'a step sees only earlier steps: here {one}, or "all" for every one of them'
 
 
-def _repeated(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
+def _repeated(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
     for step, entry in enumerate(tree.access):
         if entry.value == ALL:
-            if step == 0 and not limits.recursion:
+            if step == 0 and not config.recursion:
                 message = 'the first step sees "all", which is nothing'
                 span = Span(entry.start, entry.end)
                 yield Diagnostic("all-at-first-step", "note", message, span, help=_nothing_help(tree))
@@ -242,11 +275,12 @@ def _nothing_help(tree: WorkflowTree) -> str:
     return f"{written} says the same in a first round"
 
 
-def _too_deep(tree: WorkflowTree, limits: Limits) -> Iterator[Diagnostic]:
-    if limits.depth_left is None or limits.depth_left > 0:
+def _too_deep(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
+    if config.depth_left is None or config.depth_left > 0:
         return
+    conductors = config.conductors
     for step, worker in enumerate(tree.workers):
-        if worker.value in limits.conductors or (tree.depths is not None and tree.depths[step] is not None):
+        if worker.value in conductors or (tree.depths is not None and tree.depths[step] is not None):
             yield Diagnostic(
                 "conductor-too-deep",
                 "error",

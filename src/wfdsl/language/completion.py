@@ -7,8 +7,9 @@ invents a step, a worker or an edge, and never drops one. The canonical print is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
+from wfdsl.language.check import Profile
 from wfdsl.language.completion_errors import cut_list, misfit, missing_lists
 from wfdsl.language.completion_scanner import LABELS, BadList, Group, Listed, Scan, Scanner, choose, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
@@ -18,7 +19,6 @@ from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 from wfdsl.language.workflow import Workflow
 
-Profile: TypeAlias = Literal["strict", "lenient"]
 _STRAIGHT = "put it between straight quotes, \" or '"
 _NOTHING = 0  # stands for a value that has an error of its own
 Index: TypeAlias = tuple[int, int, int]

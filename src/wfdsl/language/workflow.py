@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wfdsl.errors import WorkflowError
-from wfdsl.language.check import Limits, check, empty_workflow
+from wfdsl.language.check import CheckConfig, check, empty_workflow
 from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL, Access, AccessNode, Node, Worker, WorkflowTree
@@ -84,7 +84,7 @@ class Workflow:
         if not workers and not texts and not access:
             raise WorkflowError([empty_workflow(NOWHERE)])
         tree = WorkflowTree(workers, texts, access, NOWHERE)
-        found += [problem for problem in check(tree, Limits(max_steps=None)) if problem.is_error]
+        found += [problem for problem in check(tree, CheckConfig(max_steps=None)) if problem.is_error]
         if found:
             raise WorkflowError(found)
         return cls.from_tree(tree)

@@ -42,7 +42,7 @@ def asked_again(
 
 def workflow_in(setting: Setting, completion: str, offer: Offer) -> Workflow | None:
     """What a completion of a first round says, in the offer's numbering; None if it is not valid."""
-    return analyze(completion, pool_size=offer, max_steps=setting.max_steps, depth_left=0).workflow
+    return analyze(completion, pool=offer, max_steps=setting.max_steps, depth_left=0).workflow
 
 
 def exchanged(setting: Setting, row: dict[str, Any], first: str) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
 
     written = Prior().completion(random.Random(seed), offer, kind)
 
-    checked = analyze(written, pool_size=7, max_steps=5)
+    checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
     assert checked.diagnostics == ()
     assert checked.workflow is not None
@@ -119,7 +119,7 @@ def test_a_sketch_with_places_says_who_gets_which_role(seed: int, ordinals: set[
 
     written = Prior(thought="places").completion(random.Random(seed), offer, kind)
 
-    checked = analyze(written, pool_size=7, max_steps=5)
+    checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
     assert checked.workflow is not None
     sketch, lists = written.split("\n", 1)
@@ -163,7 +163,7 @@ def test_the_prior_writes_for_more_workers_than_there_are_letters(thought: Thoug
 
     written = Prior(thought=thought).completion(random.Random(0), offer, "math")
 
-    assert analyze(written, pool_size=40, max_steps=5).ok
+    assert analyze(written, pool=40, max_steps=5).ok
 
 
 def test_workers_that_say_nothing_stand_in_the_order_of_the_offer() -> None:
@@ -175,7 +175,7 @@ def asked_by(prior: Prior, kind: str) -> Counter[int | str]:
     rng = random.Random(0)
     offer = Offer((0, 1, 2, 3), (), ("", "", "", ""), {})
     written = (prior.completion(rng, offer, kind) for _ in range(3000))
-    return Counter(step.worker for text in written for step in parse(text, pool_size=4))
+    return Counter(step.worker for text in written for step in parse(text, pool=4))
 
 
 def test_the_prior_without_habits_asks_every_worker_equally_often() -> None:

@@ -64,7 +64,7 @@ def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(t
     for row in seconds:
         asked, said, response = row["prompt"]
         assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
-        assert analyze(said["content"], pool_size=7).ok
+        assert analyze(said["content"], pool=7).ok
         sketch = row["completion"][0]["content"].split("\n")[0].split()
         assert [word for word in sketch if word in SIGNS] == list(signs_in(response["content"]))
         assert any(asked["content"].startswith(task.question) for task in setting.tasks)
@@ -83,7 +83,7 @@ def test_second_rounds_are_strictly_valid_and_about_half_of_them_keep(tmp_path: 
     rows = rows_for(a_gym_setting(tmp_path), 800)
 
     seconds = [row["completion"][0]["content"] for row in rows if len(row["prompt"]) == 3]
-    checked = [analyze(text, pool_size=7, max_steps=5, recursion=True, depth_left=0) for text in seconds]
+    checked = [analyze(text, pool=7, max_steps=5, recursion=True, depth_left=0) for text in seconds]
     assert all(each.ok and not each.diagnostics for each in checked)
     kept = [each.workflow is None for each in checked]
     assert [text.split("\n")[0].endswith(KEEP) for text in seconds] == kept
@@ -106,7 +106,7 @@ def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rou
     assert [row["prompt"][1]["content"] for row in seconds] == [own] * 12
     assert all("6: math" in row["prompt"][0]["content"] for row in rows)  # all workers: no stage of pools follows
     said = [row["completion"][0]["content"] for row in seconds]
-    assert all(analyze(text, pool_size=7, recursion=True, depth_left=0).ok for text in said)
+    assert all(analyze(text, pool=7, recursion=True, depth_left=0).ok for text in said)
     assert own not in said
 
 
@@ -161,7 +161,7 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
         _, *asked = text.split()[:5]
         signs = signs_in(row["prompt"][-1]["content"])
         assert text.split("\n")[0].split()[5:] == [*signs, "PF", asked[0], asked[2]]
-        first, second = (analyze(each, pool_size=7, recursion=True) for each in (row["prompt"][1]["content"], text))
+        first, second = (analyze(each, pool=7, recursion=True) for each in (row["prompt"][1]["content"], text))
         assert first.workflow is not None
         assert second.workflow is not None
         assert first.workflow[1].worker not in {step.worker for step in second.workflow}

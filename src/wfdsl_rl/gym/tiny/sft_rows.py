@@ -101,7 +101,7 @@ def _shown_if_valid(setting: Setting, rows: Sequence[dict[str, Any]], said: Sequ
         for row, completion in zip(rows, said, strict=True)
         if analyze(
             completion,
-            pool_size=offer_of(row, setting.pool),
+            pool=offer_of(row, setting.pool),
             max_steps=setting.max_steps,
             recursion=row["previous"] is not None,
             depth_left=0,
