@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
-from wfdsl.experiment.conducting import conducting_of
 from wfdsl.experiment.experiment import Experiment, read_experiment
 from wfdsl.experiment.setting import Setting
-from wfdsl.experiment.tables import BudgetTable, ConductorTable, RunTable
+from wfdsl.experiment.tables import BudgetTable, RunTable
 from wfdsl.workers.pool import Pool
 
 WORKERS = '[[pool.workers]]\nname = "a"\nprovider = "scripted"\noptions = { replies = ["x"] }\n'
@@ -21,7 +21,7 @@ name = "mine"
 {WORKERS}
 [conductor]
 model = "openai:m"
-rounds = 2
+max_rounds = 2
 without = ["small"]
 [budget]
 usd = 0.5
@@ -54,7 +54,7 @@ def test_a_file_gives_all_five_tables() -> None:
 
     assert found.pool is not None
     assert (found.pool.name, found.pool.names, found.pool_name) == ("mine", ("a",), "exp.toml")
-    assert found.conductor == ConductorTable(model="openai:m", rounds=2, without=("small",))
+    assert found.conductor == ConductorConfig(model="openai:m", max_rounds=2, without=("small",))
     assert found.budget == BudgetTable(usd=0.5, calls=40)
     assert found.run == RunTable(seed=7, journal=False)
     assert found.train == {"learning_rate": 1e-6, "lora": {"rank": 16}}
@@ -74,17 +74,22 @@ def test_settings_go_before_the_file_and_later_ones_before_earlier_ones() -> Non
 
     found = read_experiment(
         path,
-        ["conductor.rounds=3", "budget.usd=2", "train.lora.rank=8", Setting("conductor.rounds", 4, "--rounds")],
+        [
+            "conductor.max_rounds=3",
+            "budget.usd=2",
+            "train.lora.rank=8",
+            Setting("conductor.max_rounds", 4, "--max-rounds"),
+        ],
     )
 
-    assert (found.conductor.rounds, found.budget.usd, found.budget.calls) == (4, 2.0, 40)
+    assert (found.conductor.max_rounds, found.budget.usd, found.budget.calls) == (4, 2.0, 40)
     assert found.train["lora"] == {"rank": 8}
 
 
 @pytest.mark.parametrize(
     ("assignment", "table", "key", "value"),
     [
-        ("conductor.rounds=0", "conductor", "rounds", 0),
+        ("conductor.max_rounds=0", "conductor", "max_rounds", 0),
         ("conductor.prompt=tiny", "conductor", "prompt", "tiny"),
         ('conductor.prompt="tiny"', "conductor", "prompt", "tiny"),
         ("conductor.prompt=7", "conductor", "prompt", "7"),
@@ -98,7 +103,7 @@ def test_settings_go_before_the_file_and_later_ones_before_earlier_ones() -> Non
         ("run.seed=-3", "run", "seed", -3),
         ("run.timeout_s=30", "run", "timeout_s", 30.0),
         ("conductor.default=a=b.wf", "conductor", "default", "a=b.wf"),
-        ("conductor.prompt=1\nrounds = 2", "conductor", "prompt", "1\nrounds = 2"),
+        ("conductor.prompt=1\nmax_rounds = 2", "conductor", "prompt", "1\nmax_rounds = 2"),
     ],
 )
 def test_a_value_is_written_as_in_toml_and_what_is_none_is_a_text(
@@ -110,16 +115,16 @@ def test_a_value_is_written_as_in_toml_and_what_is_none_is_a_text(
 
 
 PROBLEMS = [
-    ("[conductor]\nrouns = 1", 'exp.toml: conductor: there is no key "rouns". Did you mean "rounds"?'),
+    ("[conductor]\nmax_rouns = 1", 'exp.toml: conductor: there is no key "max_rouns". Did you mean "max_rounds"?'),
     ("[conducter]", 'exp.toml: there is no key "conducter". Did you mean "conductor"?'),
     ("conductor = 5", "exp.toml: conductor is a table, not int"),
-    ("[conductor]\nrounds = -1", "exp.toml: conductor.rounds: input should be greater than or equal to 0"),
-    ("[conductor]\nrounds = true", "exp.toml: conductor.rounds: input should be a valid integer"),
-    ('[conductor]\nrounds = "2"', "exp.toml: conductor.rounds: input should be a valid integer"),
-    ("[conductor]\nmodel = 5", "exp.toml: conductor.model: input should be a valid string"),
-    ('[conductor]\ngrammar = "maybe"', "exp.toml: conductor.grammar: input should be 'auto', 'on' or 'off'"),
-    ("[conductor]\nwithout = [1]", "exp.toml: conductor.without: input should be a text or a list of texts"),
-    ("[conductor]\ncall_factor = nan", "exp.toml: conductor.call_factor: input should be a finite number"),
+    ("[conductor]\nmax_rounds = -1", "exp.toml: conductor.max_rounds must be at least 0 (got -1)"),
+    ("[conductor]\nmax_rounds = true", "exp.toml: conductor.max_rounds must be a whole number"),
+    ('[conductor]\nmax_rounds = "2"', "exp.toml: conductor.max_rounds must be a whole number"),
+    ("[conductor]\nmodel = 5", "exp.toml: conductor.model must be a text (got 5)"),
+    ('[conductor]\ngrammar = "maybe"', "exp.toml: conductor.grammar must be one of"),
+    ("[conductor]\nwithout = [1]", "exp.toml: conductor.without must be a text (got 1)"),
+    ("[conductor]\ncall_factor = nan", "exp.toml: conductor.call_factor must be a finite number (got nan)"),
     ('[conductor]\napi_key = "sk-1"', "set api_key_env to the name of an environment variable"),
     ("[budget]\nusd = -1", "exp.toml: budget.usd: input should be greater than or equal to 0"),
     ("[budget]\nusd = inf", "exp.toml: budget.usd: input should be a finite number"),
@@ -152,12 +157,18 @@ def test_a_wrong_file_says_where_what_and_what_was_meant(text: str, message: str
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("conductor.rounds=two", "--set conductor.rounds: input should be a valid integer"),
-        ("conductor.rouns=2", '--set conductor.rouns: there is no key "rouns" in [conductor]. Did you mean "rounds"?'),
-        ("condutor.rounds=2", '--set condutor.rounds: there is no table "condutor". Did you mean "conductor"?'),
-        ("conductor.rounds.x=2", "--set conductor.rounds.x: conductor.rounds is no table"),
-        ("rounds=2", "--set rounds: this names no table: write TABLE.KEY=VALUE, such as conductor.rounds=2"),
-        ("conductor.rounds", "--set 'conductor.rounds': write TABLE.KEY=VALUE"),
+        ("conductor.max_rounds=two", "--set conductor.max_rounds must be a whole number (got 'two')"),
+        (
+            "conductor.max_rouns=2",
+            '--set conductor.max_rouns: there is no key "max_rouns" in [conductor]. Did you mean "max_rounds"?',
+        ),
+        ("condutor.max_rounds=2", '--set condutor.max_rounds: there is no table "condutor". Did you mean "conductor"?'),
+        ("conductor.max_rounds.x=2", "--set conductor.max_rounds.x: conductor.max_rounds is no table"),
+        (
+            "max_rounds=2",
+            "--set max_rounds: this names no table: write TABLE.KEY=VALUE, such as conductor.max_rounds=2",
+        ),
+        ("conductor.max_rounds", "--set 'conductor.max_rounds': write TABLE.KEY=VALUE"),
         ("conductor.=2", "--set 'conductor.=2': write TABLE.KEY=VALUE"),
         ("=2", "--set '=2': write TABLE.KEY=VALUE"),
         ("budget.usd=nan", "--set budget.usd: input should be a finite number"),
@@ -243,11 +254,11 @@ def test_a_pool_may_bring_its_conductor_and_whoever_names_another_goes_before_it
     write("x", "sub/ours.wf")
     workers = '[pool]\nconductor = "ours.wf"\n[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "m"\n'
     pool = write(workers, "sub/pool.toml")
-    theirs = write(f'{workers}[conductor]\nmodel = "openai:theirs"\nrounds = 2\n', "sub/both.toml")
+    theirs = write(f'{workers}[conductor]\nmodel = "openai:theirs"\nmax_rounds = 2\n', "sub/both.toml")
 
     assert read_experiment(None, [f"pool.use={pool}"]).conductor.model == str(Path("sub/ours.wf"))
-    assert read_experiment(pool).conductor == ConductorTable(model=str(Path("sub/ours.wf")))
-    assert read_experiment(None, [f"pool.use={pool}", "conductor.rounds=0"]).conductor.rounds == 0
+    assert read_experiment(pool).conductor == ConductorConfig(model=str(Path("sub/ours.wf")))
+    assert read_experiment(None, [f"pool.use={pool}", "conductor.max_rounds=0"]).conductor.max_rounds == 0
     assert read_experiment(theirs).conductor.model == "openai:theirs"
     assert read_experiment(pool, ["conductor.model=local"]).conductor.model == "local"
     assert read_experiment(pool, ["pool.conductor=7"]).conductor.model == "7"
@@ -266,17 +277,3 @@ def test_names_stay_names_even_next_to_a_folder_that_is_called_so() -> None:
 def test_a_file_that_cannot_be_read_is_named(name: str, folder: Path) -> None:
     with pytest.raises(UsageError, match=f"^{name}: cannot read this configuration file: "):
         read_experiment(name)
-
-
-@pytest.mark.usefixtures("folder")
-def test_the_table_of_a_conductor_says_all_that_a_conductor_takes() -> None:
-    table = ConductorTable(
-        prompt="tiny", examples="none", max_steps=2, rounds=0, reasks=1, base_url="http://h/v1", max_tokens=9, pick=1
-    )
-
-    found = conducting_of(table, Pool.load("local"))
-
-    assert (found.prompt, found.examples, found.max_steps, found.max_rounds, found.reasks) == ("tiny", "none", 2, 0, 1)
-    assert (found.entry["base_url"], found.entry["max_tokens"], found.entry["temperature"]) == ("http://h/v1", 9, None)
-    assert found.offering is not None
-    assert (found.offering.pick, found.offering.without) == (1, ())

@@ -11,10 +11,12 @@ anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a C
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wfdsl.conductor.named import Conducting, named_policy
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.named import named_policy
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.suggestions import Suggestions
@@ -41,7 +43,11 @@ def policy_names() -> tuple[str, ...]:
 
 
 def policies_of(
-    names: Sequence[str], pool: Pool, *, conducting: Conducting | None = None, params: Mapping[str, str] | None = None
+    names: Sequence[str],
+    pool: Pool,
+    *,
+    config: ConductorConfig | None = None,
+    params: Mapping[str, str] | None = None,
 ) -> dict[str, Policy]:
     """The policies that names stand for, groups spelled out, by the names under which results list them.
 
@@ -51,7 +57,7 @@ def policies_of(
     """
     found: dict[str, Policy] = {}
     for name in (each for given in names for each in spelled_out(given, pool)):
-        policy = policy_of(name, pool, conducting=conducting, params=params)
+        policy = policy_of(name, pool, config=config, params=params)
         label = label_of(name, pool)
         if found.setdefault(label, policy) != policy:
             raise UsageError(f"--policy {name}: there is another policy called {label!r}; leave one out, or rename it")
@@ -80,9 +86,9 @@ def label_of(name: str, pool: Pool) -> str:
 
 
 def policy_of(
-    name: str, pool: Pool, *, conducting: Conducting | None = None, params: Mapping[str, str] | None = None
+    name: str, pool: Pool, *, config: ConductorConfig | None = None, params: Mapping[str, str] | None = None
 ) -> Policy:
-    """The policy of one name; `conducting` says how Conductors conduct, `params` what parameters `.wf` files have.
+    """The policy of one name; `config` says how Conductors conduct, `params` what parameters `.wf` files have.
 
     Raises:
         UsageError: the name stands for nothing, or a setting cannot be used.
@@ -96,7 +102,7 @@ def policy_of(
     if head in BASELINES:
         return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
     try:
-        return named_policy(name, pool, conducting or Conducting(), params=params)
+        return named_policy(replace(config or ConductorConfig(), model=name), pool, params=params)
     except UsageError as error:
         raise _unknown(name, head, error) from error
 

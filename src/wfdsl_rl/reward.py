@@ -26,7 +26,8 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from wfdsl.conductor.offer import Offer, Offering
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
@@ -95,7 +96,7 @@ class Reward:
     """By id."""
     prompt: Prompt
     scorer: Scorer
-    offering: Offering = field(default_factory=Offering)
+    conductor: ConductorConfig = field(default_factory=ConductorConfig)
     """Which workers the rows of a trainer list, under which indices."""
     executions: int = 1
     """How often each valid workflow is run; its score is the mean."""
@@ -245,8 +246,7 @@ class Reward:
         chosen = self.tasks.values() if tasks is None else tasks
         rows = []
         for number, task in enumerate(chosen):
-            workers = self.offering.choose(self.pool, str(number))
-            offer = Offer.of(workers, self.offering.numbering(workers, str(number)))
+            offer = list_workers(self.conductor, self.pool, str(number))
             rows.append(row_of(task, offer, self.prompt, number=number, max_steps=self.scorer.max_steps, split=split))
         return rows
 
@@ -282,7 +282,7 @@ def make_reward(
     tasks: Iterable[Task],
     *,
     prompt: Prompt | str = DEFAULT_PROMPT,
-    offering: Offering | None = None,
+    conductor: ConductorConfig | None = None,
     max_steps: int = DEFAULT_MAX_STEPS,
     values: RewardValues | None = None,
     ablation: Ablation | None = None,
@@ -302,7 +302,8 @@ def make_reward(
         pool: The workers, or the name or file of a pool.
         tasks: The questions with their gold answers; ids must differ.
         prompt: The prompt of `rows`: a template set, its name or its file.
-        offering: Which workers `rows` lists, under which indices; all of them, under their own, unless given.
+        conductor: Its `without`, `pick`, `shuffle` and `seed` say which workers `rows` lists, under which indices; all
+            of them, under their own, unless given.
         max_steps: The most steps of a valid workflow.
         values: The reward of each outcome; the paper's unless given.
         ablation: What the Conductor may not decide.
@@ -343,7 +344,7 @@ def make_reward(
             ablation=ablation or Ablation(),
             sandbox=sandbox,
         ),
-        offering=offering or Offering(),
+        conductor=conductor or ConductorConfig(),
         executions=executions,
         common_random_numbers=common_random_numbers,
         concurrency=concurrency,
@@ -353,7 +354,9 @@ def make_reward(
     )
 
 
-def row_of(task: Task, offer: Offer, prompt: Prompt, *, number: int, max_steps: int, split: str = "train") -> Row:
+def row_of(
+    task: Task, offer: WorkerListing, prompt: Prompt, *, number: int, max_steps: int, split: str = "train"
+) -> Row:
     """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
     return {
         "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
@@ -361,13 +364,13 @@ def row_of(task: Task, offer: Offer, prompt: Prompt, *, number: int, max_steps: 
         "task": task.id,
         "split": split,
         "shown": list(offer.ordinals),
-        "true": [offer.true[ordinal] for ordinal in offer.ordinals],
+        "true": [offer.indices[ordinal] for ordinal in offer.ordinals],
     }
 
 
-def offer_of(row: Mapping[str, Any], pool: Pool) -> Offer:
+def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
     """The workers that a row's prompt lists."""
-    return Offer.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
+    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
 
 
 def text_of(completion: Any) -> str:

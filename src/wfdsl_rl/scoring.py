@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from wfdsl.api import analyze
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
 from wfdsl.errors import WfdslError
 from wfdsl.interpreter.record import Run, RunFailed, total_usd
@@ -51,7 +51,7 @@ class Rollout:
     a repeated sample id makes no call twice."""
     run_id: str = ""
     """The run's name; `sample_id` unless given."""
-    offer: Offer | None = None
+    offer: WorkerListing | None = None
     """The workers that the prompt listed; None: the whole pool."""
     previous: tuple[str, str] | None = None
     """The final (subtask, response) of the previous round, for a revision."""
@@ -200,7 +200,7 @@ class Scorer:
             BudgetExhausted: a call does not fit into the budget any more.
             UsageError: the pool cannot run workflows at all, or the task's grader cannot be used.
         """
-        offer, previous = rollout.offer or Offer.of(pool), rollout.previous
+        offer, previous = rollout.offer or WorkerListing.of(pool), rollout.previous
         checked = analyze(
             rollout.completion, pool=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
         )

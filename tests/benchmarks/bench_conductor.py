@@ -19,7 +19,7 @@ from rich.table import Table
 from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Step, Workflow
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.graph import graph_of
 from wfdsl_rl import gym
 from wfdsl_rl.gym.world.presets import preset_of
@@ -99,7 +99,7 @@ def main() -> None:
         writer = Writer(folder, SEED)
         for temperature in (0.0, 1.0):
             name = f"{folder}, T = {temperature:g}"
-            written = writer.workflows(tasks, [Offer.of(pool)] * len(tasks), temperature)
+            written = writer.workflows(tasks, [WorkerListing.of(pool)] * len(tasks), temperature)
             table.add_row(*_row(name, _marks(tasks, written)))
         subsets.append(_on_subsets(writer, tasks[:SUBSET_QUESTIONS], pool))
     console.print(table)
@@ -149,14 +149,14 @@ def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str,
     return str(writer.folder), _marks(tasks, writer.workflows(tasks, offers, 0.0)), alone_in(offers, tasks)
 
 
-def unseen_offers(pool: Pool, count: int) -> list[Offer]:
+def unseen_offers(pool: Pool, count: int) -> list[WorkerListing]:
     """Subsets of a pool that no training has offered, under shuffled ordinals."""
     return [UNSEEN.offer(pool, row) for row in range(count)]
 
 
-def alone_in(offers: Sequence[Offer], tasks: Sequence[Task]) -> Marks:
+def alone_in(offers: Sequence[WorkerListing], tasks: Sequence[Task]) -> Marks:
     """What the best worker of each offer makes of a task, alone."""
-    return _marks(tasks, [_alone(min(offer.true.values(), key=ORDER.index)) for offer in offers])
+    return _marks(tasks, [_alone(min(offer.indices.values(), key=ORDER.index)) for offer in offers])
 
 
 ORDER = (0, 2, 1, 5, 3, 6, 4)

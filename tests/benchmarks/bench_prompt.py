@@ -10,7 +10,7 @@ import timeit
 from rich.console import Console
 from rich.table import Table
 
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt, shipped_prompts
 from wfdsl.workers.pool import Pool
 
@@ -20,7 +20,7 @@ _NUMBER = 1000
 
 def microseconds(name: str) -> float:
     """The shortest time of several, for one prompt."""
-    prompt, offer = Prompt.load(name), Offer.of(Pool.load("paper"))
+    prompt, offer = Prompt.load(name), WorkerListing.of(Pool.load("paper"))
     build = timeit.Timer(lambda: prompt.ask("What is 17 * 23?", offer, max_steps=5))
     return min(build.repeat(5, _NUMBER)) / _NUMBER * 1e6
 

@@ -27,7 +27,7 @@ from tests.benchmarks.bench_conductor import SUBSET_QUESTIONS, alone_in, unseen_
 from tests.benchmarks.domains import mean_over_domains
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Workflow
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.graph import graph_of
 from wfdsl_rl import gym
 from wfdsl_rl.gym.world.accuracy import Exam
@@ -87,7 +87,7 @@ def main() -> None:
         writer = Writer(folder, SEED)
         for preset in PRESETS:
             pool = Pool.load(preset)
-            turns = asyncio.run(play(writer, tasks, pool, [Offer.of(pool)] * len(tasks)))
+            turns = asyncio.run(play(writer, tasks, pool, [WorkerListing.of(pool)] * len(tasks)))
             table.add_row(str(folder), preset, *_figures(turns, _most(turns, preset)))
         turns = asyncio.run(play(writer, tasks[:SUBSET_QUESTIONS], whole, offers))
         table.add_row(str(folder), "subsets", *_figures(turns, None))
@@ -100,7 +100,7 @@ def main() -> None:
     console.print("calls: both rounds, as a multiple of the first one's; the target is less than 2")
 
 
-async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequence[Offer]) -> list[Turn]:
+async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequence[WorkerListing]) -> list[Turn]:
     """Both rounds of each question."""
     scorer = Scorer(max_steps=writer.max_steps)
     asked = writer.asked(tasks, offers)

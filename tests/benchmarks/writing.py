@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl import Workflow
-    from wfdsl.conductor.offer import Offer
+    from wfdsl.conductor.listing import WorkerListing
     from wfdsl_rl.tasks.task import Task
 
 SHIPPED = "src/wfdsl_rl/conductors/gym-tiny"
@@ -38,21 +38,23 @@ class Writer:
         share_prompts(self._network)
         trained = load_prompt(folder)
         assert trained is not None, f"{folder} says nothing of a prompt"
-        self.prompt, self.max_steps, self.rounds = trained.prompt, trained.max_steps, trained.rounds
+        self.prompt, self.max_steps, self.rounds = trained.prompt, trained.max_steps, trained.max_rounds
 
-    def asked(self, tasks: Sequence[Task], offers: Sequence[Offer]) -> list[list[Any]]:
+    def asked(self, tasks: Sequence[Task], offers: Sequence[WorkerListing]) -> list[list[Any]]:
         """The messages of first rounds."""
         return [
             [dict(message) for message in self.prompt.ask(task.question, offer, max_steps=self.max_steps)]
             for task, offer in zip(tasks, offers, strict=True)
         ]
 
-    def workflows(self, tasks: Sequence[Task], offers: Sequence[Offer], temperature: float) -> list[Workflow | None]:
+    def workflows(
+        self, tasks: Sequence[Task], offers: Sequence[WorkerListing], temperature: float
+    ) -> list[Workflow | None]:
         """A workflow for each task, in the pool's numbering; None where the completion is not strictly valid."""
         texts = self.texts(self.asked(tasks, offers), temperature)
         return [self.read(text, offer) for text, offer in zip(texts, offers, strict=True)]
 
-    def read(self, text: str, offer: Offer) -> Workflow | None:
+    def read(self, text: str, offer: WorkerListing) -> Workflow | None:
         """The workflow of a first round; None if it is not strictly valid."""
         checked = analyze(text, pool=offer, max_steps=self.max_steps, recursion=False, depth_left=0)
         return offer.to_pool(checked.workflow) if checked.ok and checked.workflow is not None else None

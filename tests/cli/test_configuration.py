@@ -133,8 +133,8 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
     ("arguments", "why"),
     [
         (
-            ["solve", "-q", "Q", "--config", "exp.toml", "--rounds", "2"],
-            "nobody is asked for a workflow: leave out --r",
+            ["solve", "-q", "Q", "--config", "exp.toml", "--max-rounds", "2"],
+            "nobody is asked for a workflow: leave out --max-r",
         ),
         (["solve", "-q", "Q", "--conductor", "none.wf"], "none.wf: cannot be read"),
         (["solve", "-q", "Q", "--conductor", "boss.toml", "--set", "n=1"], "--set n: a Conductor has no parameters"),
@@ -146,7 +146,7 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["solve", "--from", "q.jsonl", "--to", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
         (["solve", "-q", " "], "argument -q/--question: ' ' is blank"),
         (["solve", "-q", "Q", "--run-id", "a\nb"], "is no name of a run"),
-        (["solve", "-q", "Q", "--ruonds", "2"], "--ruonds 2: did you mean `--rounds`?"),
+        (["solve", "-q", "Q", "--max-ruonds", "2"], "--max-ruonds 2: did you mean `--max-rounds`?"),
         (["solve", "-q", "Q", "--budget-usd", "nan"], "'nan' is not an amount of US dollars"),
         (["solve", "-q", "Q", "--call-factor", "0"], "'0' is not a number above 0"),
         (["run", "vote.wf", "-q", "Q", "--budget-calls", "-1"], "--budget-calls: input should be greater than"),
@@ -171,7 +171,7 @@ def test_what_cannot_be_used_is_one_line_and_exit_code_2(
     (place / "boss.toml").write_text(POOL)
     (place / "empty").write_text("\n")
     (place / "deep.jsonl").write_text("[" * 100_000)
-    (place / "row.jsonl").write_text('{"question": "Q", "answer": "A", "right": true, "rounds": [{"outcome": "ran"}]}')
+    (place / "row.jsonl").write_text('{"question": "Q", "answer": "A", "right": true, "rounds": [{"result": "ran"}]}')
 
     result = wfdsl(*arguments)
 

@@ -54,7 +54,7 @@ def ask(*rows: Any) -> None:
 
 
 def solve(*more: str, conductor: str = "boss.toml") -> int:
-    rounds = ["--rounds", "0"] if conductor == "boss.toml" else []
+    rounds = ["--max-rounds", "0"] if conductor == "boss.toml" else []
     arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--conductor", conductor, "--pool", "pool.toml", *rounds]
     return main(["solve", *arguments, *more])
 
@@ -181,7 +181,7 @@ def test_what_stops_all_questions_is_one_line_and_exit_code_2(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     ask(*({"question": f"Q{number}"} for number in range(9)))
 
-    code = solve("--rounds", "0", conductor="openai:gpt-5")
+    code = solve("--max-rounds", "0", conductor="openai:gpt-5")
 
     assert code == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith('wfdsl solve: worker "conductor" needs a key')
@@ -238,7 +238,7 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
         return "fine"
 
     chat.answer = answer
-    command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--to", "out.jsonl", "--rounds", "0"]
+    command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--to", "out.jsonl", "--max-rounds", "0"]
     command += ["--conductor", "boss.toml", "--pool", "pool.toml", "--parallel", "1"]
 
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl import Conductor, Pool, Run, RunFailed, WorkerEntry, WorkerFailure
-from wfdsl.conductor.offer import Offering
 from wfdsl.conductor.policy import Solution
 from wfdsl.testing import ScriptedWorker, workflows
 from wfdsl.workers.entry import Prices
@@ -86,7 +85,7 @@ async def test_nobody_who_is_not_offered_is_called_at_any_depth(
     without: tuple[str, ...],
     shuffle: bool,
 ) -> None:
-    bench = Bench(completions, answers, offering=Offering(without=without, shuffle=shuffle))
+    bench = Bench(completions, answers, without=without, shuffle=shuffle)
 
     run = await bench.solve(max_depth=2)
 
@@ -107,14 +106,14 @@ async def test_rounds_keep_to_their_number_and_the_answer_comes_from_the_last_th
     solution = Solution(run)
 
     assert len(solution.rounds) <= max_rounds + 1
-    assert all(len(note.completions) <= reasks + 1 for note in solution.notes)
-    assert [note.round for note in solution.notes] == list(range(len(solution.notes)))
-    for note in solution.notes[:1]:
-        assert note.outcome in ("ran", "failed")
+    assert all(len(note.completions) <= reasks + 1 for note in solution.log)
+    assert [note.round for note in solution.log] == list(range(len(solution.log)))
+    for note in solution.log[:1]:
+        assert note.result in ("ran", "failed")
         assert note.completions[-1].reading != "passthrough"
     if run.status == "done":
         assert run.answer == solution.rounds[-1].answer
-        assert all(note.outcome in ("ran", "kept", "kept-invalid") for note in solution.notes[1:])
+        assert all(note.result in ("ran", "kept", "kept-invalid") for note in solution.log[1:])
     assert Run.from_json(run.to_json()) == run
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,10 +38,10 @@ def test_a_folder_without_a_prompt_has_none(tmp_path: Path) -> None:
     [
         ("You plan.", "You dream.", "changed after training"),
         ('"format_version": 1', '"format_version": 2', "reads wfdsl-prompt of version 1"),
-        ('"max_steps"', '"most"', "no prompt of a checkpoint"),
+        ('"max_steps"', '"most"', "not the prompt of a checkpoint"),
         ('"max_steps": 5', '"max_steps": 6', "changed after training"),
         ('"seal"', '"seals"', "changed after training"),
-        ("{", "", "no prompt of a checkpoint"),
+        ("{", "", "not the prompt of a checkpoint"),
     ],
 )
 def test_a_prompt_that_is_not_as_it_was_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -63,7 +64,7 @@ def test_whoever_makes_a_conductor_of_a_checkpoint_asks_it_as_it_was_trained(tmp
     again = Conductor(entry_of(tmp_path), prompt=prompt, max_steps=2).settings
 
     assert (settings.prompt, settings.max_steps) == (prompt, 2)
-    assert again == settings
+    assert replace(again, config=settings.config) == settings
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_whoever_makes_a_conductor_of_a_checkpoint_asks_it_as_it_was_trained(tmp
     [
         ({"prompt": "paper"}, "leave out other prompts and examples"),
         ({"prompt": "tiny"}, "leave out other prompts and examples"),
-        ({"max_steps": 5}, "asked as it was trained, with max_steps = 2"),
+        ({"max_steps": 5}, "prompted as it was trained, with max_steps = 2"),
     ],
 )
 def test_a_checkpoint_is_asked_in_no_other_way(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
@@ -127,5 +128,5 @@ def test_the_command_asks_a_checkpoint_with_its_own_prompt(tmp_path: Path, capsy
     assert (first, second) == (0, 2)
     assert shown["prompt"]["hash"] == prompt.hash
     assert "1 to 2 steps" in shown["messages"][1]["content"]
-    assert "asked as it was trained" in capsys.readouterr().err
+    assert "prompted as it was trained" in capsys.readouterr().err
     assert (tmp_path / FILE).is_file()

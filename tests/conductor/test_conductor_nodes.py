@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wfdsl import Call, Pool, RunFailed, Step, UsageError, Workflow, run
-from wfdsl.conductor.offer import Offering
 
 from .scripted_server import lists
 
@@ -31,7 +30,7 @@ async def test_a_node_at_each_depth_up_to_the_cap(chat: Chat, depth: int) -> Non
     (step,) = solution.rounds[0].steps
     for _ in range(depth - 1):
         (step,) = step.nested[0].steps
-    assert step.nested[0].settings["conductor"][0]["outcome"] == "ran"
+    assert step.nested[0].settings["conductor"][0]["result"] == "ran"
 
 
 async def test_at_the_cap_a_conductor_is_an_error_that_is_asked_about_again(chat: Chat) -> None:
@@ -61,9 +60,7 @@ async def test_a_worker_that_fails_inside_a_nested_run_is_named(chat: Chat) -> N
 
 
 async def test_a_node_never_reaches_an_opted_out_worker(chat: Chat) -> None:
-    conductor = chat.conductor(
-        DELEGATE, lists([0], [[]]), lists([1], [[]]), max_rounds=0, offering=Offering(without=("w0",))
-    )
+    conductor = chat.conductor(DELEGATE, lists([0], [[]]), lists([1], [[]]), max_rounds=0, without=("w0",))
 
     await conductor.solve("Why?", chat.pool(2, node=NODE))
 
@@ -107,14 +104,14 @@ async def test_a_conductor_under_another_provider_is_refused(chat: Chat) -> None
         await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
 
 
-async def test_a_conductor_with_an_offering_of_its_own_is_no_node(chat: Chat) -> None:
-    conductor = chat.conductor(offering=Offering(without=("w0",)))
+async def test_a_conductor_that_is_offered_a_subset_is_not_a_node(chat: Chat) -> None:
+    conductor = chat.conductor(without=("w0",))
     plain = chat.pool(1)
     pool = Pool.from_workers([(chat.entry("boss", provider="conductor"), conductor), (plain.entry(0), plain.worker(0))])
 
-    with pytest.raises(UsageError, match="leave workers out where the run begins"):
+    with pytest.raises(UsageError, match="offered the whole pool of its run"):
         conductor.as_worker("boss")
-    with pytest.raises(UsageError, match="leave workers out where the run begins"):
+    with pytest.raises(UsageError, match="offered the whole pool of its run"):
         await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
     assert chat.asked == []
 
@@ -130,10 +127,10 @@ async def test_at_the_cap_a_pool_of_conductors_only_is_refused(chat: Chat) -> No
     ("options", "message"),
     [
         ({"provider": "conductor"}, "needs the provider of its model"),
-        ({"max_rounds": "two"}, "option max_rounds cannot be 'two'"),
-        ({"profile": "loose"}, "profile is strict or lenient, not 'loose'"),
+        ({"max_rounds": "two"}, "options.max_rounds must be a whole number"),
+        ({"profile": "loose"}, "options.profile must be one of"),
         ({"prompt": "nowhere.toml"}, "no template set 'nowhere.toml'"),
-        ({"prompt": 3}, 'worker "boss": the option prompt cannot be 3'),
+        ({"prompt": 3}, 'worker "boss": options.prompt must be a text'),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(chat: Chat, options: dict[str, object], message: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wfdsl.cli.main import main
-from wfdsl.conductor.example_sets import load_examples, shipped_sets
+from wfdsl.conductor.examples import load_examples, shipped_sets
 
 from .scripted_server import lists
 
@@ -17,7 +17,7 @@ SINGLE, CHAIN = lists([0], [[]]), lists([0, 1], [[], [0]])
 
 
 def row(question: str, text: str, *, right: bool = True, outcome: str = "ran") -> dict[str, Any]:
-    rounds = [{"outcome": outcome, "completions": [{"text": "no"}, {"text": text}]}]
+    rounds = [{"result": outcome, "completions": [{"text": "no"}, {"text": text}]}]
     return {"id": question, "question": question, "answer": "a", "rounds": rounds, "right": right}
 
 

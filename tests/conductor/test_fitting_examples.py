@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl import Pool, UsageError, WorkerEntry, analyze
-from wfdsl.conductor.example_sets import Example, example_from, load_examples, shipped_sets
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.examples import Example, example_from, load_examples, shipped_sets
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt, shipped_prompts
 from wfdsl.graph import graph_of
 from wfdsl.testing import workflows
@@ -27,9 +27,9 @@ SIZES, STEPS = range(1, 8), range(1, 6)
 EVERY_SHAPE = ["single", "chain", "tree", "independent-then-aggregate"]
 
 
-def offer_of(ordinals: Sequence[int]) -> Offer:
+def offer_of(ordinals: Sequence[int]) -> WorkerListing:
     pool = Pool({ordinal: WorkerEntry(name=f"w{ordinal}", provider="function") for ordinal in ordinals})
-    return Offer.of(pool)
+    return WorkerListing.of(pool)
 
 
 def shown(name: str, ordinals: Sequence[int], max_steps: int) -> list[Example]:

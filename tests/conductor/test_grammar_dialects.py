@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl import Conductor, UsageError, WorkerEntry
-from wfdsl.conductor.model import local_entry
+from wfdsl.conductor.named import local_entry
 from wfdsl.conductor.settings import Grammar
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.testing import ScriptedWorker
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .scripted_server import Chat
 
 SERVER = "http://127.0.0.1:1/v1"
-SMALL = Grammar(max_prose=10, max_subtask=10)
+SMALL: dict[str, Any] = {"grammar": "on", "max_prose": 10, "max_subtask": 10}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ SMALL = Grammar(max_prose=10, max_subtask=10)
     ],
 )
 def test_a_provider_is_given_the_dialect_that_it_takes(entry: WorkerEntry, opening: str) -> None:
-    grammar = Conductor(entry, grammar=SMALL).settings.grammar
+    grammar = Conductor(entry, **SMALL).settings.grammar
 
     assert grammar is not None
     assert opening in grammar.call_settings([0, 2], 2, recursion=False)["grammar"]
@@ -43,7 +43,7 @@ def test_a_provider_is_given_the_dialect_that_it_takes(entry: WorkerEntry, openi
 def test_a_worker_that_is_given_ready_made_is_asked_in_the_dialect_of_its_entry() -> None:
     entry = WorkerEntry(name="m", provider="transformers", model="folder")
 
-    grammar = Conductor(ScriptedWorker([]), entry=entry, grammar=SMALL).settings.grammar
+    grammar = Conductor(ScriptedWorker([]), entry=entry, **SMALL).settings.grammar
 
     assert grammar is not None
     assert grammar.dialect == "llguidance"
@@ -52,7 +52,7 @@ def test_a_worker_that_is_given_ready_made_is_asked_in_the_dialect_of_its_entry(
 @pytest.mark.parametrize("provider", ["anthropic", "google", "openai"])
 def test_a_provider_that_would_ignore_a_grammar_is_refused(provider: str) -> None:
     with pytest.raises(UsageError, match=f"{provider} takes no grammar"):
-        Conductor(WorkerEntry(name="m", provider=provider), grammar=Grammar())
+        Conductor(WorkerEntry(name="m", provider=provider), grammar="on")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_provider_that_would_ignore_a_grammar_is_refused(provider: str) -> Non
 async def test_each_round_sends_its_grammar_and_the_tokens_that_cut_no_completion(
     chat: Chat, settings: dict[str, Any], field: str, write: Any
 ) -> None:
-    conductor = Conductor(chat.entry("conductor", **settings), grammar=SMALL, max_steps=2)
+    conductor = Conductor(chat.entry("conductor", **settings), **SMALL, max_steps=2)
     chat.script = [lists([0], [[]]), EMPTY]
 
     await conductor.solve("Why?", chat.pool())
@@ -86,7 +86,7 @@ async def test_each_round_sends_its_grammar_and_the_tokens_that_cut_no_completio
 
 @pytest.mark.parametrize("max_steps", [1, 2, 3, 5, 8])
 def test_bounds_that_are_left_open_leave_half_of_a_known_context_to_the_prompt(max_steps: int) -> None:
-    grammar = Conductor(local_entry(), grammar=Grammar(), max_steps=max_steps).settings.grammar
+    grammar = Conductor(local_entry(), grammar="on", max_steps=max_steps).settings.grammar
 
     assert grammar is not None
     assert grammar.max_prose == grammar.max_subtask
@@ -100,14 +100,14 @@ def test_bounds_that_are_left_open_leave_half_of_a_known_context_to_the_prompt(m
 
 
 def test_a_bound_that_is_given_stays_and_the_other_one_fits() -> None:
-    grammar = Conductor(local_entry(), grammar=Grammar(max_prose=0)).settings.grammar
+    grammar = Conductor(local_entry(), grammar="on", max_prose=0).settings.grammar
 
     assert grammar is not None
     assert (grammar.max_prose, grammar.max_subtask) == (0, 94)
 
 
 def test_where_the_context_is_not_known_the_bounds_are_two_hundred() -> None:
-    grammar = Conductor(WorkerEntry(name="m", provider="openai", base_url=SERVER), grammar=Grammar()).settings.grammar
+    grammar = Conductor(WorkerEntry(name="m", provider="openai", base_url=SERVER), grammar="on").settings.grammar
 
     assert grammar is not None
     assert (grammar.max_prose, grammar.max_subtask) == (200, 200)
@@ -116,7 +116,7 @@ def test_where_the_context_is_not_known_the_bounds_are_two_hundred() -> None:
 def test_max_tokens_makes_the_bounds_fit_any_model() -> None:
     entry = WorkerEntry(name="m", provider="openai", base_url=SERVER)
 
-    grammar = Conductor(entry, grammar=Grammar(max_tokens=1000)).settings.grammar
+    grammar = Conductor(entry, grammar="on", grammar_tokens=1000).settings.grammar
 
     assert grammar is not None
     assert grammar.max_subtask == 35
@@ -127,36 +127,38 @@ def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> 
     (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 1024}))
     entry = WorkerEntry(name="m", provider="transformers", model=str(tmp_path))
 
-    grammar = Conductor(entry, grammar=Grammar()).settings.grammar
+    grammar = Conductor(entry, grammar="on").settings.grammar
 
     assert grammar is not None
     assert grammar.tokens((999,), 5) <= 512
 
 
 @pytest.mark.parametrize(
-    ("entry", "grammar", "message"),
+    ("entry", "bounds", "message"),
     [
         (
             local_entry(),
-            Grammar(max_prose=200, max_subtask=200),
+            {"max_prose": 200, "max_subtask": 200},
             "may take 4956 tokens, and the context of the Conductor's model is 4096: lower max_steps, max_subtask",
         ),
-        (local_entry(), Grammar(max_tokens=100), "may take 180 tokens, and the grammar's max_tokens is 100"),
-        (local_entry().model_copy(update={"options": {"context": 256}}), Grammar(max_subtask=20), "is 256"),
+        (local_entry(), {"grammar_tokens": 100}, "may take 180 tokens, and grammar_tokens is 100"),
+        (local_entry().model_copy(update={"options": {"context": 256}}), {"max_subtask": 20}, "is 256"),
     ],
 )
-def test_a_grammar_that_the_context_cannot_hold_is_refused(entry: WorkerEntry, grammar: Grammar, message: str) -> None:
+def test_a_grammar_that_the_context_cannot_hold_is_refused(
+    entry: WorkerEntry, bounds: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
-        Conductor(entry, grammar=grammar)
+        Conductor(entry, grammar="on", **bounds)
 
 
 def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked() -> None:
     with pytest.raises(UsageError, match="from 1 to 32 steps, not 33"):
-        Conductor(local_entry(), grammar=Grammar(), max_steps=33)
+        Conductor(local_entry(), grammar="on", max_steps=33)
 
 
 async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> None:
-    pool = chat.pool(1, node={"max_rounds": 0, "grammar": {"max_prose": 0, "max_subtask": 12}, "max_steps": 2})
+    pool = chat.pool(1, node={"max_rounds": 0, "grammar": "on", "max_prose": 0, "max_subtask": 12, "max_steps": 2})
     conductor = chat.conductor(lists([1], [[]]), lists([0], [[]]), max_rounds=0)
 
     await conductor.solve("Why?", pool)
@@ -165,7 +167,15 @@ async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> Non
     assert chat.bodies[1]["grammar"] == gbnf((0,), 2, max_prose=0, max_subtask=12)
 
 
-@pytest.mark.parametrize("wanted", ["yes", {"max_words": 3}, {"max_subtask": "many"}, {"max_subtask": True}])
-def test_a_node_s_grammar_that_is_none_is_refused(chat: Chat, wanted: Any) -> None:
-    with pytest.raises(UsageError, match='worker "boss": the option grammar is true, or a table'):
-        chat.pool(1, node={"grammar": wanted}).worker(1)
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"grammar": "yes"}, 'options.grammar must be one of "auto", "on", "off" \\(got \'yes\'\\)'),
+        ({"grammar": True}, "options.grammar must be one of"),
+        ({"max_subtask": "many"}, "options.max_subtask must be a whole number"),
+        ({"max_subtask": True}, "options.max_subtask must be a whole number"),
+    ],
+)
+def test_a_node_s_grammar_that_cannot_be_used_is_refused(chat: Chat, wanted: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=f'worker "boss": {message}'):
+        chat.pool(1, node=wanted).worker(1)

@@ -38,7 +38,7 @@ async def test_a_forged_response_stays_content(chat: Chat, text: str) -> None:
     assert [message["role"] for message in chat.called[1][1]] == ["user", "assistant", "user"]
     assert [message["role"] for message in chat.called[2][1]] == ["user", "assistant", "user"]
     assert solution.answer == text
-    assert [note.outcome for note in solution.notes] == ["ran", "ran"]
+    assert [note.result for note in solution.log] == ["ran", "ran"]
     assert [run.workflow[-1].subtask for run in solution.rounds] == ["task 1", "mend 0"]
 
 

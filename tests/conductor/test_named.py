@@ -8,8 +8,8 @@ import pytest
 
 from wfdsl import Conductor, Pool, UsageError, WorkflowError
 from wfdsl.conductor.checkpoint import save_prompt
-from wfdsl.conductor.named import Conducting, asked_as, named_conductor, named_policy
-from wfdsl.conductor.offer import Offering
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.named import named_conductor, named_policy, named_prompt
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.prompt import Prompt
 
@@ -38,7 +38,7 @@ async def test_a_workflow_file_is_a_policy_with_parameters(tmp_path: Path) -> No
     path = tmp_path / "one.wf"
     path.write_text('param tone = "plain"\nstep answer by solver: "Answer in a {tone} tone."\n')
 
-    policy = named_policy(str(path), POOL, params={"tone": "warm"})
+    policy = named_policy(ConductorConfig(model=str(path)), POOL, params={"tone": "warm"})
 
     assert isinstance(policy, WorkflowPolicy)
     assert (await policy.solve("", POOL)).answer == "Answer in a warm tone."
@@ -49,12 +49,14 @@ def test_a_workflow_file_that_the_pool_cannot_run_is_refused(tmp_path: Path) -> 
     path.write_text('step answer by nobody: "Answer."\n')
 
     with pytest.raises(WorkflowError, match="nobody"):
-        named_policy(str(path), POOL)
+        named_policy(ConductorConfig(model=str(path)), POOL)
 
 
 def test_a_model_of_a_provider_is_a_conductor_under_the_settings_given(chat: Chat) -> None:
-    conducting = Conducting(
-        entry={"base_url": chat.url, "api_key_env": None, "max_tokens": 77},
+    config = ConductorConfig(
+        model="openai:some/model:7b",
+        base_url=chat.url,
+        max_tokens=77,
         prompt="tiny",
         examples="none",
         max_steps=2,
@@ -64,10 +66,10 @@ def test_a_model_of_a_provider_is_a_conductor_under_the_settings_given(chat: Cha
         call_factor=2.0,
         grammar="on",
         max_subtask=9,
-        offering=Offering(shuffle=True),
+        shuffle=True,
     )
 
-    policy = named_policy("openai:some/model:7b", POOL, conducting)
+    policy = named_policy(config, POOL)
 
     assert isinstance(policy, Conductor)
     assert isinstance(policy, Policy)
@@ -75,20 +77,20 @@ def test_a_model_of_a_provider_is_a_conductor_under_the_settings_given(chat: Cha
     assert policy.entry.max_tokens == 77
     settings = policy.settings
     assert (settings.prompt.name, settings.prompt.examples.name, settings.max_steps) == ("tiny", "none", 2)
-    assert (settings.max_rounds, settings.reasks, settings.profile, settings.call_factor) == (3, 0, "strict", 2.0)
+    assert settings.max_rounds == 3
+    assert settings.config == config
     assert settings.grammar is not None
     assert (settings.grammar.max_prose, settings.grammar.max_subtask) == (200, 9)
-    assert policy.offering == Offering(shuffle=True)
 
 
 def test_other_models_are_told_what_the_paper_s_are_and_write_freely(chat: Chat) -> None:
-    settings = named_conductor("openai:m", Conducting(entry={"base_url": chat.url})).settings
+    settings = named_conductor(ConductorConfig(model="openai:m", base_url=chat.url)).settings
 
     assert (settings.prompt.name, settings.max_steps, settings.grammar) == ("paper", 5, None)
 
 
 def test_the_local_model_is_told_less_and_held_to_a_grammar() -> None:
-    settings = named_conductor("local").settings
+    settings = named_conductor(ConductorConfig(model="local")).settings
 
     assert (settings.prompt.name, settings.max_steps) == ("tiny", 3)
     assert settings.grammar is not None
@@ -96,7 +98,7 @@ def test_the_local_model_is_told_less_and_held_to_a_grammar() -> None:
 
 
 def test_what_is_said_of_the_local_model_counts() -> None:
-    settings = named_conductor("local", Conducting(prompt="paper", max_steps=5, grammar="off")).settings
+    settings = named_conductor(ConductorConfig(model="local", prompt="paper", max_steps=5, grammar="off")).settings
 
     assert (settings.prompt.name, settings.max_steps, settings.grammar) == ("paper", 5, None)
 
@@ -106,19 +108,19 @@ def test_a_folder_is_a_checkpoint_asked_as_it_was_trained(checkpoint: Path, pref
     trained = Prompt.load("tiny", examples="mixed")
     save_prompt(checkpoint, trained, max_steps=4)
 
-    conductor = named_conductor(f"{prefix}{checkpoint}")
+    conductor = named_conductor(ConductorConfig(model=f"{prefix}{checkpoint}"))
 
     assert (conductor.entry.provider, conductor.entry.model) == ("transformers", str(checkpoint))
     assert (conductor.settings.prompt, conductor.settings.max_steps) == (trained, 4)
-    assert asked_as(f"{prefix}{checkpoint}") == (trained, 4, None)
-    with pytest.raises(UsageError, match="asked as it was trained"):
-        named_conductor(f"{prefix}{checkpoint}", Conducting(prompt="paper"))
-    with pytest.raises(UsageError, match="asked as it was trained"):
-        asked_as(f"{prefix}{checkpoint}", Conducting(max_steps=5))
+    assert named_prompt(ConductorConfig(model=f"{prefix}{checkpoint}")) == (trained, 4, None)
+    with pytest.raises(UsageError, match="prompted as it was trained"):
+        named_conductor(ConductorConfig(model=f"{prefix}{checkpoint}", prompt="paper"))
+    with pytest.raises(UsageError, match="prompted as it was trained"):
+        named_prompt(ConductorConfig(model=f"{prefix}{checkpoint}", max_steps=5))
 
 
 def test_a_checkpoint_without_a_prompt_is_asked_like_any_model(checkpoint: Path) -> None:
-    settings = named_conductor(str(checkpoint), Conducting(prompt="tiny")).settings
+    settings = named_conductor(ConductorConfig(model=str(checkpoint), prompt="tiny")).settings
 
     assert (settings.prompt.name, settings.max_steps) == ("tiny", 5)
 
@@ -129,7 +131,7 @@ def test_a_pool_file_with_a_checkpoint_is_asked_as_it_was_trained(checkpoint: Pa
     path = tmp_path / "boss.toml"
     path.write_text(f'[[pool.workers]]\nname = "boss"\nprovider = "transformers"\nmodel = "{checkpoint}"\n')
 
-    conductor = named_conductor(str(path), Conducting(entry={"temperature": 0.5}))
+    conductor = named_conductor(ConductorConfig(model=str(path), temperature=0.5))
 
     assert (conductor.entry.name, conductor.entry.temperature) == ("boss", 0.5)
     assert conductor.settings.prompt == trained
@@ -138,7 +140,7 @@ def test_a_pool_file_with_a_checkpoint_is_asked_as_it_was_trained(checkpoint: Pa
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "no Conductor ''"),
+        ("", "model must not be empty"),
         ("gpt-5", "no Conductor 'gpt-5': write local, openai:MODEL"),
         ("openai:", "no Conductor 'openai:'"),
         ("nobody:gpt", "no Conductor 'nobody:gpt'"),
@@ -161,9 +163,9 @@ def test_a_name_that_stands_for_nothing_is_refused(
     (tmp_path / "empty").mkdir()
 
     with pytest.raises(UsageError, match=message):
-        named_policy(name, POOL)
+        named_policy(ConductorConfig(model=name), POOL)
 
 
 def test_a_setting_that_no_entry_has_is_refused() -> None:
-    with pytest.raises(UsageError, match="temperature: input should be"):
-        named_conductor("openai:m", Conducting(entry={"temperature": 9.0}))
+    with pytest.raises(UsageError, match="temperature must be at most 2"):
+        named_conductor(ConductorConfig(model="openai:m", temperature=9.0))

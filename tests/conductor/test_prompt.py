@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from wfdsl import Pool, UsageError, WorkerEntry, analyze
-from wfdsl.conductor.example_sets import load_examples, shipped_sets
-from wfdsl.conductor.offer import Offer, Offering
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.examples import load_examples, shipped_sets
+from wfdsl.conductor.listing import WorkerListing, offered_workers
 from wfdsl.conductor.prompt import SHIPPED, Prompt, shipped_prompts
 from wfdsl.graph import graph_of
 
@@ -50,7 +51,7 @@ def own(tmp_path: Path) -> Path:
 def test_a_shipped_prompt_is_this_byte_for_byte(name: str) -> None:
     prompt = Prompt.load(name)
     messages = [
-        *prompt.ask(QUESTION, Offer.of(pool()), max_steps=5),
+        *prompt.ask(QUESTION, WorkerListing.of(pool()), max_steps=5),
         prompt.revise("It is 391.", max_steps=5, rounds_left=1),
         prompt.reask("- line 1: wrong"),
     ]
@@ -67,7 +68,7 @@ def test_the_template_sets_are_paper_and_tiny() -> None:
 def test_a_set_of_one_s_own_is_filled_in_and_nothing_else_is_touched(own: Path) -> None:
     prompt = Prompt.load(str(own))
 
-    messages = prompt.ask("Is {workers} a {name}?", Offer.of(pool()), max_steps=4)
+    messages = prompt.ask("Is {workers} a {name}?", WorkerListing.of(pool()), max_steps=4)
 
     assert messages == (
         {"role": "system", "content": "You plan."},
@@ -82,7 +83,7 @@ def test_a_set_of_one_s_own_is_filled_in_and_nothing_else_is_touched(own: Path) 
 
 
 def test_no_name_model_tag_or_provider_is_shown() -> None:
-    (_, user) = Prompt.load("paper").ask(QUESTION, Offer.of(pool()), max_steps=5)
+    (_, user) = Prompt.load("paper").ask(QUESTION, WorkerListing.of(pool()), max_steps=5)
 
     assert not re.search("brand|openai|secret", user["content"])
 
@@ -95,7 +96,7 @@ def test_no_name_model_tag_or_provider_is_shown() -> None:
         ("{problems}", "it", "reask has no {problems}"),
         ("version = 7", 'version = "7"', "needs version, as a number"),
         ('system = "You plan."', "", "needs system, as a text"),
-        ('name = "own"', 'name = "own"\nsistem = "x"', "'sistem' is no field"),
+        ('name = "own"', 'name = "own"\nsistem = "x"', "'sistem' is not a field"),
         ('name = "own"', "name = ", "not a TOML file"),
         ('examples = "none"', 'examples = "nowhere"', "no examples 'nowhere'"),
     ],
@@ -147,7 +148,7 @@ def test_an_example_that_is_not_strictly_valid_is_refused(tmp_path: Path) -> Non
 
 def test_a_pick_depends_on_seed_and_question_only() -> None:
     picks = [
-        Offering(pick=2, seed=seed).choose(pool(), question).ordinals
+        offered_workers(ConductorConfig(pick=2, seed=seed), pool(), question).ordinals
         for seed in range(4)
         for question in ("a", "b")
         for _ in range(2)
@@ -159,13 +160,13 @@ def test_a_pick_depends_on_seed_and_question_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offering", "message"),
+    ("config", "message"),
     [
-        (Offering(without=("nobody",)), "no worker and no tag 'nobody'"),
-        (Offering(without=("brand",)), "every worker of the pool"),
-        (Offering(pick=4), "4 workers cannot be picked"),
+        (ConductorConfig(without=("nobody",)), "no worker and no tag 'nobody'"),
+        (ConductorConfig(without=("brand",)), "every worker of the pool"),
+        (ConductorConfig(pick=4), "4 workers cannot be picked"),
     ],
 )
-def test_an_offering_that_cannot_be_kept_is_refused(offering: Offering, message: str) -> None:
+def test_a_choice_of_workers_that_cannot_be_kept_is_refused(config: ConductorConfig, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        offering.choose(pool(), QUESTION)
+        offered_workers(config, pool(), QUESTION)

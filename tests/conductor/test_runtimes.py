@@ -10,10 +10,10 @@ import pytest
 
 from wfdsl import Conductor, Pool, UsageError
 from wfdsl.conductor.checkpoint import save_prompt
-from wfdsl.conductor.grammar_fit import context_of
-from wfdsl.conductor.model import model_entry
-from wfdsl.conductor.named import Conducting, named_conductor
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.named import model_entry, named_conductor
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.conductor.settings import context_of
 from wfdsl.interpreter.record import RunFailed
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.local import LocalWorker
@@ -87,13 +87,13 @@ def test_the_runtime_can_be_named(folder: Path, provider: str) -> None:
 @pytest.mark.parametrize("name", ["", "local:"])
 def test_a_folder_with_a_gguf_file_is_asked_as_it_was_trained(folder: Path, name: str) -> None:
     trained = Prompt.load("tiny", examples="mixed")
-    save_prompt(folder, trained, max_steps=4, rounds=0)
+    save_prompt(folder, trained, max_steps=4, max_rounds=0)
 
-    settings = named_conductor(f"{name}{folder}").settings
+    settings = named_conductor(ConductorConfig(model=f"{name}{folder}")).settings
 
     assert (settings.prompt, settings.max_steps, settings.max_rounds) == (trained, 4, 0)
-    with pytest.raises(UsageError, match="asked as it was trained"):
-        named_conductor(f"{name}{folder}", Conducting(prompt="paper"))
+    with pytest.raises(UsageError, match="prompted as it was trained"):
+        named_conductor(ConductorConfig(model=f"{name}{folder}", prompt="paper"))
 
 
 def test_the_gguf_file_itself_is_asked_as_it_was_trained(folder: Path) -> None:
@@ -107,16 +107,16 @@ def test_the_gguf_file_itself_is_asked_as_it_was_trained(folder: Path) -> None:
 def test_a_checkpoint_revises_as_often_as_it_was_trained_to_unless_told(
     folder: Path, trained: int | None, said: int | None, rounds: int
 ) -> None:
-    save_prompt(folder, Prompt.load("tiny"), max_steps=4, rounds=trained)
+    save_prompt(folder, Prompt.load("tiny"), max_steps=4, max_rounds=trained)
 
-    assert named_conductor(str(folder), Conducting(max_rounds=said)).settings.max_rounds == rounds
+    assert named_conductor(ConductorConfig(model=str(folder), max_rounds=said)).settings.max_rounds == rounds
     assert Conductor(model_entry(str(folder)), max_rounds=said).settings.max_rounds == rounds
 
 
 def test_a_checkpoint_that_is_served_elsewhere_revises_as_it_was_trained_to(folder: Path) -> None:
-    save_prompt(folder, Prompt.load("tiny"), max_steps=4, rounds=0)
+    save_prompt(folder, Prompt.load("tiny"), max_steps=4, max_rounds=0)
 
-    assert named_conductor("openai:served", Conducting(prompt=str(folder))).settings.max_rounds == 0
+    assert named_conductor(ConductorConfig(model="openai:served", prompt=str(folder))).settings.max_rounds == 0
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_an_entry_says_goes_before_what_a_folder_says(folder: Path) -> None
 
 @pytest.mark.local
 def test_a_file_that_is_no_model_fails_with_what_the_server_says(folder: Path) -> None:
-    conductor = named_conductor(str(folder), Conducting(prompt="tiny"))
+    conductor = named_conductor(ConductorConfig(model=str(folder), prompt="tiny"))
 
     async def answer(messages: list[dict[str, Any]]) -> str:
         return "?"

@@ -56,14 +56,14 @@ def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
     out, err = capsys.readouterr()
     assert (code, out) == (0, "w1: task 1\n")
     assert "round 0: asked again 1 time\n" in err
-    assert "round 1: the answer was kept\n" in err
+    assert "round 1: the previous answer was kept\n" in err
 
 
 @pytest.mark.usefixtures("place")
 def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
-    solve("-q", "Why?", "--json", "--rounds", "0")
+    solve("-q", "Why?", "--json", "--max-rounds", "0")
 
     found = json.loads(capsys.readouterr().out)
     assert found["answer"] == "w1: task 1"
@@ -85,7 +85,7 @@ def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
     assert "round 0, ran:" in out
     assert "model_id = [0, 1]" in out
     assert "round 0: asked again 1 time" in out
-    assert "round 1: the answer was kept" in out
+    assert "round 1: the previous answer was kept" in out
 
 
 @pytest.mark.usefixtures("place")
@@ -103,7 +103,7 @@ def test_the_default_workflow_is_a_wf_file(chat: Chat, capsys: pytest.CaptureFix
     Path("default.wf").write_text('step answer by w2: "Just answer."\n')
     chat.script = ["no"]
 
-    code = solve("-q", "Why?", "--reasks", "0", "--rounds", "0", "--default", "default.wf")
+    code = solve("-q", "Why?", "--reasks", "0", "--max-rounds", "0", "--default", "default.wf")
 
     assert (code, capsys.readouterr().out) == (0, "w2: Just answer.\n")
 
@@ -114,9 +114,9 @@ def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
 ) -> None:
     chat.script = [PLAN]
 
-    first = solve("-q", "Why?", "--rounds", "0", "--budget-calls", "2", "--run-id", "mine")
+    first = solve("-q", "Why?", "--max-rounds", "0", "--budget-calls", "2", "--run-id", "mine")
     refused = main(["resume", "mine", "--pool", "pool.toml"])
-    second = solve("-q", "Why?", "--rounds", "0", "--run-id", "mine")
+    second = solve("-q", "Why?", "--max-rounds", "0", "--run-id", "mine")
 
     assert (first, refused, second) == (4, 2, 0)
     assert chat.workers == ["w0", "w1"]
@@ -131,7 +131,7 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
     shown = json.loads(capsys.readouterr().out)["messages"]
     main(["prompt", "-q", "Why?", "--conductor", "boss.toml", "--pool", "pool.toml", "--json"])
     printed = json.loads(capsys.readouterr().out)["messages"]
-    solve("-q", "Why?", "--rounds", "0")
+    solve("-q", "Why?", "--max-rounds", "0")
 
     assert shown == printed == chat.asked[0]
 
@@ -154,7 +154,7 @@ def test_prompt_prints_the_second_round_as_it_is_then_sent(chat: Chat, capsys: p
 def test_opted_out_workers_are_never_called(chat: Chat) -> None:
     chat.script = [PLAN, lists([1], [[]])]
 
-    code = solve("-q", "Why?", "--rounds", "0", "--without", "w0")
+    code = solve("-q", "Why?", "--max-rounds", "0", "--without", "w0")
 
     assert (code, chat.workers) == (0, ["w1"])
 
@@ -162,7 +162,7 @@ def test_opted_out_workers_are_never_called(chat: Chat) -> None:
 @pytest.mark.usefixtures("place")
 def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     Path("in.jsonl").write_text("".join(f'{{"prompt": "Q{at}", "uid": "u{at}"}}\n' for at in range(3)))
-    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--map", "question=prompt,id=uid", "--rounds", "0"]
+    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--map", "question=prompt,id=uid", "--max-rounds", "0"]
     chat.script += [*[lists([0], [[]])] * 2, "no"]
 
     first = solve(*arguments, "--reasks", "0", "--parallel", "1")
@@ -181,7 +181,7 @@ def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.Captur
         ("u2", None),
         ("u2", "w1: task 0"),
     ]
-    assert found[3]["rounds"][0]["outcome"] == "ran"
+    assert found[3]["rounds"][0]["result"] == "ran"
     assert "3 of 3 have an answer already" in capsys.readouterr().err
 
 
@@ -189,7 +189,7 @@ def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.Captur
 def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
     Path("in.jsonl").write_text('{"question": "a"}\n{"question": "b"}\n')
     chat.script += [lists([0], [[]])] * 2
-    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--rounds", "0", "--parallel", "1"]
+    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--max-rounds", "0", "--parallel", "1"]
 
     first = solve(*arguments, "--budget-calls", "3")
     second = solve(*arguments)

@@ -11,7 +11,6 @@ import pytest
 
 from wfdsl import Budget, BudgetExhausted, Pool, Run, RunFailed, Step, UsageError, Workflow
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.offer import Offering
 from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
 from wfdsl.testing import ScriptedWorker
 
@@ -42,7 +41,7 @@ async def test_a_valid_completion_is_run_and_its_last_response_is_the_answer(cha
             ],
         ),
     ]
-    assert [note.outcome for note in solution.notes] == ["ran"]
+    assert [note.result for note in solution.log] == ["ran"]
     assert solution.events == ()
 
 
@@ -51,7 +50,7 @@ async def test_a_repaired_completion_runs_and_says_what_was_repaired(chat: Chat)
 
     solution = await conductor.solve("Why?", chat.pool())
 
-    (note,) = solution.notes
+    (note,) = solution.log
     assert note.completions[0].reading == "repaired"
     assert solution.events[0].startswith("round 0: the completion was repaired: line 3")
     assert "[access-none]" in solution.events[0]
@@ -62,7 +61,7 @@ async def test_the_strict_profile_asks_again_where_the_lenient_one_repairs(chat:
 
     solution = await conductor.solve("Why?", chat.pool())
 
-    assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
+    assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
 
 
 async def test_an_invalid_completion_is_asked_for_again_with_its_diagnostics(chat: Chat) -> None:
@@ -86,7 +85,7 @@ async def test_a_truncated_completion_is_asked_for_again(chat: Chat) -> None:
 
     solution = await conductor.solve("Why?", chat.pool())
 
-    assert "[list-truncated]" in solution.notes[0].completions[0].problems[0]
+    assert "[list-truncated]" in solution.log[0].completions[0].problems[0]
     assert solution.answer == "w1: task 1"
 
 
@@ -96,9 +95,9 @@ async def test_always_invalid_fails_with_every_completion_in_the_record(chat: Ch
     with pytest.raises(RunFailed, match=r"no valid workflow in 2 completions; .*list-missing") as caught:
         await conductor.solve("Why?", chat.pool())
 
-    (note,) = Solution(caught.value.run).notes
+    (note,) = Solution(caught.value.run).log
     assert [each.text for each in note.completions] == ["no", "still no"]
-    assert note.outcome == "failed"
+    assert note.result == "failed"
     assert chat.called == []
 
 
@@ -109,7 +108,7 @@ async def test_always_invalid_runs_the_default_workflow_and_says_so(chat: Chat) 
     solution = await conductor.solve("Why?", chat.pool())
 
     assert solution.answer == "w2: Just answer."
-    assert solution.notes[0].outcome == "ran-default"
+    assert solution.log[0].result == "ran-default"
     assert any("the default workflow ran" in event for event in solution.events)
 
 
@@ -127,7 +126,7 @@ async def test_three_empty_lists_in_the_first_round_are_an_error(chat: Chat) -> 
 
     solution = await conductor.solve("Why?", chat.pool())
 
-    assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
+    assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
 
 
 async def test_three_empty_lists_in_a_revision_keep_the_answer(chat: Chat) -> None:
@@ -137,7 +136,7 @@ async def test_three_empty_lists_in_a_revision_keep_the_answer(chat: Chat) -> No
 
     assert solution.answer == "w1: task 1"
     assert len(chat.asked) == 2
-    assert [note.outcome for note in solution.notes] == ["ran", "kept"]
+    assert [note.result for note in solution.log] == ["ran", "kept"]
     assert len(solution.rounds) == 1
 
 
@@ -177,8 +176,8 @@ async def test_an_invalid_revision_keeps_the_answer_before_and_says_so(chat: Cha
     solution = await conductor.solve("Why?", chat.pool())
 
     assert solution.answer == "w1: task 1"
-    assert [note.outcome for note in solution.notes] == ["ran", "kept-invalid"]
-    assert any("the answer before stands" in event for event in solution.events)
+    assert [note.result for note in solution.log] == ["ran", "kept-invalid"]
+    assert any("the previous answer is kept" in event for event in solution.events)
 
 
 async def test_a_revision_over_the_call_factor_is_not_run(chat: Chat) -> None:
@@ -188,8 +187,8 @@ async def test_a_revision_over_the_call_factor_is_not_run(chat: Chat) -> None:
 
     assert solution.answer == "w1: task 1"
     assert chat.workers == ["w0", "w1"]
-    assert solution.notes[1].outcome == "kept-over-limit"
-    assert solution.notes[1].reason == "the revision makes 3 calls, more than 1 times the first round's 2"
+    assert solution.log[1].result == "kept-over-limit"
+    assert solution.log[1].reason == "the revision makes 3 calls, more than 1 times the 2 of round 0"
 
 
 async def test_dead_steps_do_not_count_towards_the_call_factor(chat: Chat) -> None:
@@ -209,7 +208,7 @@ async def test_the_budget_covers_completions_and_workers_and_keeps_the_rounds_so
     rounds = Solution(caught.value.run).rounds
     assert [run.status for run in rounds] == ["done", "budget"]
     assert rounds[0].answer == "w1: task 1"
-    assert [run.settings["conductor"][0]["outcome"] for run in rounds] == ["ran", "ran"]
+    assert [run.settings["conductor"][0]["result"] for run in rounds] == ["ran", "ran"]
     assert (len(chat.asked), len(chat.called)) == (2, 3)
 
 
@@ -245,8 +244,8 @@ async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) ->
 
     again = Solution(Run.from_json(solution.run.to_json()))
     assert again == solution
-    assert again.notes == solution.notes
-    assert [note.prompt["hash"] for note in again.notes] == [conductor.settings.prompt.hash] * 2
+    assert again.log == solution.log
+    assert [note.prompt["hash"] for note in again.log] == [conductor.settings.prompt.hash] * 2
     assert json.loads(solution.to_json())["answer"] == solution.answer
     assert solution.usage.total_tokens == 12 * (len(chat.asked) + len(chat.called))
 
@@ -259,8 +258,8 @@ async def test_a_budget_that_is_spent_on_a_revision_keeps_the_answer_before_in_t
 
     stopped = Solution(caught.value.run)
     assert [run.answer for run in stopped.rounds] == ["w1: task 1"]
-    assert [note.outcome for note in stopped.notes] == ["ran", "failed"]
-    assert [each.text for each in stopped.notes[1].completions] == ["no"]
+    assert [note.result for note in stopped.log] == ["ran", "failed"]
+    assert [each.text for each in stopped.log[1].completions] == ["no"]
     assert any("the budget of 4 calls is spent" in event for event in stopped.events)
 
 
@@ -270,8 +269,8 @@ async def test_completions_that_were_paid_for_are_kept_where_the_model_then_fail
     with pytest.raises(RunFailed, match="401") as caught:
         await conductor.solve("Why?", chat.pool())
 
-    (note,) = Solution(caught.value.run).notes
-    assert (note.outcome, [each.text for each in note.completions]) == ("failed", ["no"])
+    (note,) = Solution(caught.value.run).log
+    assert (note.result, [each.text for each in note.completions]) == ("failed", ["no"])
 
 
 async def test_a_budget_that_is_spent_on_a_re_ask_keeps_what_was_written(chat: Chat) -> None:
@@ -280,7 +279,7 @@ async def test_a_budget_that_is_spent_on_a_re_ask_keeps_what_was_written(chat: C
     with pytest.raises(BudgetExhausted) as caught:
         await conductor.solve("Why?", chat.pool(), budget=Budget(calls=1))
 
-    assert [note.outcome for note in Solution(caught.value.run).notes] == ["failed"]
+    assert [note.result for note in Solution(caught.value.run).log] == ["failed"]
 
 
 async def test_the_time_limit_of_steps_is_for_each_step_of_a_workflow_and_not_for_all_of_it() -> None:
@@ -314,7 +313,7 @@ async def test_a_seed_makes_the_conductor_repeatable_too(chat: Chat) -> None:
 
 
 async def test_a_profile_that_is_none_is_refused(chat: Chat) -> None:
-    with pytest.raises(UsageError, match="profile is strict or lenient, not 'loose'"):
+    with pytest.raises(UsageError, match="profile must be one of"):
         chat.conductor(profile="loose")
 
 
@@ -349,8 +348,7 @@ async def test_a_conversation_is_the_question_of_conductor_and_workers(chat: Cha
 
 
 async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> None:
-    offering = Offering(without=("w0", "odd"))
-    conductor = chat.conductor(lists([0], [[]]), lists([2], [[]]), max_rounds=0, offering=offering)
+    conductor = chat.conductor(lists([0], [[]]), lists([2], [[]]), max_rounds=0, without=("w0", "odd"))
 
     solution = await conductor.solve("Why?", chat.pool(4))
 
@@ -358,7 +356,7 @@ async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> N
     assert "Model 2" in shown
     assert not any(f"Model {ordinal}" in shown.partition("# The models")[2] for ordinal in (0, 1, 3))
     assert chat.workers == ["w2"]
-    assert [each.reading for each in solution.notes[0].completions] == ["invalid", "valid"]
+    assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
 
 
 async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked(
@@ -367,7 +365,7 @@ async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked
     monkeypatch.delenv("KEY_FOR_TEST", raising=False)
     pool = Pool([chat.entry("w0"), chat.entry("w1", api_key_env="KEY_FOR_TEST")])
     conductor = chat.conductor(lists([0], [[]]), max_rounds=0)
-    without = chat.conductor(lists([0], [[]]), max_rounds=0, offering=Offering(without=("w1",)))
+    without = chat.conductor(lists([0], [[]]), max_rounds=0, without=("w1",))
 
     with pytest.raises(UsageError, match=r"environment variable KEY_FOR_TEST.*or leave it out \(--without"):
         await conductor.solve("Why?", pool)
@@ -379,7 +377,7 @@ async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked
 async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None:
     pool = type(chat.pool())([chat.entry("w0", fallback="w1"), chat.entry("w1")])
     chat.answer = lambda name, messages: 400 if name == "w0" else "from w1"
-    conductor = chat.conductor(lists([0], [[]]), max_rounds=0, offering=Offering(without=("w1",)))
+    conductor = chat.conductor(lists([0], [[]]), max_rounds=0, without=("w1",))
 
     with pytest.raises(RunFailed):
         await conductor.solve("Why?", pool)
@@ -388,22 +386,22 @@ async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None
 
 
 async def test_shuffled_ordinals_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
-    conductor = chat.conductor(lists([0, 1, 2], [[], [], "all"]), max_rounds=0, offering=Offering(shuffle=True, seed=4))
+    conductor = chat.conductor(lists([0, 1, 2], [[], [], "all"]), max_rounds=0, shuffle=True, seed=4)
     pool = chat.pool()
-    true = conductor.offer("Why?", pool).true
+    true = conductor.listing("Why?", pool).indices
 
     solution = await conductor.solve("Why?", pool)
 
     assert dict(true) != {0: 0, 1: 1, 2: 2}
     assert [step.worker for step in solution.rounds[0].workflow] == [true[0], true[1], true[2]]
-    assert solution.notes[0].numbering == tuple(sorted(true.items()))
+    assert solution.log[0].numbering == tuple(sorted(true.items()))
 
 
 async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_own_numbering(chat: Chat) -> None:
     default = Workflow((Step(0, "Just answer."),))
-    conductor = chat.conductor("no", EMPTY, reasks=0, default=default, offering=Offering(shuffle=True, seed=4))
+    conductor = chat.conductor("no", EMPTY, reasks=0, default=default, shuffle=True, seed=4)
     pool = chat.pool()
-    (shown,) = (shown for shown, true in conductor.offer("Why?", pool).true.items() if true == 0)
+    (shown,) = (shown for shown, true in conductor.listing("Why?", pool).indices.items() if true == 0)
 
     solution = await conductor.solve("Why?", pool)
 
@@ -411,11 +409,11 @@ async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_
     assert chat.workers == ["w0"]
     assert chat.asked[1][-2]["role"] == "assistant"
     assert chat.asked[1][-2]["content"].startswith(f"model_id = [{shown}]")
-    assert [note.outcome for note in solution.notes] == ["ran-default", "kept"]
+    assert [note.result for note in solution.log] == ["ran-default", "kept"]
 
 
 async def test_examples_name_only_workers_that_are_offered(chat: Chat) -> None:
-    conductor = chat.conductor(lists([2], [[]]), max_rounds=0, offering=Offering(without=("w0", "w1")))
+    conductor = chat.conductor(lists([2], [[]]), max_rounds=0, without=("w0", "w1"))
 
     await conductor.solve("Why?", chat.pool())
 
@@ -431,4 +429,4 @@ async def test_conductor_and_workflow_are_policies(chat: Chat) -> None:
 
     assert isinstance(fixed, Policy)
     assert isinstance(chat.conductor(), Policy)
-    assert (solution.answer, len(solution.rounds), solution.notes) == ("w1: Answer.", 1, ())
+    assert (solution.answer, len(solution.rounds), solution.log) == ("w1: Answer.", 1, ())

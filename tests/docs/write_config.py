@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from pydantic_core import PydanticUndefined
 
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.config import OptionField, options_of
 from wfdsl.experiment.tables import MODELS
 
 if TYPE_CHECKING:
@@ -21,7 +23,20 @@ _KINDS = {bool: "true or false", float: "number", int: "whole number", str: "tex
 
 def keys() -> str:
     """A section for each table with all its keys."""
-    return "\n\n".join(_section(name, model) for name, model in MODELS.items())
+    sections = [_options("conductor", ConductorConfig), *(_section(name, model) for name, model in MODELS.items())]
+    return "\n\n".join(sections)
+
+
+def _options(name: str, config: type) -> str:
+    rows = [_option_row(field) for field in options_of(config)]
+    return "\n".join([f"### [{name}]", "", "| key | value | meaning |", "|---|---|---|", *rows])
+
+
+def _option_row(field: OptionField) -> str:
+    default = "" if field.default in (None, ()) else f"`{_as_toml(field.default)}`"
+    about = f"{field.option.help[:1].upper()}{field.option.help[1:]}"
+    told = field.option.default_text or default
+    return f"| `{field.name}` | {_kind(field.type)} | {about}{f' (default: {told})' if told else ''} |"
 
 
 def _section(name: str, model: type[BaseModel]) -> str:

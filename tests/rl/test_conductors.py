@@ -11,8 +11,8 @@ import pytest
 
 from wfdsl.cli.main import main
 from wfdsl.conductor.checkpoint import load_prompt
-from wfdsl.conductor.model import conductor_names, model_entry
-from wfdsl.conductor.named import named_conductor
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.named import conductor_names, model_entry, named_conductor
 from wfdsl.errors import UsageError
 from wfdsl.experiment.experiment import read_experiment
 from wfdsl.workers.pool import Pool
@@ -50,7 +50,7 @@ def test_it_is_found_by_its_name_wherever_a_model_is_named() -> None:
 
     assert GYM_TINY in conductor_names()
     assert model_entry(GYM_TINY).model == str(load(GYM_TINY))
-    assert (label, policy.settings) == (GYM_TINY, named_conductor(GYM_TINY).settings)  # type: ignore[attr-defined]
+    assert (label, policy.settings) == (GYM_TINY, named_conductor(ConductorConfig(model=GYM_TINY)).settings)  # type: ignore[attr-defined]
 
 
 def test_a_name_that_the_gym_does_not_know_is_refused() -> None:

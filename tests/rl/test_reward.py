@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from wfdsl.conductor.offer import Offering
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
@@ -254,7 +254,7 @@ async def test_a_data_set_of_ones_own_needs_the_task_only() -> None:
 async def test_rows_offer_a_subset_and_completions_are_read_in_its_numbering() -> None:
     pool = Pool.load("gym/paper7")
     tasks = make("gym/paper7", 6, 5, split="train")
-    reward = make_reward(pool, tasks, offering=Offering(pick=2, shuffle=True), prompt="tiny")
+    reward = make_reward(pool, tasks, conductor=ConductorConfig(pick=2, shuffle=True), prompt="tiny")
 
     rows = reward.rows()
     found = await reward.score(

@@ -37,7 +37,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from wfdsl.conductor.example_sets import load_examples, shipped_sets
+    from wfdsl.conductor.examples import load_examples, shipped_sets
     from wfdsl.graph import graph_of
 
     for name in shipped_sets():
@@ -47,7 +47,7 @@ def _list() -> int:
 
 
 def _show(name: str) -> int:
-    from wfdsl.conductor.example_sets import load_examples
+    from wfdsl.conductor.examples import load_examples
 
     shown = [f"Question: {each.question}\n\n{each.completion}" for each in load_examples(name).examples]
     print("\n\n\n".join(shown))
@@ -55,9 +55,9 @@ def _show(name: str) -> int:
 
 
 def _harvest(args: argparse.Namespace) -> int:
-    from wfdsl.conductor.harvest import harvest, to_toml
+    from wfdsl.conductor.examples import extract_examples, to_toml
 
-    found = harvest((row for file in args.files for row in _rows(file)), right=args.right, most=args.most)
+    found = extract_examples((row for file in args.files for row in _rows(file)), right=args.right, most=args.most)
     if not found:
         raise UsageError(
             f"no right answer with a strictly valid workflow: is there a field {args.right!r} that is true?"

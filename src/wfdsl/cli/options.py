@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
+    from wfdsl.conductor.config import ConductorConfig
     from wfdsl.experiment.experiment import Experiment
-    from wfdsl.experiment.tables import ConductorTable
     from wfdsl.workers.pool import Pool
 
 _MOST_DIGITS = 18
@@ -46,7 +46,7 @@ class _Keep(argparse.Action):
 
 
 def add_setting(parser: argparse.ArgumentParser, option: str, key: str, **more: Any) -> None:
-    """Add an option that stands for a key, such as `conductor.rounds`."""
+    """Add an option that stands for a key, such as `conductor.max_rounds`."""
     parser.add_argument(option, dest=key, action=_Keep, **more)
 
 
@@ -201,11 +201,11 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     )
     add_setting(
         parser,
-        "--rounds",
-        "conductor.rounds",
+        "--max-rounds",
+        "conductor.max_rounds",
         type=count_or_none,
         metavar="N",
-        help="the most revisions (default: 1, or what a checkpoint was trained for)",
+        help="the most rounds after round 0 (default: 1, or what a checkpoint was trained with)",
     )
     _add_offering_options(parser)
 
@@ -229,7 +229,12 @@ def _add_offering_options(parser: argparse.ArgumentParser) -> None:
     )
     add_flag(parser, "--shuffle", "conductor.shuffle", help="number the workers anew for each question, from 0 upwards")
     add_setting(
-        parser, "--offer-seed", "conductor.seed", type=whole, metavar="N", help="what both draws depend on (default: 0)"
+        parser,
+        "--subset-seed",
+        "conductor.seed",
+        type=whole,
+        metavar="N",
+        help="what both draws depend on (default: 0)",
     )
 
 
@@ -287,7 +292,7 @@ def add_conductor_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def names_a_workflow(table: ConductorTable) -> bool:
+def names_a_workflow(table: ConductorConfig) -> bool:
     """Whether a `.wf` file stands where a Conductor could."""
     return table.model.endswith(".wf")
 

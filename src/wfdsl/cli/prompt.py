@@ -22,10 +22,8 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Message
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.conductor.checkpoint import Trained
-    from wfdsl.conductor.offer import Offer
-    from wfdsl.experiment.tables import ConductorTable
-    from wfdsl.workers.pool import Pool
+    from wfdsl.conductor.checkpoint import PromptSettings
+    from wfdsl.conductor.listing import WorkerListing
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the messages."""
-    from wfdsl.conductor.checkpoint import usual_rounds
-    from wfdsl.conductor.named import asked_as
-    from wfdsl.experiment.conducting import conducting_of
+    from wfdsl.conductor.listing import list_workers
+    from wfdsl.conductor.named import named_prompt
+    from wfdsl.conductor.settings import usual_rounds
 
     require_no_parameters(args, "a Conductor has no parameters")
     experiment = experiment_of(args)
@@ -52,31 +50,22 @@ def execute(args: argparse.Namespace) -> int:
     if names_a_workflow(table):
         raise UsageError(f"{table.model} is run as it is, and nobody is asked for it: see `wfdsl run --dry-run`")
     pool, _ = experiment.with_pool()
-    asked = asked_as(table.model, conducting_of(table, pool))
-    rounds = usual_rounds(asked.rounds) if table.rounds is None else table.rounds
-    messages = _messages(args, asked, _offer(table, pool, args.question), rounds)
-    print_messages(messages, asked.prompt.stamp, as_json=args.json)
+    asked = named_prompt(table)
+    rounds = usual_rounds(asked.max_rounds) if table.max_rounds is None else table.max_rounds
+    messages = _messages(args, asked, list_workers(table, pool, args.question), rounds)
+    print_messages(messages, asked.prompt.fingerprint, as_json=args.json)
     return 0
 
 
-def _offer(table: ConductorTable, pool: Pool, question: str) -> Offer:
-    from wfdsl.conductor.offer import Offer
-    from wfdsl.experiment.conducting import offering_of
-
-    offering = offering_of(table)
-    chosen = offering.choose(pool, question)
-    return Offer.of(chosen, offering.numbering(chosen, question))
-
-
-def _messages(args: argparse.Namespace, asked: Trained, offer: Offer, rounds: int) -> list[Message]:
+def _messages(args: argparse.Namespace, asked: PromptSettings, listing: WorkerListing, rounds: int) -> list[Message]:
     prompt, steps, _ = asked
-    messages = list(prompt.ask(args.question, offer, max_steps=steps))
+    messages = list(prompt.ask(args.question, listing, max_steps=steps))
     if args.round == 1:
         if args.completion or args.response:
             raise UsageError("--completion and --response belong to a revision: add --round 2")
         return messages
     if args.round > rounds + 1:
-        raise UsageError(f"round {args.round} needs --rounds {args.round - 1}")
+        raise UsageError(f"round {args.round} needs --max-rounds {args.round - 1}")
     completion: Message = {"role": "assistant", "content": _text(args.completion, "{completion}")}
     response, left = _text(args.response, "{response}"), rounds + 1 - args.round
     return [*messages, completion, prompt.revise(response, max_steps=steps, rounds_left=left)]

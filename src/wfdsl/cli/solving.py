@@ -31,10 +31,9 @@ from wfdsl.cli.questions import GIVEN_UP, Asked, append_line, columns_of, open_a
 from wfdsl.cli.running import listener_for, run_options, stopped_by_sigterm
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
-from wfdsl.conductor.notes import KEY
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.conductor.round_log import KEY
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.experiment.conducting import conducting_of
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
@@ -102,14 +101,14 @@ def solving_of(args: argparse.Namespace) -> Solving:
 def first_messages(conductor: Conductor, question: Question, pool: Pool) -> list[Message]:
     """What a Conductor would be sent first."""
     settings = conductor.settings
-    return list(settings.prompt.ask(question, conductor.offer(question, pool), max_steps=settings.max_steps))
+    return list(settings.prompt.ask(question, conductor.listing(question, pool), max_steps=settings.max_steps))
 
 
 def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
     table = experiment.conductor
     if not names_a_workflow(table):
         require_no_parameters(args, "a Conductor has no parameters")
-        return named_conductor(table.model, conducting_of(table, pool))
+        return named_conductor(table, pool)
     idle = [option for key, option in given(args, "conductor").items() if key != "model"]
     if idle:
         raise UsageError(f"{table.model} is run as it is, and nobody is asked for a workflow: leave out {idle[0]}")
@@ -158,7 +157,7 @@ def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> Non
         row: dict[str, Any] = {"id": asked.id, "question": asked.question}
         solver = solving.solver
         if isinstance(solver, Conductor):
-            row["prompt"] = solver.settings.prompt.stamp
+            row["prompt"] = solver.settings.prompt.fingerprint
             row["messages"] = first_messages(solver, asked.question, solving.pool)
         print(_line(row))
 
@@ -263,8 +262,8 @@ def _gave_up(solver: Solver, run: Run) -> bool:
     """Whether a Conductor has used up its re-asks without a valid workflow; no worker has failed then."""
     if isinstance(solver, FixedWorkflow):
         return False
-    notes = run.settings.get(KEY, ())
-    return any(note["outcome"] == "failed" and len(note["completions"]) > solver.settings.reasks for note in notes)
+    logs = run.settings.get(KEY, ())
+    return any(log["result"] == "failed" and len(log["completions"]) > solver.config.reasks for log in logs)
 
 
 def _leaves(group: ExceptionGroup[WfdslError | BrokenPipeError]) -> list[Exception]:

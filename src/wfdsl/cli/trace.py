@@ -45,11 +45,11 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
 
 def _conductor_lines(run: Run) -> list[str]:
     """What a Conductor wrote for this run, and what was out of the ordinary."""
-    from wfdsl.conductor.notes import notes_of, remarks_on
+    from wfdsl.conductor.round_log import remarks_on, rounds_of
 
     lines = []
-    for note in notes_of([run]):
-        lines += _block(f"round {note.round}, {note.outcome}", note.completions[-1].text)
+    for note in rounds_of([run]):
+        lines += _block(f"round {note.round}, {note.result}", note.completions[-1].text)
         lines += [f"  {remark}" for remark in remarks_on(note)]
     return lines
 

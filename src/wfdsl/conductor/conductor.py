@@ -1,93 +1,68 @@
 """The Conductor: a model that is shown a question and numbered workers, and writes the workflow that answers it.
 
-It is a policy (`solve`), and a worker: in a pool it is a Conductor node, whose steps run on that same pool.
+It is a policy (`solve`), and a worker: in a pool it is a Conductor node, whose steps run on that same pool. A question
+is solved by a run of one step, whose worker is the root Conductor: its rounds are nested runs, so budget, journal,
+events, resuming and records work as for every run.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
-from wfdsl.conductor.checkpoint import asked, usual_rounds
-from wfdsl.conductor.grammar_fit import fitted
-from wfdsl.conductor.notes import KEY
-from wfdsl.conductor.offer import Offer, Offering
-from wfdsl.conductor.policy import Solution
-from wfdsl.conductor.prompt import question_text
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.listing import WorkerListing, list_workers, offered_workers, shuffled_numbers
+from wfdsl.conductor.policy import ROOT, ROOT_WORKFLOW, Solution
+from wfdsl.conductor.prompt import Prompt, question_text
+from wfdsl.conductor.round_log import KEY, RoundLog
 from wfdsl.conductor.rounds import Rounds
-from wfdsl.conductor.seat import SEATED, SeatedPool, require_bounded_model
-from wfdsl.conductor.settings import ConductorSettings
+from wfdsl.conductor.settings import ConductorSettings, resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.conductor_node import ConductorCall
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
 from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.interpreter.worker_profile import profile_of, require_bounded
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from wfdsl.conductor.prompt import Prompt
-    from wfdsl.conductor.settings import Grammar
-    from wfdsl.interpreter.context import Question
-    from wfdsl.language.check import Profile
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Call, Reply, Worker
-
 
 class Conductor:
-    """A model with what it takes to conduct."""
+    """A model that writes workflows, with its configuration."""
 
     def __init__(
         self,
         model: WorkerEntry | Worker,
         *,
         entry: WorkerEntry | None = None,
+        config: ConductorConfig | None = None,
         prompt: str | Prompt | None = None,
-        max_rounds: int | None = None,
-        reasks: int = 2,
         default: Workflow | None = None,
-        profile: Profile = "lenient",
-        max_steps: int | None = None,
-        call_factor: float | None = None,
-        grammar: Grammar | None = None,
-        offering: Offering | None = None,
+        **options: Any,
     ) -> None:
         """Make a Conductor of a model.
 
         Args:
             model: Who writes workflows: the entry of a model, or any worker.
             entry: Limits, prices and longest reply of a worker that is given ready-made.
-            prompt: A template set: `paper`, `tiny`, the path of your own, or one that has been loaded; None: what a
-                checkpoint was trained with, `paper` for all others.
-            max_rounds: How often the Conductor is shown the answer and may revise the workflow; None: 1, and what it
-                was trained for where a checkpoint says so.
-            reasks: How often a completion that is not valid is asked for again, with its diagnostics.
-            default: What runs where no completion of the first round is valid; None: the run fails.
-            profile: How completions are read; "lenient" repairs what it can, and says so.
-            max_steps: The most steps of a workflow; None: what a checkpoint was trained with, 5 for all others.
-                Source: arXiv 2512.04388, section 4.
-            call_factor: A revision may make at most so many times the first round's calls; None: any number.
-            grammar: Bounds of a grammar that the model is held to; None: the model writes freely.
-            offering: Which workers are offered, and how they are numbered; None: all, under their own ordinals.
+            config: How it conducts. Which model it names does not count here.
+            prompt: Replaces the configuration's template set by name, or by one that has been loaded.
+            default: Replaces the configuration's default workflow by one that has been loaded.
+            options: Fields of `ConductorConfig` that replace the configuration's, such as `max_rounds=0`.
 
         Raises:
-            UsageError: a setting is out of its range, or the template set cannot be used.
+            UsageError: an option is out of its range, or the template set or the grammar cannot be used.
+            WorkflowError: the default workflow is not valid, or three lists cannot say it.
+            TypeError: there is no such option.
         """
         known = model if isinstance(model, WorkerEntry) else entry
-        prompt, max_steps, trained_rounds = asked(known, prompt=prompt, max_steps=max_steps)
-        self.settings = ConductorSettings(
-            prompt=prompt,
-            max_rounds=usual_rounds(trained_rounds) if max_rounds is None else max_rounds,
-            reasks=reasks,
-            default=default,
-            profile=profile,
-            max_steps=max_steps,
-            call_factor=call_factor,
-            grammar=None if grammar is None else fitted(grammar, known, max_steps),
-        )
-        self.offering = offering or Offering()
+        self.config = replace(config or ConductorConfig(), **options)
+        self.settings = resolve(self.config, known, prompt=prompt, default=default)
         self._model = _pool_of_one(model, entry)
 
     @property
@@ -98,7 +73,7 @@ class Conductor:
     async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
         """Answer a question with the workers of a pool. Options as for `wfdsl.run`; `names` are the Conductor's.
 
-        A run id that the journal knows is gone on with: what has been answered is not asked again.
+        A run id that the journal knows is resumed: what has been answered is not asked again.
 
         Raises:
             RunFailed: a worker failed for good, or no completion was a valid workflow; `.run` is the partial record.
@@ -106,15 +81,15 @@ class Conductor:
             UsageError: the pool cannot be used in this way.
         """
         depth = options.get("max_depth", 1)
-        seated = self._seated(question, pool, depth, options.get("step_timeout_s"))
-        # The seat is no step of anybody's workflow, so the time limit of steps is not for it.
+        rooted = self._rooted(question, pool, depth, options.get("step_timeout_s"))
+        # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
         options = {**options, "max_depth": depth + 1, "names": ("conductor",), "step_timeout_s": None}
         try:
-            return Solution(await run(SEATED, question, seated, **options))
+            return Solution(await run(ROOT_WORKFLOW, question, rooted, **options))
         except (RunFailed, BudgetExhausted) as error:
-            notes = [note.to_dict() for note in seated.unplaced]
-            if notes:
-                error.run = replace(error.run, settings={**error.run.settings, KEY: notes})
+            logs = [log.to_dict() for log in rooted.unplaced]
+            if logs:
+                error.run = replace(error.run, settings={**error.run.settings, KEY: logs})
             raise
 
     def open(self) -> AbstractAsyncContextManager[Any]:
@@ -125,28 +100,26 @@ class Conductor:
         """The Conductor as a member for `Pool.from_workers`, under its model's limits and prices.
 
         Raises:
-            UsageError: it has an offering of its own: a node is offered the pool of the run that it is in.
+            UsageError: it is offered a subset of workers: a node is offered the pool of the run that it is in.
         """
         self._require_whole_pool()
         about = {"name": name, "description": description, "provider": "conductor"}
         return self.entry.model_copy(update=about), self
 
-    def offer(self, question: Question, pool: Pool) -> Offer:
+    def listing(self, question: Question, pool: Pool) -> WorkerListing:
         """The workers as the Conductor is shown them for a question.
 
         Raises:
-            UsageError: nobody can be offered.
+            UsageError: no worker can be offered.
         """
-        text = question_text(question)
-        chosen = self.offering.choose(pool, text)
-        return Offer.of(chosen, self.offering.numbering(chosen, text))
+        return list_workers(self.config, pool, question_text(question))
 
     async def __call__(self, call: Call) -> Reply:
         """Answer as a Conductor node: the question is the step's own messages. Outside of a run its model answers.
 
         Raises:
             WorkerFailure, RunFailed, BudgetExhausted: there is no answer.
-            UsageError: this is no Conductor node: the worker's provider in its pool has to be "conductor".
+            UsageError: this is not a Conductor node: the worker's provider in its pool has to be "conductor".
         """
         handle = call.run
         if handle is None:
@@ -155,25 +128,139 @@ class Conductor:
         if not isinstance(handle, ConductorCall):
             raise UsageError('a Conductor in a pool needs the provider "conductor", so that its step can run workflows')
         self._require_whole_pool()
-        require_bounded_model(self._model, handle)
+        _require_bounded_model(self._model, handle)
         async with self.open():
             model = self._model.worker(0)
-            return await Rounds(self.settings, model, handle, Offer.of(handle.pool), handle.messages).finish()
+            listing = WorkerListing.of(handle.pool)
+            return await Rounds(self.settings, model, handle, listing, handle.messages).finish()
 
     def _require_whole_pool(self) -> None:
-        if self.offering != Offering():
-            raise UsageError("a Conductor in a pool is offered that pool: leave workers out where the run begins")
+        config = self.config
+        if config.without or config.pick is not None or config.shuffle:
+            raise UsageError(
+                "a Conductor in a pool is offered the whole pool of its run: leave out without, pick and shuffle, and "
+                "set them where the run begins"
+            )
 
-    def _seated(self, question: Question, pool: Pool, depth: int, step_timeout_s: float | None) -> SeatedPool:
+    def _rooted(self, question: Question, pool: Pool, depth: int, step_timeout_s: float | None) -> _RootPool:
         text = question_text(question)
-        chosen = self.offering.choose(pool, text)
+        offered = offered_workers(self.config, pool, text)
         if self.settings.default is not None:
-            require_runnable(self.settings.default, chosen, depth)
-        order = self.offering.numbering(chosen, text)
-        return SeatedPool(chosen, self._model, self.settings, question, order, step_timeout_s=step_timeout_s)
+            require_runnable(self.settings.default, offered, depth)
+        numbers = shuffled_numbers(self.config, offered, text)
+        root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s)
+        return _RootPool(offered, self._model, root)
 
 
 def _pool_of_one(model: WorkerEntry | Worker, entry: WorkerEntry | None) -> Pool:
     if isinstance(model, WorkerEntry):
         return Pool([model])
     return Pool.from_workers([(entry or WorkerEntry(name="conductor", provider="function", retries=0), model)])
+
+
+class _RootConductor:
+    """The worker of the root step: a Conductor that answers one question, whatever its step is told."""
+
+    def __init__(
+        self,
+        model: Pool,
+        settings: ConductorSettings,
+        question: Question,
+        numbers: Mapping[int, int] | None,
+        step_timeout_s: float | None,
+    ) -> None:
+        """`model` is a pool of one: the Conductor's own model. The time limit is for the workers' steps."""
+        self._model = model
+        self._settings = settings
+        self._question = question
+        self._numbers = numbers
+        self._step_timeout_s = step_timeout_s
+        self.unplaced: list[RoundLog] = []
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer.
+
+        Raises:
+            WorkerFailure, RunFailed, BudgetExhausted: as `Rounds.finish` does.
+            UsageError: a worker that would be offered cannot be built.
+        """
+        handle: Any = call.run
+        handle.limit_steps(self._step_timeout_s)
+        _require_bounded_model(self._model, handle)
+        _require_all_built(handle.pool)
+        listing = WorkerListing.of(handle.pool, self._numbers)
+        rounds = Rounds(self._settings, self._model.worker(0), handle, listing, self._question)
+        self.unplaced = rounds.unplaced
+        return await rounds.finish()
+
+
+class _RootPool:
+    """A pool with the root Conductor at index -1, next to the workers that it is offered."""
+
+    def __init__(self, pool: Pool, model: Pool, root: _RootConductor) -> None:
+        """`model` is a pool of one: the Conductor's own model."""
+        self._pool = pool
+        self._model = model
+        self._root = root
+
+    @property
+    def name(self) -> str:
+        """The name of the pool."""
+        return self._pool.name
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        """The root Conductor, then the workers."""
+        return (ROOT, *self._pool.ordinals)
+
+    @property
+    def conductors(self) -> tuple[int, ...]:
+        """The root Conductor, then the Conductors among the workers."""
+        return (ROOT, *self._pool.conductors)
+
+    @property
+    def unplaced(self) -> list[RoundLog]:
+        """Logs of rounds that no run holds."""
+        return self._root.unplaced
+
+    def entry(self, ordinal: int) -> WorkerEntry:
+        """The entry of a worker, or of the Conductor's model."""
+        return self._model.entry(0) if ordinal == ROOT else self._pool.entry(ordinal)
+
+    def worker(self, ordinal: int) -> Worker:
+        """A worker, or the Conductor."""
+        return self._root if ordinal == ROOT else self._pool.worker(ordinal)
+
+    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
+        """Some of the workers, never the root Conductor."""
+        return self._pool.subset(ordinal for ordinal in ordinals if ordinal != ROOT)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[_RootPool]:
+        """Keep the clients of workers and model up inside the block."""
+        async with self._pool.open(), self._model.open():
+            yield self
+
+
+def _require_bounded_model(model: Pool, handle: ConductorCall) -> None:
+    """Refuse a Conductor whose completions have no known upper bound, where there is a budget to keep.
+
+    Raises:
+        UsageError: its model has no price under a dollar budget.
+    """
+    tracker = handle.environment.budget
+    if tracker is not None:
+        require_bounded([profile_of(model, 0)], tracker.budget, {})
+
+
+def _require_all_built(pool: WorkerPool) -> None:
+    """Build every worker that is offered, so that a missing key is noticed before a Conductor is paid for choosing it.
+
+    Raises:
+        UsageError: a worker cannot be built.
+    """
+    for ordinal in pool.ordinals:
+        try:
+            pool.worker(ordinal)
+        except UsageError as error:
+            raise UsageError(f"{error}; or leave it out (--without, conductor.without)") from error

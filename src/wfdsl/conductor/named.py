@@ -2,7 +2,7 @@
 
 local             the small model on this machine, which is told less than others and held to a grammar
 PROVIDER:MODEL    a model of a provider
-FOLDER            a checkpoint, asked as it was trained; `local:FOLDER` and `transformers:FOLDER` choose what runs it
+FOLDER            a checkpoint, prompted as it was trained; `local:FOLDER` and `transformers:FOLDER` choose what runs it
 gym/tiny          a checkpoint that comes with a package, by the name under which it is registered
 FILE.toml         a pool file with one worker
 FILE.wf           a fixed workflow
@@ -10,113 +10,189 @@ FILE.wf           a fixed workflow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from wfdsl.api import load
-from wfdsl.conductor.checkpoint import asked
+from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.model import LOCAL, model_entry
-from wfdsl.conductor.policy import WorkflowPolicy
-from wfdsl.conductor.settings import Grammar
+from wfdsl.conductor.config import LOCAL, ConductorConfig
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.errors import UsageError
+from wfdsl.toml_file import first_problem
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
+from wfdsl.workers.pool import Pool
+from wfdsl.workers.registry import providers
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wfdsl.conductor.checkpoint import Trained
-    from wfdsl.conductor.offer import Offering
-    from wfdsl.conductor.policy import Policy
-    from wfdsl.language.check import Profile
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.workers.pool import Pool
-
-_LOCAL_PROMPT: Final = "tiny"
-_LOCAL_STEPS: Final = 3
-_LOCAL_PROSE: Final = 0
-_LOCAL_SUBTASK: Final = 80
-"""Characters; the smallest models do not come to an end by themselves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conducting:
-    """What may be said of a Conductor besides its model. None: what suits the model."""
-
-    entry: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the model's entry, such as `base_url`; those that are None do not count."""
-    prompt: str | None = None
-    """A template set, or the folder of a checkpoint that is served elsewhere."""
-    examples: str | None = None
-    max_steps: int | None = None
-    grammar: Literal["auto", "on", "off"] = "auto"
-    """`auto`: for `local`."""
-    max_prose: int | None = None
-    """Under the grammar, characters before the lists."""
-    max_subtask: int | None = None
-    """Under the grammar, characters of a subtask."""
-    max_rounds: int | None = None
-    reasks: int = 2
-    profile: Profile = "lenient"
-    default: Workflow | None = None
-    call_factor: float | None = None
-    offering: Offering | None = None
+MAX_TOKENS: Final = 1024
+"""Tokens of a completion. Source: arXiv 2512.04388, section 4."""
+PLUGIN_GROUP: Final = "wfdsl.conductors"
+"""Entry points of Conductors that come with a plug-in: the object is called with the name asked for, and returns the
+folder of a checkpoint. The entry point `gym` answers for every name that begins with `gym/`. Its method `names()`, if
+it has one, lists the names it knows."""
+_LOCAL_DEFAULTS: Final[Mapping[str, Any]] = {
+    "prompt": "tiny",
+    "max_steps": 3,
+    "max_prose": 0,
+    "max_subtask": 80,  # characters: without a limit the smallest models repeat themselves until max_tokens
+}
+_MODEL_FIELDS: Final = ("base_url", "api_key_env", "max_tokens", "temperature")
+"""Options of a Conductor that are fields of its model's entry."""
+_FREE: Final = Prices(input=0.0, output=0.0, source="runs on this machine")
 
 
-_AS_USUAL: Final = Conducting()
-
-
-def named_policy(
-    name: str, pool: Pool, conducting: Conducting = _AS_USUAL, *, params: Mapping[str, str] | None = None
-) -> Policy:
-    """The policy of a name: the workflow in a `.wf` file, read for the pool with its parameters, or a Conductor.
+def named_policy(config: ConductorConfig, pool: Pool, *, params: Mapping[str, str] | None = None) -> Policy:
+    """The policy that `config.model` names: the workflow of a `.wf` file with its parameters, or a Conductor.
 
     Raises:
-        UsageError: the name stands for nothing, or a setting cannot be used.
-        WorkflowError: the file holds no valid workflow.
+        UsageError: the name stands for nothing, or an option cannot be used.
+        WorkflowError: the file, or the default workflow, is not a valid workflow.
     """
-    if name.endswith(".wf"):
-        return WorkflowPolicy(load(name, pool=pool, params=params))
-    return named_conductor(name, conducting)
+    if config.model.endswith(".wf"):
+        return WorkflowPolicy(load(config.model, pool=pool, params=params))
+    return named_conductor(config, pool)
 
 
-def named_conductor(name: str, conducting: Conducting = _AS_USUAL) -> Conductor:
-    """The Conductor of a name.
+def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conductor:
+    """The Conductor that a configuration describes; the pool is the one that the default workflow is read for.
 
     Raises:
-        UsageError: the name stands for no model, or a setting cannot be used.
+        UsageError: the name stands for no model, or an option cannot be used.
+        WorkflowError: the default workflow is not valid.
     """
-    prompt, max_steps, rounds = asked_as(name, conducting)
-    return Conductor(
-        model_entry(name, **conducting.entry),
-        prompt=prompt,
-        max_rounds=rounds if conducting.max_rounds is None else conducting.max_rounds,
-        reasks=conducting.reasks,
-        default=conducting.default,
-        profile=conducting.profile,
-        max_steps=max_steps,
-        call_factor=conducting.call_factor,
-        grammar=_grammar(name, conducting),
-        offering=conducting.offering,
-    )
+    default = None if config.default is None else load(config.default, pool=pool)
+    return Conductor(config_entry(config), config=with_model_defaults(config), default=default)
 
 
-def asked_as(name: str, conducting: Conducting = _AS_USUAL) -> Trained:
-    """How the Conductor of a name is asked: the template set and the step limit, and how often it was made to revise.
+def named_prompt(config: ConductorConfig) -> PromptSettings:
+    """How the Conductor that a configuration describes is prompted.
 
     Raises:
         UsageError: the name stands for no model, the prompt cannot be used, or a checkpoint was trained with another.
     """
-    prompt, max_steps = conducting.prompt, conducting.max_steps
-    if name == LOCAL:
-        prompt, max_steps = prompt or _LOCAL_PROMPT, _LOCAL_STEPS if max_steps is None else max_steps
-    entry = model_entry(name, **conducting.entry)
-    return asked(entry, prompt=prompt, examples=conducting.examples, max_steps=max_steps)
+    found = with_model_defaults(config)
+    return prompt_settings(
+        config_entry(config), prompt=found.prompt, examples=found.examples, max_steps=found.max_steps
+    )
 
 
-def _grammar(name: str, conducting: Conducting) -> Grammar | None:
-    if conducting.grammar == "off" or (conducting.grammar == "auto" and name != LOCAL):
-        return None
-    prose, subtask = conducting.max_prose, conducting.max_subtask
+def with_model_defaults(config: ConductorConfig) -> ConductorConfig:
+    """The configuration with the defaults of the model that it names filled in."""
+    if config.model != LOCAL:
+        return config
+    grammar = "on" if config.grammar == "auto" else config.grammar
+    missing = {name: value for name, value in _LOCAL_DEFAULTS.items() if getattr(config, name) is None}
+    return replace(config, grammar=grammar, **missing)
+
+
+def config_entry(config: ConductorConfig) -> WorkerEntry:
+    """The entry of the model that a configuration names.
+
+    Raises:
+        UsageError: the name stands for no model, or an option does not fit it.
+    """
+    return model_entry(config.model, **{name: getattr(config, name) for name in _MODEL_FIELDS})
+
+
+def local_entry() -> WorkerEntry:
+    """The small model that runs on this machine."""
+    return WorkerEntry(
+        name="conductor",
+        provider="local",
+        model="SmolLM2-135M-Instruct",
+        seed=7,
+        temperature=0.7,
+        extra_body={"repeat_penalty": 1.2},  # without it a model this small fills every text to its limit
+        max_tokens=MAX_TOKENS,
+        timeout_s=300,
+        prices=_FREE,
+    )
+
+
+def model_entry(name: str, **settings: Any) -> WorkerEntry:
+    """The entry of a model: `local`, `PROVIDER:MODEL`, a checkpoint's folder or a name for one, or a pool file.
+
+    `settings` are fields of an entry, such as `base_url`; those that are None do not count.
+
+    Raises:
+        UsageError: the name or a setting cannot be used.
+    """
+    given = {field: value for field, value in settings.items() if value is not None}
     if name == LOCAL:
-        prose = _LOCAL_PROSE if prose is None else prose
-        subtask = _LOCAL_SUBTASK if subtask is None else subtask
-    return Grammar(max_prose=prose, max_subtask=subtask)
+        return _changed(local_entry(), given)
+    if name.endswith(".toml") or Path(name).is_file():
+        return _changed(_only(Pool.load(name), name), given)
+    provider, model = _provider_and_model(name)
+    prices = None
+    if provider in ("local", "transformers"):
+        _require_checkpoint(provider, Path(model))
+        prices = _FREE if provider == "local" else None
+    entry = WorkerEntry(name="conductor", provider=provider, model=model, max_tokens=MAX_TOKENS, prices=prices)
+    return _changed(entry, given)
+
+
+def _provider_and_model(name: str) -> tuple[str, str]:
+    folder = name if name and Path(name).is_dir() else _of_plugin(name)
+    if folder is not None:
+        return runtime_of(Path(folder)), folder
+    provider, _, model = name.partition(":")
+    if not model or provider not in providers() or provider in ("conductor", "function"):
+        known = ", ".join(f"{each}:MODEL" for each in ("openai", "anthropic", "google", "transformers"))
+        shipped = "".join(f"{each}, " for each in conductor_names())
+        raise UsageError(
+            f"no Conductor {name!r}: write {LOCAL}, {known}, {shipped}a checkpoint's folder, or a pool file"
+        )
+    return provider, model
+
+
+def conductor_names() -> tuple[str, ...]:
+    """The names of Conductors that come with plug-ins."""
+    plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
+    return tuple(name for plugin in plugins for name in plugin.load().names())
+
+
+def _of_plugin(name: str) -> str | None:
+    """The folder of a Conductor that comes with a plug-in; None if no plug-in answers for the name.
+
+    Raises:
+        UsageError: the plug-in knows no such Conductor.
+    """
+    head, slash, _ = name.partition("/")
+    for plugin in entry_points(group=PLUGIN_GROUP, name=head) if slash else ():
+        return str(plugin.load()(name))
+    return None
+
+
+def _require_checkpoint(provider: str, folder: Path) -> None:
+    """Refuse a folder that holds no model; what is no folder may be a file, or a name that the hub knows."""
+    if not folder.is_dir() or has_weights(folder) or (provider == "local" and gguf_in(folder) is not None):
+        return
+    lacking = f"no {CONFIGURATIONS[0]}{' and no GGUF file' if provider == 'local' else ''}"
+    raise UsageError(f"{folder} is no checkpoint: it has {lacking}; name the folder that holds one")
+
+
+def _only(pool: Pool, name: str) -> WorkerEntry:
+    if len(pool) != 1:
+        raise UsageError(f"{name} has {len(pool)} workers: the file of a Conductor's model has one")
+    entry = next(iter(pool))
+    if entry.provider == "conductor":
+        raise UsageError(f'{name}: the file of a Conductor\'s model names the provider of the model, not "conductor"')
+    return entry
+
+
+def _changed(entry: WorkerEntry, given: dict[str, Any]) -> WorkerEntry:
+    if not given:
+        return entry
+    try:
+        return WorkerEntry(**{**entry.model_dump(exclude={"limits", "prices"}), **given}).model_copy(
+            update={"limits": entry.limits, "prices": entry.prices}
+        )
+    except ValidationError as error:
+        key, reason = first_problem(error)
+        raise UsageError(f"the Conductor's model: {key}: {reason}") from error

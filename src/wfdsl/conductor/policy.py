@@ -1,29 +1,30 @@
-"""Policies: whatever answers questions with a pool of workers. A Conductor is one, a fixed workflow another."""
+"""Policies: what answers questions with a pool of workers, such as a Conductor or a fixed workflow; and solutions."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Final, Protocol, Unpack, runtime_checkable
 
-from wfdsl.conductor.notes import RoundNote, notes_of, remarks_on
-from wfdsl.conductor.seat import SEATED
+from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Usage
+from wfdsl.workers.pool import Pool
 
-if TYPE_CHECKING:
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.record import Run
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Usage
-    from wfdsl.workers.pool import Pool
-
-FORMAT = "wfdsl-solution"
-VERSION = 1
+FORMAT: Final = "wfdsl-solution"
+VERSION: Final = 1
+ROOT: Final = -1
+"""The index of the root Conductor. No workflow can name it: worker indices in workflows begin at 0."""
+ROOT_WORKFLOW: Final = Workflow((Step(ROOT, "Answer the question."),))
+"""What a question is solved by where a Conductor answers it: one step, whose nested runs are the rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The answer to a question, and all that led to it."""
+    """The answer to a question, with the record of how it was found."""
 
     run: Run
     """The record of everything; for a Conductor its only step is the Conductor, and the rounds are nested in it."""
@@ -36,12 +37,12 @@ class Solution:
     @property
     def rounds(self) -> list[Run]:
         """The workflows that ran, in order, one a round; a fixed workflow has one."""
-        return list(self.run.steps[0].nested) if self.run.workflow == SEATED else [self.run]
+        return list(self.run.steps[0].nested) if self.run.workflow == ROOT_WORKFLOW else [self.run]
 
     @property
-    def notes(self) -> tuple[RoundNote, ...]:
-        """What the Conductor wrote and what came of it, one note a round; none for a fixed workflow."""
-        return notes_of([*self.rounds, self.run] if self.run.workflow == SEATED else [])
+    def log(self) -> tuple[RoundLog, ...]:
+        """What the Conductor wrote and the result, one entry a round; none for a fixed workflow."""
+        return rounds_of([*self.rounds, self.run] if self.run.workflow == ROOT_WORKFLOW else [])
 
     @property
     def usage(self) -> Usage:
@@ -61,7 +62,7 @@ class Solution:
     @property
     def events(self) -> tuple[str, ...]:
         """What was out of the ordinary, a line each: repairs, re-asks, the default workflow, refused revisions."""
-        return tuple(line for note in self.notes for line in remarks_on(note))
+        return tuple(line for log in self.log for line in remarks_on(log))
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain values."""
@@ -70,7 +71,7 @@ class Solution:
             "version": VERSION,
             "answer": self.answer,
             "events": list(self.events),
-            "rounds": [note.to_dict() for note in self.notes],
+            "rounds": [log.to_dict() for log in self.log],
             "run": self.run.to_dict(),
         }
 

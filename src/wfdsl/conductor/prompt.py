@@ -1,26 +1,24 @@
-"""The prompt builder: question, workers, examples and limits in; chat messages out. The only one there is.
+"""The prompt builder: question, workers, examples and limits in; chat messages out. It is the only one.
 
 Inference, training and `wfdsl prompt` all build their messages here, from a named, versioned template set. The hash
-covers everything that shapes a prompt but the question, the workers and the limits, and stands in every trace.
+covers everything that shapes a prompt except the question, the workers and the limits, and is part of every trace.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wfdsl.conductor.example_sets import ExampleSet, load_examples, read_toml, row_of
-from wfdsl.conductor.prompt_text import PromptText
+from wfdsl.conductor.examples import ExampleSet, load_examples, read_toml, row_of
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    from wfdsl.conductor.offer import Offer
-    from wfdsl.interpreter.context import Question
-    from wfdsl.protocols import Message
+from wfdsl.interpreter.context import Question
+from wfdsl.protocols import Message
 
 SHIPPED: Final = Path(__file__).parent / "templates"
 DEFAULT_PROMPT: Final = "paper"
@@ -79,16 +77,16 @@ class Prompt:
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
-    def stamp(self) -> dict[str, Any]:
-        """What a trace says about it."""
+    def fingerprint(self) -> dict[str, Any]:
+        """What identifies it in traces and manifests: name, version, examples and hash."""
         return {"name": self.name, "version": self.version, "examples": self.examples.name, "hash": self.hash}
 
-    def ask(self, question: Question, offer: Offer, *, max_steps: int) -> tuple[Message, ...]:
+    def ask(self, question: Question, listing: WorkerListing, *, max_steps: int) -> tuple[Message, ...]:
         """The messages of the first round."""
         content = self._templates["ask"].fill(
             question=question_text(question),
-            workers=self.listing(offer),
-            examples=self.shown_examples(offer.ordinals, max_steps),
+            workers=self.written_workers(listing),
+            examples=self.shown_examples(listing.ordinals, max_steps),
             max_steps=str(max_steps),
         )
         user: Message = {"role": "user", "content": content}
@@ -106,18 +104,18 @@ class Prompt:
         """The message that asks for the same workflow again, with what was wrong."""
         return {"role": "user", "content": self._templates["reask"].fill(problems=problems)}
 
-    def listing(self, offer: Offer) -> str:
+    def written_workers(self, listing: WorkerListing) -> str:
         """The workers, a line each; one without a description is a bare ordinal."""
         worker, bare = self._templates["worker"], self._bare_worker
         return "\n".join(
             [
                 worker.fill(ordinal=str(ordinal), description=text) if text else bare.fill(ordinal=str(ordinal))
-                for ordinal, text in zip(offer.ordinals, offer.descriptions, strict=True)
+                for ordinal, text in zip(listing.ordinals, listing.descriptions, strict=True)
             ]
         )
 
     def shown_examples(self, ordinals: tuple[int, ...], max_steps: int) -> str:
-        """The examples that fit the workers on offer and the step limit, under their heading; empty if none fits."""
+        """The examples that fit the workers offered and the step limit, under their heading; empty if none fits."""
         known = self._shown.get((ordinals, max_steps))
         if known is None:
             if len(self._shown) >= _MOST_SHOWN:
@@ -159,6 +157,39 @@ class Prompt:
         return {}
 
 
+@dataclass(frozen=True)
+class PromptText:
+    """One text of a template set: literal parts and placeholders `{name}`, filled in one pass.
+
+    Only the names that it may use are placeholders, other braces are text. What is filled in is never read again, so a
+    question that holds a placeholder's name stays what it is.
+    """
+
+    text: str
+    names: tuple[str, ...]
+
+    @cached_property
+    def _parts(self) -> tuple[str, ...]:
+        """Literal text at even positions, the names of placeholders at odd ones."""
+        return tuple(re.split(r"\{(" + "|".join(self.names) + r")\}", self.text))
+
+    def fill(self, **values: str) -> str:
+        """The text with the placeholders replaced."""
+        parts = self._parts
+        return "".join([values[part] if at % 2 else part for at, part in enumerate(parts)])
+
+    def require(self, where: str, *needed: str) -> PromptText:
+        """This text, if the placeholders that it needs are there.
+
+        Raises:
+            UsageError: one is missing.
+        """
+        for name in needed:
+            if name not in self._parts[1::2]:
+                raise UsageError(f"{where} has no {{{name}}}: the text has to show it")
+        return self
+
+
 def shipped_prompts() -> tuple[str, ...]:
     """The names of the template sets that come with the package, sorted."""
     return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
@@ -182,7 +213,7 @@ def check_texts(path: Path, tables: dict[str, Any]) -> None:
     kinds = {"name": str, "version": int, "examples": str, **dict.fromkeys(_PLACEHOLDERS, str)}
     tables = {"heading": "", **tables}
     for key in tables.keys() - kinds.keys():
-        raise UsageError(f"{path}: {key!r} is no field of a template set; it has {', '.join(kinds)}")
+        raise UsageError(f"{path}: {key!r} is not a field of a template set; it has {', '.join(kinds)}")
     for key, kind in kinds.items():
         if not isinstance(tables.get(key), kind):
             raise UsageError(f"{path}: a template set needs {key}, as {'a number' if kind is int else 'a text'}")

@@ -1,52 +1,54 @@
-"""One Conductor at work: it writes a workflow, sees what came of it, and may revise it.
+"""The rounds of a Conductor: it writes a workflow, sees the answer, and may revise the workflow.
 
-All that a worker wrote reaches the Conductor inside one user message, and only what the Conductor's own model wrote is
-ever read as a workflow.
+A round is one workflow of the conversation; round 0 is the first. All that a worker wrote reaches the Conductor inside
+one user message, and only what the Conductor's own model wrote is ever read as a workflow.
 
 Source: arXiv 2512.04388 (recursion in the same conversation, three empty lists, "all" shows the previous final pair,
-capped rounds). Re-asks, the default workflow and that an invalid revision keeps the answer before are our choice.
+capped rounds). Re-asks, the default workflow and that an invalid revision keeps the previous answer are our choice.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wfdsl.api import Checked, analyze
-from wfdsl.conductor.notes import Completion, RoundNote, add_note, completion_of, problems_of
+from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.round_log import Completion, RoundLog, RoundResult, add_round, completion_of, problems_of
+from wfdsl.conductor.settings import ConductorSettings
 from wfdsl.graph import graph_of
+from wfdsl.interpreter.conductor_node import ConductorCall
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import CAUSES, require_runnable
+from wfdsl.interpreter.record import Run
 from wfdsl.language.completion import print_completion
-from wfdsl.protocols import Reply, WorkerFailure
-
-if TYPE_CHECKING:
-    from wfdsl.conductor.notes import Outcome
-    from wfdsl.conductor.offer import Offer
-    from wfdsl.conductor.settings import ConductorSettings
-    from wfdsl.interpreter.conductor_node import ConductorCall
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.record import Run
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.protocols import Worker
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Reply, Worker, WorkerFailure
 
 
 class Rounds:
     """The rounds of one Conductor's call: the first workflow and its revisions."""
 
     def __init__(
-        self, settings: ConductorSettings, model: Worker, handle: ConductorCall, offer: Offer, question: Question
+        self,
+        settings: ConductorSettings,
+        model: Worker,
+        handle: ConductorCall,
+        listing: WorkerListing,
+        question: Question,
     ) -> None:
         self._settings = settings
+        self._config = settings.config
         self._model = model
         self._handle = handle
-        self._offer = offer
+        self._listing = listing
         self._question = question
-        self._messages = settings.prompt.ask(question, offer, max_steps=settings.max_steps)
+        self._messages = settings.prompt.ask(question, listing, max_steps=settings.max_steps)
         self._runs: list[Run] = []
-        self.unplaced: list[RoundNote] = []
-        """Notes of rounds that ran nothing, where no run came before that could hold them."""
+        self.unplaced: list[RoundLog] = []
+        """Rounds that ran nothing, where there is no earlier run to hold them."""
 
     async def finish(self) -> Reply:
-        """Go through the rounds; the answer is that of the last workflow that ran.
+        """Go through the rounds; the answer is the answer of the last workflow that ran.
 
         Raises:
             WorkerFailure: the Conductor's model gave no reply, or no workflow that can be run.
@@ -64,11 +66,11 @@ class Rounds:
         """Ask for a workflow, again if it is not valid."""
         messages, asked_with = self._messages, self._call_settings(number)
         written: list[Completion] = []
-        for _ in range(self._settings.reasks + 1):
+        for _ in range(self._config.reasks + 1):
             try:
                 reply = await self._handle.ask(self._model, messages, round_number=number, settings=asked_with)
             except CAUSES as cause:
-                self._note_lost(number, tuple(written), str(cause))
+                self._log_lost(number, tuple(written), str(cause))
                 raise
             checked = self._analyzed(reply.text, number)
             written.append(completion_of(reply, checked))
@@ -78,28 +80,28 @@ class Rounds:
             messages = (*messages, {"role": "assistant", "content": reply.text}, again)
         return checked, tuple(written)
 
-    def _note_lost(self, number: int, written: tuple[Completion, ...], reason: str) -> None:
-        """Keep completions that were paid for, where no further one could be had."""
+    def _log_lost(self, number: int, written: tuple[Completion, ...], reason: str) -> None:
+        """Keep completions that were paid for, where the next one failed."""
         if not written:
             return
-        note = self._note(number, "failed", written, reason)
+        log = self._log(number, "failed", written, reason)
         if self._runs:
-            self._keep(note)
+            self._keep(log)
         else:
-            self.unplaced.append(note)
+            self.unplaced.append(log)
 
     def _call_settings(self, number: int) -> dict[str, Any]:
         grammar = self._settings.grammar
         if grammar is None:
             return {}
-        return grammar.call_settings(self._offer.ordinals, self._settings.max_steps, recursion=number > 0)
+        return grammar.call_settings(self._listing.ordinals, self._settings.max_steps, recursion=number > 0)
 
     def _analyzed(self, text: str, number: int) -> Checked:
         return analyze(
             text,
-            pool=self._offer,
+            pool=self._listing,
             max_steps=self._settings.max_steps,
-            profile=self._settings.profile,
+            profile=self._config.profile,
             recursion=number > 0,
             depth_left=self._handle.depth,
         )
@@ -107,16 +109,16 @@ class Rounds:
     async def _act(self, number: int, checked: Checked, written: tuple[Completion, ...]) -> bool:
         """Do what the completion says; whether a workflow ran, so that it may be revised."""
         if checked.workflow is not None:
-            workflow = self._offer.to_pool(checked.workflow)
+            workflow = self._listing.to_pool(checked.workflow)
             excess = self._excess(workflow)
             if not excess:
-                await self._run(number, workflow, self._note(number, "ran", written), written[-1].text)
+                await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)
                 return True
-            self._keep(self._note(number, "kept-over-limit", written, excess))
+            self._keep(self._log(number, "kept-over-limit", written, excess))
         elif checked.ok:
-            self._keep(self._note(number, "kept", written))
+            self._keep(self._log(number, "kept", written))
         elif number > 0:
-            self._keep(self._note(number, "kept-invalid", written, "; ".join(written[-1].problems)))
+            self._keep(self._log(number, "kept-invalid", written, "; ".join(written[-1].problems)))
         else:
             return await self._run_default(written)
         return False
@@ -124,20 +126,20 @@ class Rounds:
     async def _run_default(self, written: tuple[Completion, ...]) -> bool:
         default = self._settings.default
         if default is None:
-            self.unplaced.append(self._note(0, "failed", written, "no valid workflow, and no default workflow"))
+            self.unplaced.append(self._log(0, "failed", written, "no valid workflow, and no default workflow"))
             raise _no_workflow(written)
         require_runnable(default, self._handle.pool, self._handle.depth)
-        text = print_completion(self._offer.from_pool(default))
-        await self._run(0, default, self._note(0, "ran-default", written), text)
+        text = print_completion(self._listing.from_pool(default))
+        await self._run(0, default, self._log(0, "ran-default", written), text)
         return True
 
-    async def _run(self, number: int, workflow: Workflow, note: RoundNote, text: str) -> None:
+    async def _run(self, number: int, workflow: Workflow, log: RoundLog, text: str) -> None:
         handle, before = self._handle, len(self._handle.nested)
         previous = self._previous()
         try:
             run = await handle.run(workflow, self._question, round_number=number, previous=previous)
         finally:
-            handle.nested = (*handle.nested[:before], *(add_note(each, note) for each in handle.nested[before:]))
+            handle.nested = (*handle.nested[:before], *(add_round(each, log) for each in handle.nested[before:]))
         assert run.answer is not None  # a run that is done has an answer
         self._runs.append(run)
         left = self._settings.max_rounds - number - 1
@@ -148,34 +150,34 @@ class Rounds:
         )
 
     def _previous(self) -> tuple[str, str] | None:
-        """The final (subtask, response) of the round before."""
+        """The final (subtask, response) of the previous round."""
         if not self._runs:
             return None
         last = self._runs[-1].steps[-1]
         assert last.response is not None  # a run that is done has an answer
         return self._runs[-1].workflow[-1].subtask, last.response
 
-    def _keep(self, note: RoundNote) -> None:
+    def _keep(self, log: RoundLog) -> None:
         """Leave the answer as it is, and say so with the last run."""
         nested = self._handle.nested
-        self._handle.nested = (*nested[:-1], add_note(nested[-1], note))
+        self._handle.nested = (*nested[:-1], add_round(nested[-1], log))
 
     def _excess(self, workflow: Workflow) -> str:
         """Why a revision asks for too many calls; empty if it does not."""
-        factor = self._settings.call_factor
+        factor = self._config.call_factor
         if factor is None or not self._runs:
             return ""
         first, wanted = self._calls(self._runs[0].workflow), self._calls(workflow)
         if wanted <= factor * first:
             return ""
-        return f"the revision makes {wanted} calls, more than {factor:g} times the first round's {first}"
+        return f"the revision makes {wanted} calls, more than {factor:g} times the {first} of round 0"
 
     def _calls(self, workflow: Workflow) -> int:
         return len(workflow) if self._handle.environment.config.run_dead_steps else graph_of(workflow).calls
 
-    def _note(self, number: int, outcome: Outcome, written: tuple[Completion, ...], reason: str = "") -> RoundNote:
-        numbering = tuple(sorted(self._offer.true.items()))
-        return RoundNote(number, outcome, written, self._settings.prompt.stamp, numbering, reason)
+    def _log(self, number: int, result: RoundResult, written: tuple[Completion, ...], reason: str = "") -> RoundLog:
+        numbering = tuple(sorted(self._listing.indices.items()))
+        return RoundLog(number, result, written, self._settings.prompt.fingerprint, numbering, reason)
 
 
 def _no_workflow(written: tuple[Completion, ...]) -> WorkerFailure:

@@ -1,30 +1,41 @@
-"""How a Conductor is asked and what it may do: one value that a node of a pool and a solver share."""
+"""A Conductor's configuration, resolved for its model: prompt, limits and grammar.
+
+A completion that runs into the end of the context is cut, and a cut workflow is not valid. So the bounds of a grammar
+are checked before anything is asked, and what is left open is chosen so that it fits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, get_args
+from pathlib import Path
+from typing import Any, Final
 
+from wfdsl.api import load
+from wfdsl.conductor.checkpoint import prompt_settings
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.language.check import DEFAULT_MAX_STEPS, Profile
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.workflow import Workflow
+from wfdsl.workers.call_settings import GrammarDialect, dialect_of
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.model_folder import context_of_folder, slot_tokens
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.workers.call_settings import GrammarDialect
+_USUAL_ROUNDS: Final = 1
+"""Rounds after round 0. A model that was never trained to revise makes answers worse by it. Our choice."""
+_LONGEST_INDEX: Final = (999,)
+"""Pools are not known yet; further digits cost a token each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """Bounds of the grammar that the Conductor's model is held to, so that every completion is a valid workflow.
+    """Bounds of the grammar that forces a Conductor's completions to be valid workflows. The defaults are our choice.
 
-    What is None is chosen for the model's entry when a Conductor is made (`grammar_fit.fitted`). The defaults are our
-    choice.
+    What is None is chosen by `fitted`.
     """
 
     max_prose: int | None = None
@@ -47,7 +58,7 @@ class Grammar:
         """The number of tokens with which no completion is cut. Units: tokens.
 
         Raises:
-            UsageError: nothing is within these bounds.
+            UsageError: no completion is within these bounds.
         """
         return max_tokens_for(ordinals, max_steps, **self.bounds)
 
@@ -67,38 +78,115 @@ def _call_settings(grammar: Grammar, ordinals: tuple[int, ...], max_steps: int, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConductorSettings:
-    """The settings of a Conductor, but for its model."""
+    """A configuration with everything that depends on the model."""
 
-    prompt: Prompt = field(default_factory=Prompt.load)
-    max_rounds: int = 1
-    """How many times it is shown the answer and may revise the workflow. Source of the idea: arXiv 2512.04388."""
-    reasks: int = 2
-    """How often a completion that is not valid is asked for again. Our choice."""
-    default: Workflow | None = None
-    """What runs where none of the first round's completions is valid; None: the run fails."""
-    profile: Profile = "lenient"
-    max_steps: int = DEFAULT_MAX_STEPS
-    grammar: Grammar | None = None
+    config: ConductorConfig
+    """As it was given."""
+    prompt: Prompt
+    max_steps: int
+    """The most steps of a workflow."""
+    max_rounds: int
+    """The most rounds after round 0."""
+    default: Workflow | None
+    """What runs if no completion of round 0 is valid; None: the run fails."""
+    grammar: Grammar | None
     """None: the model writes freely."""
-    call_factor: float | None = None
-    """A revision may make at most so many times the first round's calls; None: any number.
 
-    With one round, 1 keeps the total within twice the first round, as the paper's evaluation did."""
 
-    def __post_init__(self) -> None:
-        """Refuse what cannot be used.
+def resolve(
+    config: ConductorConfig,
+    entry: WorkerEntry | None,
+    *,
+    prompt: str | Prompt | None = None,
+    default: Workflow | None = None,
+) -> ConductorSettings:
+    """The settings of a Conductor whose model has this entry; None: nothing is known of the model.
 
-        Raises:
-            UsageError: a number is out of its range.
-            WorkflowError: three lists cannot say the default workflow.
-        """
-        for name, least in (("max_rounds", 0), ("reasks", 0), ("max_steps", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"a Conductor's {name} is a number from {least}, not {getattr(self, name)}")
-        if self.profile not in get_args(Profile):
-            known = " or ".join(get_args(Profile))
-            raise UsageError(f"a Conductor's profile is {known}, not {self.profile!r}")
-        if self.default is not None:
-            self.default.to_lists()  # it stands in the conversation as a completion, so lists must be able to say it
-        if self.call_factor is not None and not self.call_factor > 0:
-            raise UsageError(f"a Conductor's call_factor is a number above 0, not {self.call_factor}")
+    `prompt` and `default` replace the names in the configuration with what is loaded already.
+
+    Raises:
+        UsageError: the prompt cannot be used, or the model takes no grammar or not this one.
+        WorkflowError: the default workflow is not valid, or three lists cannot say it.
+    """
+    found = prompt_settings(
+        entry, prompt=config.prompt if prompt is None else prompt, examples=config.examples, max_steps=config.max_steps
+    )
+    if default is None and config.default is not None:
+        default = load(config.default)
+    if default is not None:
+        default.to_lists()  # it is shown in the conversation as a completion
+    return ConductorSettings(
+        config=config,
+        prompt=found.prompt,
+        max_steps=found.max_steps,
+        max_rounds=usual_rounds(found.max_rounds) if config.max_rounds is None else config.max_rounds,
+        default=default,
+        grammar=_grammar(config, entry, found.max_steps),
+    )
+
+
+def usual_rounds(trained: int | None) -> int:
+    """The most rounds after round 0 where the configuration gives none; `trained` is what a checkpoint says."""
+    return _USUAL_ROUNDS if trained is None else trained
+
+
+def fitted(grammar: Grammar, entry: WorkerEntry | None, max_steps: int) -> Grammar:
+    """The grammar with what it leaves open, for the model of an entry; None: nothing is known of the model.
+
+    Raises:
+        UsageError: the model takes no grammar, or the longest completion does not fit.
+    """
+    context = None if entry is None else context_of(entry)
+    if entry is not None and grammar.dialect is None:
+        grammar = replace(grammar, dialect=dialect_of(entry))
+    grammar = _bounded(grammar, max_steps, _room(grammar, context))
+    limit = context if grammar.max_tokens is None else grammar.max_tokens
+    needed = grammar.tokens(_LONGEST_INDEX, max_steps)
+    if limit is not None and needed > limit:
+        whose = "the context of the Conductor's model" if grammar.max_tokens is None else "grammar_tokens"
+        raise UsageError(
+            f"completions of {max_steps} steps under this grammar may take {needed} tokens, and {whose} is {limit}: "
+            f"lower max_steps, max_subtask or max_prose, or raise the limit"
+        )
+    return grammar
+
+
+def context_of(entry: WorkerEntry) -> int | None:
+    """The tokens of an entry's context, prompt and completion together; None: not known."""
+    if entry.provider == "local":
+        return slot_tokens(entry)
+    return context_of_folder(Path(entry.model)) if entry.provider == "transformers" else None
+
+
+def _grammar(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) -> Grammar | None:
+    if config.grammar != "on":
+        return None
+    asked = Grammar(max_prose=config.max_prose, max_subtask=config.max_subtask, max_tokens=config.grammar_tokens)
+    return fitted(asked, entry, max_steps)
+
+
+def _room(grammar: Grammar, context: int | None) -> int | None:
+    """The tokens for which bounds that are left open are chosen."""
+    if grammar.max_tokens is not None:
+        return grammar.max_tokens
+    return None if context is None else context // 2
+
+
+def _bounded(grammar: Grammar, max_steps: int, room: int | None) -> Grammar:
+    """The grammar with every bound given: those left open are equal, and as large as the room allows."""
+    prose, subtask = grammar.max_prose, grammar.max_subtask
+    if prose is not None and subtask is not None:
+        return grammar
+
+    def bounded(chars: int) -> Grammar:
+        return replace(
+            grammar,
+            max_prose=chars if prose is None else prose,
+            max_subtask=chars if subtask is None else subtask,
+        )
+
+    if room is None:
+        return bounded(MAX_PROSE)
+    sizes = range(1, MAX_PROSE + 1)
+    at = bisect_right(sizes, room, key=lambda chars: bounded(chars).tokens(_LONGEST_INDEX, max_steps))
+    return bounded(sizes[max(at - 1, 0)])

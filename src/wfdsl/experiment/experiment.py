@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.config import options_of
 from wfdsl.errors import UsageError
 from wfdsl.experiment.setting import Setting
-from wfdsl.experiment.tables import MODELS, BudgetTable, ConductorTable, RunTable
+from wfdsl.experiment.tables import MODELS, BudgetTable, RunTable
 from wfdsl.toml_file import did_you_mean, first_problem, read_toml_file, require_keys, require_table
 from wfdsl.workers.pool import Pool, pool_of_table
 from wfdsl.workers.pool_file import TABLES, relative_to
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from os import PathLike
 
 DEFAULT_POOL: Final = "local"
-_PATHS: Final = ("model", "prompt", "examples", "default")
+_PATHS: Final = tuple(field.name for field in options_of(ConductorConfig) if field.option.path)
 """Keys of [conductor] whose values may be paths."""
+_CONFIGS: Final = {"conductor": {field.name: field for field in options_of(ConductorConfig)}}
+"""Tables that are configuration classes, with their options."""
 _USE: Final = "pool.use"
 
 
@@ -38,7 +42,7 @@ class Experiment:
     """The workers; None where nothing names any."""
     pool_name: str | None = None
     """Under which name or file `Pool.load` finds the same workers; None where settings have changed them."""
-    conductor: ConductorTable = field(default_factory=ConductorTable)
+    conductor: ConductorConfig = field(default_factory=ConductorConfig)
     budget: BudgetTable = field(default_factory=BudgetTable)
     run: RunTable = field(default_factory=RunTable)
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -54,7 +58,7 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
 
     Args:
         path: A TOML file.
-        settings: What goes before the file: texts such as `"conductor.rounds=2"`, with the value as in TOML.
+        settings: What goes before the file: texts such as `"conductor.max_rounds=2"`, with the value as in TOML.
 
     Raises:
         UsageError: the file cannot be read, a key is not known, or a value does not fit.
@@ -74,6 +78,7 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
         pool=pool,
         pool_name=name,
         train=MappingProxyType(tables.get("train", {})),
+        conductor=_configured(ConductorConfig, "conductor", tables.get("conductor", {}), source, places),
         **{table: _built(table, tables.get(table, {}), source, places) for table in MODELS},
     )
 
@@ -107,7 +112,7 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
     name, *keys = (part.strip() for part in setting.key.split("."))
     if name not in TABLES:
         raise UsageError(f'{setting.place}: there is no table "{name}". {did_you_mean(name, TABLES)}')
-    if name in MODELS:
+    if name in MODELS or name in _CONFIGS:
         _require_known(name, keys, setting)
     if setting.key == _USE:
         tables["pool"] = {}
@@ -123,7 +128,7 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
 
 
 def _require_known(name: str, keys: list[str], setting: Setting) -> None:
-    known = MODELS[name].model_fields
+    known: Iterable[str] = _CONFIGS[name] if name in _CONFIGS else MODELS[name].model_fields
     if keys[0] not in known:
         raise UsageError(f'{setting.place}: there is no key "{keys[0]}" in [{name}]. {did_you_mean(keys[0], known)}')
     if len(keys) > 1:
@@ -132,9 +137,27 @@ def _require_known(name: str, keys: list[str], setting: Setting) -> None:
 
 def _takes_a_text(table: str, key: str) -> bool:
     """Whether a key's values are texts, so that `conductor.model=7` and `pool.use=true` name something."""
+    if table in _CONFIGS:
+        return _CONFIGS[table][key].type is str
     if table in MODELS:
         return MODELS[table].model_fields[key].annotation in (str, str | None)
     return (table, key) in {("pool", "use"), ("pool", "name"), ("pool", "description"), ("pool", "conductor")}
+
+
+def _configured(
+    config: type[ConductorConfig], name: str, table: dict[str, Any], source: str, places: Mapping[str, str]
+) -> ConductorConfig:
+    """The configuration that a table describes; `places` says which keys were set elsewhere, and where."""
+    require_keys(table, _CONFIGS[name], f"{source}: {name}")
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        field = _CONFIGS[name][key]
+        given = value if field.item is None else tuple(value) if isinstance(value, list | tuple) else (value,)
+        problem = field.problem(given)
+        if problem is not None:
+            raise UsageError(f"{places.get(f'{name}.{key}', f'{source}: {name}.{key}')} {problem}")
+        values[key] = given
+    return config(**values)
 
 
 def _built(name: str, table: dict[str, Any], source: str, places: Mapping[str, str]) -> Any:

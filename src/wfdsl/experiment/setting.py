@@ -12,10 +12,10 @@ class Setting(NamedTuple):
     """A value that goes before what the file says."""
 
     key: str
-    """The table and the keys in it, with dots, such as `conductor.rounds`."""
+    """The table and the keys in it, with dots, such as `conductor.max_rounds`."""
     value: Any
     place: str
-    """What errors call it, such as `--rounds`."""
+    """What errors call it, such as `--max-rounds`."""
     text: str | None = None
     """What was written, where the value was read from it; for keys whose values are texts this is the value."""
 
@@ -29,9 +29,9 @@ class Setting(NamedTuple):
         key, equals, text = assignment.partition("=")
         key = key.strip()
         if not equals or not all(part.strip() for part in key.split(".")):
-            raise UsageError(f"--set {assignment!r}: write TABLE.KEY=VALUE, such as conductor.rounds=2")
+            raise UsageError(f"--set {assignment!r}: write TABLE.KEY=VALUE, such as conductor.max_rounds=2")
         if "." not in key:
-            raise UsageError(f"--set {key}: this names no table: write TABLE.KEY=VALUE, such as conductor.rounds=2")
+            raise UsageError(f"--set {key}: this names no table: write TABLE.KEY=VALUE, such as conductor.max_rounds=2")
         return cls(key, _value(text.strip()), f"--set {key}", text.strip())
 
 

@@ -105,7 +105,7 @@ def _add_conductor_options(parser: argparse.ArgumentParser) -> None:
     )
     add_setting(
         parser,
-        "--rounds",
+        "--max-rounds",
         "conductor.rounds",
         type=count_or_none,
         metavar="N",
@@ -140,7 +140,6 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
         UsageError: an option cannot be used, or there is nothing to evaluate.
         WorkflowError: a file holds no valid workflow.
     """
-    from wfdsl.experiment.conducting import conducting_of
     from wfdsl.experiment.running import run_options_of
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.policies import policies_of
@@ -148,8 +147,7 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
     if experiment.pool is None:
         raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
     pool = experiment.pool
-    conducting = conducting_of(experiment.conductor, pool)
-    policies = policies_of(args.policy, pool, conducting=conducting, params=parameters_of(args))
+    policies = policies_of(args.policy, pool, config=experiment.conductor, params=parameters_of(args))
     seed = _SEED if experiment.run.seed is None else experiment.run.seed
     return Evaluation(
         policies=policies,

@@ -174,7 +174,7 @@ class _Work:
             paid_usd=solution.paid_usd,
             latency_s=latency_of(solution, self._evaluation.pool, replayed=replayed),
             calls=sum(workers.values()),
-            completions=sum(len(note.completions) for note in solution.notes),
+            completions=sum(len(note.completions) for note in solution.log),
             replayed=replayed,
             workers=workers,
             rounds=tuple(run.workflow for run in solution.rounds),

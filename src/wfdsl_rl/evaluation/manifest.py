@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl._version import __version__
 from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import workflow_to_list
 from wfdsl_rl.evaluation.naming import hash_of, named_tasks, task_hash
@@ -159,19 +160,16 @@ def _conductor(policy: Policy) -> dict[str, Any] | None:
 
     if not isinstance(policy, Conductor):
         return None
-    settings, offering = policy.settings, policy.offering
+    settings = policy.settings
     return {
         "kind": "conductor",
+        **to_table(policy.config),
         "model": policy.entry.model_dump(mode="json", exclude=_HOW_ONLY),
-        "prompt": settings.prompt.stamp,
+        "prompt": settings.prompt.fingerprint,
         "max_rounds": settings.max_rounds,
-        "reasks": settings.reasks,
-        "default": None if settings.default is None else workflow_to_list(settings.default),
-        "profile": settings.profile,
         "max_steps": settings.max_steps,
-        "call_factor": settings.call_factor,
+        "default": None if settings.default is None else workflow_to_list(settings.default),
         "grammar": repr(settings.grammar),
-        "offering": repr(offering),
     }
 
 

@@ -13,7 +13,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.conductor.offer import Offer, Offering
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Draw:
     """Whether only those that are held out are offered, rather than only the others."""
     seed: int = 0
 
-    def offer(self, pool: Pool, row: int) -> Offer:
+    def offer(self, pool: Pool, row: int) -> WorkerListing:
         """The offer of a row.
 
         Raises:
@@ -57,10 +58,10 @@ class Draw:
             key = str(row) if attempt == 0 else f"{row}:{attempt}"
             count = self._count(key)
             subset = count is not None and count < len(pool)
-            offering = Offering(pick=count, shuffle=self.shuffle and subset, seed=self.seed)
-            chosen = offering.choose(pool, key)
+            config = ConductorConfig(pick=count, shuffle=self.shuffle and subset, seed=self.seed)
+            chosen = offered_workers(config, pool, key)
             if self._wanted(chosen, len(pool)):
-                return Offer.of(chosen, offering.numbering(chosen, key))
+                return WorkerListing.of(chosen, shuffled_numbers(config, chosen, key))
         side = "only" if self.unseen else "none"
         raise UsageError(
             f"of the subsets of {self.pick} workers, {side} of those held out may be offered: widen `pick`"
@@ -101,17 +102,19 @@ def falls_into(share: float, at: int) -> bool:
     return int((at + 1) * share) > int(at * share)
 
 
-def offer_of(row: dict[str, Any], pool: Pool) -> Offer:
+def offer_of(row: dict[str, Any], pool: Pool) -> WorkerListing:
     """The offer that a row was built with."""
-    return Offer.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
+    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
 
 
-def answering(row: Mapping[str, Any], offer: Offer) -> Offer:
+def answering(row: Mapping[str, Any], offer: WorkerListing) -> WorkerListing:
     """The offer of a row with the workers who answer behind its ordinals."""
-    return replace(offer, true=dict(zip(row["shown"], row["answering"], strict=True)))
+    return replace(offer, indices=dict(zip(row["shown"], row["answering"], strict=True)))
 
 
-def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: int, split: str) -> dict[str, Any]:
+def _row(
+    number: int, task: Task, offer: WorkerListing, prompt: Prompt, *, max_steps: int, split: str
+) -> dict[str, Any]:
     return {
         "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
         "row": number,
@@ -119,8 +122,8 @@ def _row(number: int, task: Task, offer: Offer, prompt: Prompt, *, max_steps: in
         "kind": task.kind,
         "split": split,
         "shown": list(offer.ordinals),
-        "true": [offer.true[ordinal] for ordinal in offer.ordinals],
-        "answering": [offer.true[ordinal] for ordinal in offer.ordinals],
+        "true": [offer.indices[ordinal] for ordinal in offer.ordinals],
+        "answering": [offer.indices[ordinal] for ordinal in offer.ordinals],
         "forced": False,
         "weight": 1.0,
         "previous": None,

@@ -52,7 +52,7 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as kept:
         made = Path(kept) / out.name
         network = _write_model(source, made, gguf=extras.gguf)
-        save_prompt(made, trained.prompt, max_steps=trained.max_steps, rounds=_rounds(source))
+        save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=_rounds(source))
         (made / CARD).write_text(_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
         for weights in made.glob("*.safetensors"):  # nobody else may read what safetensors writes
             weights.chmod((made / CARD).stat().st_mode)

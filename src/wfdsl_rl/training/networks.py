@@ -97,5 +97,5 @@ def save(setting: Setting, folder: Path, network: Any, tokenizer: Any, *, rounds
     """Keep a model with its prompt, in the folder that comes back."""
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    save_prompt(folder, setting.prompt, max_steps=setting.max_steps, rounds=rounds)
+    save_prompt(folder, setting.prompt, max_steps=setting.max_steps, max_rounds=rounds)
     return folder

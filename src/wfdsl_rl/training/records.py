@@ -126,7 +126,7 @@ class PromptInCheckpoints(TrainerCallback):  # type: ignore[misc,unused-ignore]
         from wfdsl.conductor.checkpoint import save_prompt  # noqa: PLC0415
 
         folder = f"{args.output_dir}/checkpoint-{state.global_step}"
-        save_prompt(folder, self._prompt, max_steps=self._max_steps, rounds=self._rounds)
+        save_prompt(folder, self._prompt, max_steps=self._max_steps, max_rounds=self._rounds)
 
 
 class FallingKl(TrainerCallback):  # type: ignore[misc,unused-ignore]

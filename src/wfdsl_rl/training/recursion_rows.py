@@ -14,7 +14,7 @@ from wfdsl_rl.training.data import offer_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wfdsl.conductor.offer import Offer
+    from wfdsl.conductor.listing import WorkerListing
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.language.workflow import Workflow
     from wfdsl_rl.training.rewarding import Sample
@@ -40,7 +40,7 @@ def asked_again(
     return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
-def workflow_in(setting: Setting, completion: str, offer: Offer) -> Workflow | None:
+def workflow_in(setting: Setting, completion: str, offer: WorkerListing) -> Workflow | None:
     """What a completion of a first round says, in the offer's numbering; None if it is not valid."""
     return analyze(completion, pool=offer, max_steps=setting.max_steps, depth_left=0).workflow
 
@@ -55,7 +55,7 @@ def exchanged(setting: Setting, row: dict[str, Any], first: str) -> dict[str, An
     offer = offer_of(row, setting.pool)
     asked = {step.worker for step in workflow_in(setting, first, offer) or ()}
     fixed = {*stage.never_exchanged, *setting.pool.conductors}
-    movable = [ordinal for ordinal in offer.ordinals if offer.true[ordinal] not in fixed]
+    movable = [ordinal for ordinal in offer.ordinals if offer.indices[ordinal] not in fixed]
     sides = [[ordinal for ordinal in movable if (ordinal in asked) is side] for side in (True, False)]
     if not all(sides):
         return row

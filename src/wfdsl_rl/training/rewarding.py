@@ -22,7 +22,7 @@ from wfdsl_rl.training.data import answering, offer_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from wfdsl.conductor.offer import Offer
+    from wfdsl.conductor.listing import WorkerListing
     from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.gym.tiny.synthetic import Thought
@@ -174,7 +174,7 @@ class Rewarder:
         reward, read = scored.score, self._read(text, task, offer, previous)
         return Sample(step, row, index, text, scored, None if reward is None else row["weight"] * reward, read)
 
-    def _read(self, text: str, task: Task, offer: Offer, previous: tuple[str, ...] | None) -> bool | None:
+    def _read(self, text: str, task: Task, offer: WorkerListing, previous: tuple[str, ...] | None) -> bool | None:
         if self.thought is None:
             return None
         return reading_in(text) == true_reading(self.thought, task.kind, offer, previous)

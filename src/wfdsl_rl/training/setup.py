@@ -64,7 +64,7 @@ class Planned(NamedTuple):
         return {
             "experiment": self.name,
             "pool": {"name": self.pool.name, "workers": [entry.model_dump(mode="json") for entry in self.pool]},
-            "prompt": {**self.prompt.stamp, "max_steps": self.max_steps},
+            "prompt": {**self.prompt.fingerprint, "max_steps": self.max_steps},
             "budget": experiment.budget.model_dump(mode="json"),
             "run": experiment.run.model_dump(mode="json"),
             "train": self.train.model_dump(mode="json"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rl.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
@@ -103,7 +104,7 @@ def test_policies_are_described_so_that_any_change_shows() -> None:
 
 
 def test_a_conductor_is_described_with_its_model_and_prompt() -> None:
-    described = description_of(named_conductor("openai:gpt-5-mini"))
+    described = description_of(named_conductor(ConductorConfig(model="openai:gpt-5-mini")))
 
     assert described["kind"] == "conductor"
     assert described["model"]["model"] == "gpt-5-mini"

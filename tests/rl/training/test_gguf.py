@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.conductor.checkpoint import load_prompt
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call
 from wfdsl.workers.entry import WorkerEntry
@@ -89,7 +89,7 @@ def prompts(folder: Path, count: int) -> list[tuple[Any, ...]]:
     """The messages that a Conductor of a folder is sent for gym questions."""
     trained = load_prompt(folder)
     assert trained is not None
-    offer = Offer.of(Pool.load("gym/paper7"))
+    offer = WorkerListing.of(Pool.load("gym/paper7"))
     tasks = make("gym/paper7", count, 11, split="test")
     return [tuple(trained.prompt.ask(task.question, offer, max_steps=trained.max_steps)) for task in tasks]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl.api import analyze, parse
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
 from wfdsl.experiment.experiment import Experiment
 from wfdsl.experiment.tables import BudgetTable
@@ -74,7 +74,7 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prom
 
         assert offer == draw.offer(pool, row["row"])
         assert len(offer.ordinals) == 2
-        for shown, true in offer.true.items():
+        for shown, true in offer.indices.items():
             assert f"{shown}: {pool.entry(true).description}" in row["prompt"][-1]["content"]
 
 
@@ -97,7 +97,7 @@ KINDS = st.sampled_from(["math", "choice", "text", "code"])
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
 def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
-    offer = Offer.of(GYM.subset(sorted(ordinals)))
+    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
 
     written = Prior().completion(random.Random(seed), offer, kind)
 
@@ -114,7 +114,7 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
 def test_a_sketch_with_places_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
-    offer = Offer.of(GYM.subset(sorted(ordinals)))
+    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
     ranked = by_advertisement(offer, kind)[:4]
 
     written = Prior(thought="places").completion(random.Random(seed), offer, kind)
@@ -148,7 +148,7 @@ def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> Non
 def test_what_the_prior_says_of_a_prompt_is_so(
     seed: int, ordinals: set[int], kind: str, thought: Thought, again: bool
 ) -> None:
-    offer, prior, rng = Offer.of(GYM.subset(sorted(ordinals))), Prior(thought=thought), random.Random(seed)
+    offer, prior, rng = WorkerListing.of(GYM.subset(sorted(ordinals))), Prior(thought=thought), random.Random(seed)
     signs = ("hedged", "passes") if again else ()
 
     written = prior.revision(rng, offer, kind, signs) if again else prior.completion(rng, offer, kind)
@@ -159,7 +159,7 @@ def test_what_the_prior_says_of_a_prompt_is_so(
 
 @pytest.mark.parametrize("thought", get_args(Thought))
 def test_the_prior_writes_for_more_workers_than_there_are_letters(thought: Thought) -> None:
-    offer = Offer(tuple(range(40)), (), ("",) * 40, {})
+    offer = WorkerListing(tuple(range(40)), (), ("",) * 40, {})
 
     written = Prior(thought=thought).completion(random.Random(0), offer, "math")
 
@@ -167,13 +167,17 @@ def test_the_prior_writes_for_more_workers_than_there_are_letters(thought: Thoug
 
 
 def test_workers_that_say_nothing_stand_in_the_order_of_the_offer() -> None:
-    assert by_advertisement(Offer((0, 1, 3), (), ("", "strong at code 9 times", "code 3"), {}), "code") == [1, 3, 0]
-    assert by_advertisement(Offer((2, 5), (), ("", ""), {}), "code") == [2, 5]
+    assert by_advertisement(WorkerListing((0, 1, 3), (), ("", "strong at code 9 times", "code 3"), {}), "code") == [
+        1,
+        3,
+        0,
+    ]
+    assert by_advertisement(WorkerListing((2, 5), (), ("", ""), {}), "code") == [2, 5]
 
 
 def asked_by(prior: Prior, kind: str) -> Counter[int | str]:
     rng = random.Random(0)
-    offer = Offer((0, 1, 2, 3), (), ("", "", "", ""), {})
+    offer = WorkerListing((0, 1, 2, 3), (), ("", "", "", ""), {})
     written = (prior.completion(rng, offer, kind) for _ in range(3000))
     return Counter(step.worker for text in written for step in parse(text, pool=4))
 
@@ -196,14 +200,14 @@ def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
 def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) -> None:
     draw = Draw(pick=(2, 3, 4, 5, 6), shuffle=True, held_out=0.25, unseen=unseen)
 
-    assert is_held_out(list(draw.offer(GYM, row).true.values()), 0.25) == unseen
+    assert is_held_out(list(draw.offer(GYM, row).indices.values()), 0.25) == unseen
 
 
 @given(st.integers(0, 5000))
 def test_a_subset_is_numbered_anew_and_the_whole_pool_as_it_is(row: int) -> None:
     draw = Draw(pick=(6, 7), shuffle=True, seed=3)
 
-    true = draw.offer(GYM, row).true
+    true = draw.offer(GYM, row).indices
 
     assert list(true) == list(range(len(true)))
     assert len(true) == 6 or list(true.values()) == list(range(7))

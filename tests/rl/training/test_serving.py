@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import named_conductor
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
@@ -176,5 +177,5 @@ def test_an_export_is_asked_as_it_was_trained_and_revises_only_if_it_learned_to(
 
     main(["export", str(training), "-o", str(tmp_path / "out")])
 
-    settings = named_conductor(str(tmp_path / "out")).settings
+    settings = named_conductor(ConductorConfig(model=str(tmp_path / "out"))).settings
     assert (settings.prompt, settings.max_steps, settings.max_rounds) == (prompt, 5, rounds)

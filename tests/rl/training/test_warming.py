@@ -14,7 +14,7 @@ pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'"
 
 from tests.rl.training.toy import TRAIN, a_setting
 from wfdsl.api import analyze
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.tiny.revisions import others_of
@@ -178,9 +178,9 @@ def test_who_answered_first_is_left_out_unless_too_few_are_left(tmp_path: Path) 
         lists = f"model_id = {[ranked[place] for place in asked]}\nsubtasks = {['S'] * len(asked)}"
         said = {"role": "assistant", "content": f"{shape}\n{lists}\naccess_list = {[[] for _ in asked]}"}
         offer = others_of(setting, {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]})
-        assert list(offer.ordinals) == list(range(len(offer.true)))
-        places = {offer_of(row, GYM).true[ordinal]: place for place, ordinal in enumerate(ranked)}
-        return {places[worker] for worker in offer.true.values()}
+        assert list(offer.ordinals) == list(range(len(offer.indices)))
+        places = {offer_of(row, GYM).indices[ordinal]: place for place, ordinal in enumerate(ranked)}
+        return {places[worker] for worker in offer.indices.values()}
 
     assert left(row, "S", 0) == {1, 2, 3}
     assert left(row, "SVV", 0, 2, 2) == {1, 2, 3}
@@ -205,7 +205,7 @@ def test_the_rows_follow_from_the_seed(tmp_path: Path) -> None:
 
 
 def test_keeping_has_habits_that_differ_by_the_signs() -> None:
-    offer = Offer.of(GYM)
+    offer = WorkerListing.of(GYM)
 
     def keeps(*signs: str) -> float:
         rng = random.Random(0)
@@ -218,7 +218,7 @@ def test_keeping_has_habits_that_differ_by_the_signs() -> None:
 
 @pytest.mark.parametrize("sensible", [0.3, 0.9])
 def test_sensible_second_rounds_revise_what_admits_a_doubt(sensible: float) -> None:
-    offer, rng = Offer.of(GYM), random.Random(3)
+    offer, rng = WorkerListing.of(GYM), random.Random(3)
 
     def kept(*signs: str) -> float:
         said = [Prior(seed=4).revision(rng, offer, "math", signs, sensible) for _ in range(400)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.synthetic import named, shape_in, true_reading
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.training.data import offer_of
@@ -41,7 +41,7 @@ def by_others(setting: Setting, prior: Prior, write: Write, rows: Sequence[dict[
     return [_said_of_all(setting, prior, *each, text) for each, text in zip(asked, said, strict=True)]
 
 
-def others_of(setting: Setting, row: dict[str, Any]) -> Offer:
+def others_of(setting: Setting, row: dict[str, Any]) -> WorkerListing:
     """The workers that a thought names, without the one who answered in the first round, numbered from 0.
 
     Nobody is left out of as few as stages of random pools offer.
@@ -51,18 +51,18 @@ def others_of(setting: Setting, row: dict[str, Any]) -> Offer:
     failed = _answered(setting, row["prompt"][-2]["content"], offer)
     if len(left) > _LEFT and failed in left:
         left.remove(failed)
-    true = sorted(offer.true[each] for each in left)
-    return Offer.of(setting.pool.subset(true), dict(enumerate(true)))
+    true = sorted(offer.indices[each] for each in left)
+    return WorkerListing.of(setting.pool.subset(true), dict(enumerate(true)))
 
 
-def _answered(setting: Setting, first: str, offer: Offer) -> int | None:
+def _answered(setting: Setting, first: str, offer: WorkerListing) -> int | None:
     """Who is the first to be asked for an answer in a completion, and not for a plan of one."""
     workflow, shape = workflow_in(setting, first, offer), shape_in(first)
     at = len(shape) - len(shape.lstrip("P"))
     return None if workflow is None or at >= len(workflow) else int(workflow[at].worker)
 
 
-def _said_of_all(setting: Setting, prior: Prior, row: dict[str, Any], others: Offer, text: str) -> str:
+def _said_of_all(setting: Setting, prior: Prior, row: dict[str, Any], others: WorkerListing, text: str) -> str:
     workflow, shape = workflow_in(setting, text, others), shape_in(text)
     if workflow is None or len(workflow) != len(shape):
         return ""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
-from wfdsl.conductor.offer import Offer
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
 from wfdsl_rl.gym.tiny.sft_rows import recursion_warmup_rows, refreshing_rows, warmup_rows
@@ -30,7 +30,7 @@ _TOKENIZER_TEXTS = 4000
 def new_model(setting: Setting) -> Path:
     """Make the model of random weights that the training starts from; its folder."""
     folder, new, seed = setting.out / "new", setting.train.new, setting.train.seed
-    constants = between_numbers(setting.prompt.listing(Offer.of(setting.pool)))
+    constants = between_numbers(setting.prompt.written_workers(WorkerListing.of(setting.pool)))
     tokenizer = make_tokenizer(_texts(setting), vocabulary=new.vocabulary, constants=constants)
     model = make_model(tokenizer, width=new.width, inner=new.inner, layers=new.layers, heads=new.heads, seed=seed)
     save_new(folder, model, tokenizer)

@@ -30,7 +30,7 @@ from wfdsl_rl.gym.world.replies import signs_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wfdsl.conductor.offer import Offer
+    from wfdsl.conductor.listing import WorkerListing
     from wfdsl.language.tree import Access
 
 WORDINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -86,12 +86,12 @@ class Prior:
     """What stands before the lists: a sketch (the kind, who is advertised most for it and the shape); a sketch with
     places, which says who gets which role as well, and asks only whom it names; the kind alone; nothing."""
 
-    def completion(self, rng: random.Random, offer: Offer, kind: str) -> str:
+    def completion(self, rng: random.Random, offer: WorkerListing, kind: str) -> str:
         """A completion with a workflow drawn at random, for a question of this kind."""
         return self._completion(rng, offer, kind, (), self._shape(rng, kind))
 
     def revision(
-        self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], sensible: float | None = None
+        self, rng: random.Random, offer: WorkerListing, kind: str, signs: Sequence[str], sensible: float | None = None
     ) -> str:
         """A completion for a further round, which keeps the answer of the one before in about half of the cases.
 
@@ -112,13 +112,13 @@ class Prior:
         shapes = [shape for length in sorted(self.lengths) if self.lengths[length] for shape in SHAPES[length]]
         return random.Random(f"shape:{self.seed}:{key}").choice(shapes)
 
-    def _completion(self, rng: random.Random, offer: Offer, kind: str, signs: Sequence[str], shape: str) -> str:
+    def _completion(self, rng: random.Random, offer: WorkerListing, kind: str, signs: Sequence[str], shape: str) -> str:
         asked = named(offer, kind) if self.thought == "places" else by_advertisement(offer, kind)
         roles = "" if shape == KEEP else shape
         workflow = self._filled(rng, roles, asked, kind)
         return self.told(offer, kind, signs, shape, workflow if roles else None)
 
-    def told(self, offer: Offer, kind: str, signs: Sequence[str], shape: str, workflow: Workflow | None) -> str:
+    def told(self, offer: WorkerListing, kind: str, signs: Sequence[str], shape: str, workflow: Workflow | None) -> str:
         """A workflow in words: the thought, and then the lists; None keeps the answer of the round before."""
         lists = _EMPTY_LISTS if workflow is None else short_lists(workflow)
         ranked = by_advertisement(offer, kind)
@@ -156,7 +156,7 @@ def admits_doubt(signs: Sequence[str]) -> bool:
     return bool(signs) and "passes" not in signs
 
 
-def by_advertisement(offer: Offer, kind: str) -> list[int]:
+def by_advertisement(offer: WorkerListing, kind: str) -> list[int]:
     """The ordinals on offer, those whose description has the highest number behind the kind's name first.
 
     Equal ones, and those that say nothing, stand in the offer's order.
@@ -186,7 +186,7 @@ def reading_of(thought: Thought, kind: str, ranked: Sequence[int], signs: Sequen
     return ""
 
 
-def true_reading(thought: Thought, kind: str, offer: Offer, previous: Sequence[str] | None) -> str:
+def true_reading(thought: Thought, kind: str, offer: WorkerListing, previous: Sequence[str] | None) -> str:
     """What a thought says that is right; `previous` is the final pair of the round before, in a further round."""
     return reading_of(thought, kind, by_advertisement(offer, kind), signs_in(previous[1]) if previous else ())
 
@@ -203,7 +203,7 @@ def shape_in(completion: str) -> str:
     return next((word for word in words if _SHAPE.fullmatch(word)), "")
 
 
-def named(offer: Offer, kind: str) -> list[int]:
+def named(offer: WorkerListing, kind: str) -> list[int]:
     """The ordinals that a thought names: those that are advertised most for the kind."""
     return by_advertisement(offer, kind)[:_NAMED]
 

@@ -1,22 +1,19 @@
-"""What happened in each round of a Conductor, kept in the run record.
+"""The log of a Conductor's rounds, kept in the run record: what was written, how it was read, and the result.
 
-The run of a round holds the note of its round in `settings["conductor"]`, a list; a later round that ran nothing adds
-its note there too. So a record from the journal tells the whole story.
+The run of a round holds the log of its round in `settings["conductor"]`, a list; a later round that ran nothing adds
+its log there too. So a record from the journal is complete.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from wfdsl.api import Checked
+from wfdsl.interpreter.record import Run
 from wfdsl.language.diagnostics.codes import CODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from wfdsl.api import Checked
-    from wfdsl.interpreter.record import Run
-    from wfdsl.protocols import Reply
+from wfdsl.protocols import Reply
 
 KEY: Final = "conductor"
 _MOST_PROBLEMS: Final = 5
@@ -24,9 +21,9 @@ _MOST_PROBLEMS: Final = 5
 _MOST_PROBLEM_CHARS: Final = 300
 
 Reading: TypeAlias = Literal["valid", "repaired", "passthrough", "invalid"]
-Outcome: TypeAlias = Literal["ran", "ran-default", "kept", "kept-over-limit", "kept-invalid", "failed"]
-"""What a round came to: its workflow ran; the default workflow ran in its place; three empty lists kept the answer
-before; a revision was over the limit of calls, or never became valid, so that the answer before stands; or nothing
+RoundResult: TypeAlias = Literal["ran", "ran-default", "kept", "kept-over-limit", "kept-invalid", "failed"]
+"""The result of a round: its workflow ran; the default workflow ran instead; three empty lists kept the previous
+answer; a revision was over the limit of calls, or never became valid, so that the previous answer is kept; or nothing
 could be run at all."""
 
 
@@ -43,28 +40,28 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundNote:
-    """One round: what the Conductor wrote, and what came of it."""
+class RoundLog:
+    """One round: what the Conductor wrote, and the result."""
 
     round: int
     """From 0; each later one is a revision."""
-    outcome: Outcome
+    result: RoundResult
     completions: tuple[Completion, ...]
     """The last one is the one that counted; those before it were asked for again."""
     prompt: Mapping[str, Any]
     """Name, version, examples and hash of the template set."""
     numbering: tuple[tuple[int, int], ...]
-    """Pairs: an ordinal as the Conductor was shown it, and the pool's."""
+    """Pairs: the number of a worker as the Conductor was shown it, and its index in the pool."""
     reason: str = ""
     """Why a revision was not run."""
 
     @property
     def reasks(self) -> int:
-        """How often the Conductor was asked to mend its workflow."""
+        """How often the Conductor was asked to fix its workflow."""
         return len(self.completions) - 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The note as plain values, equal to what JSON gives back."""
+        """The log as plain values, equal to what JSON gives back."""
         plain = asdict(self)
         plain["completions"] = [{**each, "problems": list(each["problems"])} for each in plain["completions"]]
         plain["numbering"] = [list(pair) for pair in self.numbering]
@@ -72,7 +69,7 @@ class RoundNote:
         return plain
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> RoundNote:
+    def from_dict(cls, plain: Mapping[str, Any]) -> RoundLog:
         """The inverse of `to_dict`."""
         completions = tuple(
             Completion(**{**each, "problems": tuple(each["problems"])}) for each in plain["completions"]
@@ -99,29 +96,29 @@ def problems_of(checked: Checked) -> str:
     return "\n".join(lines)
 
 
-def add_note(run: Run, note: RoundNote) -> Run:
-    """The run with a further note."""
-    return replace(run, settings={**run.settings, KEY: [*run.settings.get(KEY, ()), note.to_dict()]})
+def add_round(run: Run, log: RoundLog) -> Run:
+    """The run with the log of a further round."""
+    return replace(run, settings={**run.settings, KEY: [*run.settings.get(KEY, ()), log.to_dict()]})
 
 
-def notes_of(runs: Iterable[Run]) -> tuple[RoundNote, ...]:
-    """The notes that runs hold, in order."""
-    return tuple(RoundNote.from_dict(plain) for run in runs for plain in run.settings.get(KEY, ()))
+def rounds_of(runs: Iterable[Run]) -> tuple[RoundLog, ...]:
+    """The logs of the rounds that runs hold, in order."""
+    return tuple(RoundLog.from_dict(plain) for run in runs for plain in run.settings.get(KEY, ()))
 
 
-def remarks_on(note: RoundNote) -> list[str]:
+def remarks_on(log: RoundLog) -> list[str]:
     """What was out of the ordinary in a round, a line each: re-asks, repairs, and what was not run."""
-    where, last = f"round {note.round}", note.completions[-1]
-    lines = [f"{where}: asked again {note.reasks} {'time' if note.reasks == 1 else 'times'}"] if note.reasks else []
+    where, last = f"round {log.round}", log.completions[-1]
+    lines = [f"{where}: asked again {log.reasks} {'time' if log.reasks == 1 else 'times'}"] if log.reasks else []
     if last.reading == "repaired":
         lines.append(f"{where}: the completion was repaired: {'; '.join(last.problems)}")
-    if note.outcome == "ran-default":
+    if log.result == "ran-default":
         lines.append(f"{where}: no completion was valid, so the default workflow ran: {'; '.join(last.problems)}")
-    if note.outcome == "kept":
-        lines.append(f"{where}: the answer was kept")
-    if note.outcome in ("kept-over-limit", "kept-invalid", "failed"):
-        ending = "there is no answer" if note.outcome == "failed" else "the answer before stands"
-        lines.append(f"{where}: {ending}: {note.reason}")
+    if log.result == "kept":
+        lines.append(f"{where}: the previous answer was kept")
+    if log.result in ("kept-over-limit", "kept-invalid", "failed"):
+        ending = "there is no answer" if log.result == "failed" else "the previous answer is kept"
+        lines.append(f"{where}: {ending}: {log.reason}")
     return lines
 
 

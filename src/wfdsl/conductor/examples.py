@@ -1,4 +1,4 @@
-"""Few-shot examples: sets of four questions with workflows, shipped or from a file of the reader's own.
+"""Few-shot examples: sets of questions with workflows, shipped, from a file, or extracted from solved questions.
 
 A set is a TOML file with a `name` and `[[examples]]` tables of `question` and `completion`, and perhaps `shorter`: a
 completion of fewer steps, for a lower step limit. Each has to be valid in the strict profile: a Conductor learns the
@@ -7,18 +7,18 @@ format from it.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wfdsl.api import analyze
 from wfdsl.errors import UsageError
+from wfdsl.graph import graph_of
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.toml_file import read_toml_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SHIPPED: Final = Path(__file__).parent / "examples"
 _NEEDED: Final = {"question", "completion"}
@@ -43,40 +43,40 @@ class Example:
         return print_completion(self.workflow).rstrip("\n")
 
     def fitting(self, ordinals: Sequence[int], max_steps: int) -> Example | None:
-        """The example, or its shorter form, for these workers and so many steps; None if neither has so few steps.
+        """The example, or its shorter form, for these workers and this step limit; None if neither has so few steps.
 
-        A worker that is not on offer is replaced by one that is and that the example does not use; where all are in
-        use, two share one.
+        A worker that is not offered is replaced by an offered one that the example does not use; if all are in use, two
+        share one.
         """
         if len(self.workflow) > max_steps:
             return None if self.shorter is None else self.shorter.fitting(ordinals, max_steps)
         workers = [step.worker for step in self.workflow if isinstance(step.worker, int)]
-        dealt = _dealt(workers, ordinals)
-        if all(worker == dealt[worker] for worker in workers):
+        chosen = _replacements(workers, ordinals)
+        if all(worker == chosen[worker] for worker in workers):
             return self
-        return self._with_workers([dealt[worker] for worker in workers])
+        return self._with_workers([chosen[worker] for worker in workers])
 
     def _with_workers(self, workers: Sequence[int]) -> Example:
-        text, places, behind = "", [], 0
+        text, places, end_before = "", [], 0
         for worker, (start, end) in zip(workers, self.places, strict=True):
-            text += self.completion[behind:start]
-            begin, behind = len(text), end
+            text += self.completion[end_before:start]
+            begin, end_before = len(text), end
             text += str(worker)
             places.append((begin, len(text)))
         steps = zip(workers, self.workflow, strict=True)
-        dealt = Workflow(tuple([Step(worker, step.subtask, step.access) for worker, step in steps]))
-        return Example(self.question, text + self.completion[behind:], dealt, tuple(places), self.shorter)
+        chosen = Workflow(tuple([Step(worker, step.subtask, step.access) for worker, step in steps]))
+        return Example(self.question, text + self.completion[end_before:], chosen, tuple(places), self.shorter)
 
 
-def _dealt(workers: Iterable[int], ordinals: Sequence[int]) -> dict[int, int]:
-    """Which worker on offer stands for each worker of an example."""
+def _replacements(workers: Iterable[int], ordinals: Sequence[int]) -> dict[int, int]:
+    """The offered worker that replaces each worker of an example."""
     named = dict.fromkeys(workers)
-    dealt = {worker: worker for worker in named if worker in ordinals}
-    free = iter([ordinal for ordinal in ordinals if ordinal not in dealt])
+    chosen = {worker: worker for worker in named if worker in ordinals}
+    free = iter([ordinal for ordinal in ordinals if ordinal not in chosen])
     for worker in named:
-        if worker not in dealt:
-            dealt[worker] = next(free, ordinals[worker % len(ordinals)])
-    return dealt
+        if worker not in chosen:
+            chosen[worker] = next(free, ordinals[worker % len(ordinals)])
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +160,47 @@ def row_of(example: Example) -> dict[str, str]:
     """The row of a file that `example_of` reads."""
     row = {"question": example.question, "completion": example.completion}
     return row if example.shorter is None else {**row, "shorter": example.shorter.completion}
+
+
+def extract_examples(rows: Iterable[dict[str, Any]], *, right: str = "right", most: int = 4) -> list[Example]:
+    """Examples from solved questions: the first of each topology among the rows whose field `right` is true.
+
+    A row is a line that `wfdsl solve --to` wrote, to which a grader has added whether the answer is right. At most
+    `most` examples are made. Only completions of round 0 count that are strictly valid: an example teaches the format.
+    """
+    found: dict[str, Example] = {}
+    for row in rows:
+        example = _solved_example(row) if row.get(right) is True else None
+        if example is not None and len(found) < most:
+            found.setdefault(graph_of(example.workflow).topology, example)
+    return list(found.values())
+
+
+def to_toml(name: str, examples: Iterable[Example]) -> str:
+    """A set of examples as the file that `--examples` reads."""
+    parts = [f"name = {json.dumps(name, ensure_ascii=False)}"]
+    for example in examples:
+        parts += [
+            "",
+            "[[examples]]",
+            f"question = {_toml_text(example.question)}",
+            f"completion = {_toml_text(example.completion)}",
+        ]
+    return "\n".join(parts) + "\n"
+
+
+def _solved_example(row: dict[str, Any]) -> Example | None:
+    rounds = row.get("rounds") or [{}]
+    if rounds[0].get("result") != "ran":
+        return None
+    completion = str(rounds[0]["completions"][-1]["text"])
+    if analyze(completion, max_steps=None).workflow is None:
+        return None
+    return example_from(str(row["question"]).strip(), completion)
+
+
+def _toml_text(text: str) -> str:
+    """A TOML string; over several lines where TOML can hold the text as it is."""
+    if "'''" in text or text.endswith("'") or not all(char.isprintable() or char == "\n" for char in text):
+        return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"'''\n{text}'''"
