@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from wfdsl_rl.evaluation.evaluating import evaluate as evaluate
     from wfdsl_rl.evaluation.report import read_report as read_report
     from wfdsl_rl.evaluation.summary import summarise as summarise
-    from wfdsl_rl.grading.code import judge_program as judge_program
+    from wfdsl_rl.grading.code import grade_program as grade_program
     from wfdsl_rl.grading.extraction import final_answer as final_answer
-    from wfdsl_rl.grading.fenced import final_code as final_code
+    from wfdsl_rl.grading.extraction import final_code as final_code
     from wfdsl_rl.grading.grade import grade as grade
     from wfdsl_rl.grading.grade import grade_sync as grade_sync
-    from wfdsl_rl.grading.sandbox.errors import SandboxMissing as SandboxMissing
-    from wfdsl_rl.grading.sandbox.limits import SandboxLimits as SandboxLimits
+    from wfdsl_rl.grading.sandbox.isolation import SandboxLimits as SandboxLimits
+    from wfdsl_rl.grading.sandbox.isolation import SandboxMissing as SandboxMissing
     from wfdsl_rl.grading.sandbox.sandbox import Sandbox as Sandbox
     from wfdsl_rl.grading.verdict import Verdict as Verdict
     from wfdsl_rl.reward import Reward as Reward
@@ -51,18 +51,18 @@ _HOMES = {
     "Rollout": "scoring",
     "make_reward": "reward",
     "RewardValues": "scoring",
-    "Sandbox": "grading.sandbox.sandbox",
-    "SandboxLimits": "grading.sandbox.limits",
-    "SandboxMissing": "grading.sandbox.errors",
+    "Sandbox": "grading.sandbox",
+    "SandboxLimits": "grading.sandbox",
+    "SandboxMissing": "grading.sandbox",
     "Strategies": "strategies",
     "Task": "tasks.task",
     "Verdict": "grading.verdict",
     "evaluate": "evaluation.evaluating",
     "final_answer": "grading.extraction",
-    "final_code": "grading.fenced",
+    "final_code": "grading.extraction",
     "grade": "grading.grade",
     "grade_sync": "grading.grade",
-    "judge_program": "grading.code",
+    "grade_program": "grading.code",
     "load_tasks": "tasks.loading",
     "read_report": "evaluation.report",
     "save_tasks": "tasks.task",

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from wfdsl_rl.grading.code import judge_program
-from wfdsl_rl.grading.code_memo import VerdictMemo
+from wfdsl_rl.grading.code import VerdictCache, grade_program
 from wfdsl_rl.grading.sandbox import Sandbox
 from wfdsl_rl.tasks.task import CodeTests
 
@@ -49,16 +48,18 @@ async def timed(
 
 async def costs(sandbox: Sandbox) -> Table:
     """What one run of each kind takes."""
-    program, memo = "def f(x): return x + 1", VerdictMemo()
+    program, cache = "def f(x): return x + 1", VerdictCache()
 
     async def run() -> object:
         return await sandbox.run("print(1)")
 
     kinds: dict[str, Callable[[], Awaitable[object]]] = {
         "run a program": run,
-        "function, 3 tests": lambda: judge_program(program, FUNCTION, sandbox=sandbox, memo=None),
-        "checking text, 3 calls (two processes)": lambda: judge_program(program, CHECKER, sandbox=sandbox, memo=None),
-        "function, known already": lambda: judge_program(program, FUNCTION, sandbox=sandbox, memo=memo),
+        "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox, verdicts=None),
+        "checking text, 3 calls (two processes)": lambda: grade_program(
+            program, CHECKER, sandbox=sandbox, verdicts=None
+        ),
+        "function, known already": lambda: grade_program(program, FUNCTION, sandbox=sandbox, verdicts=cache),
     }
     table = Table(title=f"one after the other, {RUNS} times; load of the machine {os.getloadavg()[0]:.1f}")
     for heading in ("what", "median ms", "fastest ms"):
@@ -67,9 +68,9 @@ async def costs(sandbox: Sandbox) -> Table:
         await act()
         table.add_row(name, *typical(await timed(act, RUNS)))
     table.add_row(
-        "run a program, in a process that stood ready", *typical(await timed(run, RUNS, before=sandbox.prepare))
+        "run a program, in a process that stood ready", *typical(await timed(run, RUNS, before=sandbox.warm_up))
     )
-    await sandbox.dismiss()
+    await sandbox.cool_down()
     return table
 
 
@@ -91,7 +92,7 @@ async def lag(sandbox: Sandbox) -> str:
     ticking = asyncio.create_task(tick())
     begun = time.perf_counter()
     verdicts = await asyncio.gather(
-        *(judge_program(f"def f(x): return x + {n}", FUNCTION, sandbox=sandbox, memo=None) for n in range(PARALLEL))
+        *(grade_program(f"def f(x): return x + {n}", FUNCTION, sandbox=sandbox, verdicts=None) for n in range(PARALLEL))
     )
     seconds = time.perf_counter() - begun
     ticking.cancel()
@@ -108,7 +109,7 @@ async def human_eval(sandbox: Sandbox, rows: list[dict[str, str]]) -> str:
 
     async def outcomes(body: Callable[[dict[str, str]], str]) -> dict[str, int]:
         verdicts = await asyncio.gather(
-            *(judge_program(body(row), tests_of(row), sandbox=sandbox, memo=None) for row in rows)
+            *(grade_program(body(row), tests_of(row), sandbox=sandbox, verdicts=None) for row in rows)
         )
         return dict(Counter(verdict.outcome for verdict in verdicts))
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
-    from wfdsl_rl.grading.code import KNOWN
+    from wfdsl_rl.grading.code import SHARED_CACHE
     from wfdsl_rl.gym.checkpoints import GYM_TINY, load
     from wfdsl_rl.training.grpo import quiet_libraries
     from wfdsl_rl.training.setting import Setting
@@ -91,7 +91,7 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
         for name, (executions, shared) in ways.items():
             update = {"executions": executions, "share_prompts": shared, "common_random_numbers": shared}
             base = planned.train.base.model_copy(update=update)
-            KNOWN.clear()
+            SHARED_CACHE.clear()
             stamps, train = _Stamps(), planned.train.model_copy(update={"base": base})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             reinforce(replace(setting, train=train, out=out, listeners=listeners), "base", model)

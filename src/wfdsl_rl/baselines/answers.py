@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from wfdsl_rl.grading.extraction import final_answer, final_code
-from wfdsl_rl.grading.mathematics import judge_math
+from wfdsl_rl.grading.mathematics import grade_math
 from wfdsl_rl.grading.text import same_text
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Ballot:
         if self.answer == other.answer:
             return True
         if self.kind == "math":
-            return (await judge_math(self.answer, other.answer)).outcome == "right"
+            return (await grade_math(self.answer, other.answer)).outcome == "right"
         return self.kind == "text" and same_text(self.answer, other.answer)
 
 

@@ -1,6 +1,6 @@
-"""The letters that a reply chooses, and whether they are the gold ones.
+"""Choice answers: the letters that a reply chooses, and whether they are the gold ones.
 
-Whoever names several letters has chosen them all: right only if the gold answer is all of them.
+An answer with several letters is right only if the gold answer is all of them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ import re
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
-from wfdsl_rl.grading.claims import MOST_CLAIMS, Claim, claims
+from wfdsl_rl.grading.markers import MOST_MARKED, MarkedAnswer, marked_answers
 from wfdsl_rl.grading.text import normal_text
 from wfdsl_rl.grading.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
 _MOST = 10
 """How many letters there are if the options are not known: A to J, as in MMLU-Pro."""
 _WRAPPED = r"[*_`\"'“‘(\[{]{0,6}(?:\\(?:text|textbf|mathrm|mathbf|mbox|rm)\s{0,2}\{?\s{0,2})?[(\[{*_]{0,4}"
@@ -37,13 +36,23 @@ _DENIED = re.compile(
 )
 """Letters that are named because they are not the answer."""
 _ALL = re.compile(r"\W*(?:all|none)\s+of\s+the\b|\W*(?:all|any)\s+(?:four|five|options|choices)", re.IGNORECASE)
+_CONNECTIVES = frozenset(
+    "because since as is are and or for so which that given but due with by if would not in however therefore".split()  # noqa: SIM905
+)
+_CHOICE = re.compile(
+    r"\b(?:(?:correct|right|best)\s+(?:option|choice|one|letter|statement)|I(?:\s+would|'d)?\s+(?:choose|pick|select|go\s+with)|"
+    r"my\s+(?:choice|pick)|(?:option|choice))\s*(?:is|are|:|=)?(?=[\s:*(])\s*(?:\*\*)?",
+    re.IGNORECASE,
+)
+_MARKS = " \t\r\n*_`."
+_LABEL = re.compile(r"[\s*_(\[]*([A-Za-z])[\s*_]*(?:[)\].:]|\s[-–]\s)[\s*_]*")
 
 
-def judge_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict:
+def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict:
     """Whether the letters, as `final_letters` gives them, are the gold ones. A gold option in full is its letter."""
     wanted = _letters_of(gold, choices)
     if not wanted:
-        return Verdict("unjudged", answer, f"the gold answer {gold!r} is none of the options")
+        return Verdict("unjudged", answer, f"the gold answer {gold!r} is not one of the options")
     given = set(re.findall(r"[A-Z]", answer)) if re.fullmatch(r"[A-Z](?:, [A-Z])*", answer) else set()
     if given == wanted:
         return Verdict("right", answer, f"it is {', '.join(sorted(wanted))}")
@@ -56,8 +65,8 @@ def final_letters(text: str, choices: Sequence[str] = ()) -> str | None:
     """The letters that a reply chooses in the end, joined by commas; if it quotes an option, its letter."""
     text = text.translate(_FULL_WIDTH)
     pattern = _Letters(len(choices) or _MOST)
-    for claim in reversed(_claims(text, pattern)[-MOST_CLAIMS:]):
-        if found := _claimed(claim, pattern, choices):
+    for marked in reversed(_marked(text, pattern)[-MOST_MARKED:]):
+        if found := _chosen(marked, pattern, choices):
             return found
     lines = [line for line in text.splitlines() if line.strip()]
     if several := pattern.listed(lines):
@@ -87,7 +96,7 @@ class _Letters:
         )
 
     def leading(self, said: str) -> str | None:
-        """The letters that a claim begins with: `B`, `(B) because ...`, `A or B`."""
+        """The letters that a marked answer begins with: `B`, `(B) because ...`, `A or B`."""
         lead = _LEAD.match(said)
         start = lead.end() if lead else 0
         first = self._one.match(said, start)
@@ -121,7 +130,7 @@ class _Letters:
         return label[1] if label else None
 
     def listed(self, lines: list[str]) -> str | None:
-        """The labels of a list of options with which a reply ends: whoever copies them all has chosen none."""
+        """The labels of a list of options at the end of a reply, joined: copying them all is not a choice."""
         labels: list[str] = []
         for line in reversed(lines):
             if (label := self._labelled.match(line)) is None:
@@ -130,7 +139,7 @@ class _Letters:
         return ", ".join(sorted(set(labels))) if len(set(labels)) > 1 else None
 
     def opening(self, lines: list[str]) -> str | None:
-        """The label that a reply begins with, if it goes on with an explanation that has no other."""
+        """The label that a reply begins with, if an explanation that has no other follows."""
         label = self._labelled.match(lines[0])
         others = [found for line in lines[1:] if (found := self._labelled.match(line))]
         return label[1] if label and not others else None
@@ -160,22 +169,12 @@ def _same_shape(one: re.Match[str], other: re.Match[str]) -> bool:
     return shapes[0] == shapes[1] and one[one.lastindex or 0].isupper() and other[other.lastindex or 0].isupper()
 
 
-_CONNECTIVES = frozenset(
-    "because since as is are and or for so which that given but due with by if would not in however therefore".split()  # noqa: SIM905
-)
-
-
-def _claims(text: str, pattern: _Letters) -> list[Claim]:
-    chosen = [Claim(found.start(), found[1].upper(), "line") for found in pattern.chosen.finditer(text)]
-    verbs = [Claim(found.start(), _rest_of_line(text, found.end()), "phrase") for found in _CHOICE.finditer(text)]
-    return sorted((*claims(text), *chosen, *verbs), key=lambda claim: claim.start)
-
-
-_CHOICE = re.compile(
-    r"\b(?:(?:correct|right|best)\s+(?:option|choice|one|letter|statement)|I(?:\s+would|'d)?\s+(?:choose|pick|select|go\s+with)|"
-    r"my\s+(?:choice|pick)|(?:option|choice))\s*(?:is|are|:|=)?(?=[\s:*(])\s*(?:\*\*)?",
-    re.IGNORECASE,
-)
+def _marked(text: str, pattern: _Letters) -> list[MarkedAnswer]:
+    chosen = [MarkedAnswer(found.start(), found[1].upper(), "line") for found in pattern.chosen.finditer(text)]
+    verbs = [
+        MarkedAnswer(found.start(), _rest_of_line(text, found.end()), "phrase") for found in _CHOICE.finditer(text)
+    ]
+    return sorted((*marked_answers(text), *chosen, *verbs), key=lambda marked: marked.start)
 
 
 def _rest_of_line(text: str, start: int) -> str:
@@ -183,11 +182,11 @@ def _rest_of_line(text: str, start: int) -> str:
     return text[start : end if end >= 0 else len(text)]
 
 
-def _claimed(claim: Claim, pattern: _Letters, choices: Sequence[str]) -> str | None:
-    said = claim.text.strip().removeprefix("$").removeprefix("\\(")
+def _chosen(marked: MarkedAnswer, pattern: _Letters, choices: Sequence[str]) -> str | None:
+    said = marked.text.strip().removeprefix("$").removeprefix("\\(")
     if _ALL.match(said) and not choices:
         return None
-    return _quoted(claim.text, choices) or pattern.leading(said)
+    return _quoted(marked.text, choices) or pattern.leading(said)
 
 
 def _quoted(said: str, choices: Sequence[str]) -> str | None:
@@ -202,10 +201,6 @@ def _quoted(said: str, choices: Sequence[str]) -> str | None:
     exact = [letter for letter, option in options.items() if option == said]
     alike = [letter for letter, option in options.items() if normal_text(option) == text]
     return next((same[0] for same in (exact, alike) if len(same) == 1), None)
-
-
-_MARKS = " \t\r\n*_`."
-_LABEL = re.compile(r"[\s*_(\[]*([A-Za-z])[\s*_]*(?:[)\].:]|\s[-–]\s)[\s*_]*")
 
 
 def _letters_of(gold: str, choices: Sequence[str]) -> set[str]:

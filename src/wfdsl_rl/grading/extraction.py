@@ -1,31 +1,78 @@
-r"""The final answer in a reply, by kind.
+r"""Extraction of the final answer of a reply: an expression, letters, a text or a program.
 
-Precedence, the same for every kind: thinking is left out; the last claim (box, tag, `#### x`, "the answer is x")
-counts; without any claim, the last line counts: its last number or expression, its last letter, or the line itself.
+The rules are the same for every kind of task: thinking is left out; the last marked answer (box, tag, `#### x`, "the
+answer is x") counts; without any, the last line counts: its last number or expression, its last letter, or the line.
+An expression with several values ("either 3 or 4") keeps them all, so that a hedged answer is not right.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from wfdsl_rl.grading.choice import final_letters
-from wfdsl_rl.grading.claims import MOST_CLAIMS, Claim, claims
-from wfdsl_rl.grading.expressions import last_value, leading_value
-from wfdsl_rl.grading.fenced import final_code
-from wfdsl_rl.grading.final_part import final_part, tail
+from wfdsl_rl.grading.markers import MOST_MARKED, MarkedAnswer, marked_answers
+from wfdsl_rl.grading.quantities import PLAIN
+from wfdsl_rl.tasks.task import Kind
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl_rl.tasks.task import Kind
-
-__all__ = ["final_answer", "final_code"]
-
+LONGEST_TAIL = 20_000
+"""How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
+_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _SAYS_MATH = re.compile(r"[\d\\$=^½⅓⅔¼¾π∞]|^\W*[A-Za-z]\W*$")
 _SENTENCE_END = re.compile(r"(?:(?<=[\w)\"'*]{3}[.!?])|(?<=\d[.!?]))\s+(?=[A-Z(\[\"'*])")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)\*\*|__(?=\S)([^_\n]+?)__")
 _MARKS = "*_`\"'“”‘’ \t\r\n"
+_SPAN = re.compile(
+    r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|"
+    r"(?<![\\$])\$(?![\s$])((?:\\\$|[^$\n])+?)(?<![\s\\])\$(?!\d)|(?<![\\$])\$[ ]((?:\\\$|[^$\n])+?)[ ]\$(?!\s?\d)",
+    re.DOTALL,
+)
+"""Mathematics between dollar signs, brackets or parentheses. A dollar sign before a digit is money."""
+_PROSE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}(?![a-zA-Z(])|[-+*/=]\s*$")
+_SPELLED = re.compile(r"\\[a-zA-Z]+(?:\{[^{}]*[a-zA-Z ]{3,}[^{}]*\})?")
+_REASON = re.compile(
+    r"\s*(?:,\s*(?:because|since|as|so|which|where|when|given|making|meaning|but)\b|"
+    r"\b(?:because|since|which|given that|so that)\b|"
+    r"(?<![.\d])\.(?=\s|$)|(?<=\d)\.(?=\s|$)|[!?](?=\s|$)|\n|\s[—–]\s)"
+)
+_LEAD = re.compile(
+    r"(?:(?:approximately|about|around|roughly|exactly|equal to|equals|simply|just|that|therefore|thus|indeed|now|"
+    r"clearly|obviously|the (?:number|value|sum|total|result)(?: of [a-z ]{1,40})?(?: is)?|"
+    r"is|be|a total of|of|:|=|≈|~)\s*)+",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(r"(?:either|both|between|one of|any of|from|not|neither|never)\b", re.IGNORECASE)
+_NOT_BUT = re.compile(r"\Anot\b[^.\n]{1,80}?\b(?:but(?:\s+rather)?|rather)\s+")
+_ATOM = (
+    r"(?:\d[\d,]*(?:\.\d+)?|\.\d+|\\[a-zA-Z]+|\\.|sqrt|pi|sin|cos|tan|log|ln|exp|infty|infinity|"
+    r"[A-Za-z](?![A-Za-z])|[π∞√θ½⅓⅔¼¾²³°±])"
+)
+_EXPRESSION = re.compile(
+    rf"[\s+\-−*/^=(){{}}\[\]|<>,;!_'·×÷%∪∩∈≤≥≠]*(?:{_ATOM}[\s+\-−*/^=(){{}}\[\]|<>,;.!_'·×÷%∪∩∈≤≥≠]*)+"
+)
+_FRACTION = rf"{PLAIN}(?:\s+\d+/\d+|\s?/\s?\d+(?:\.\d+)?)?"
+_POWER = r"(?:e[-+]?\d+|\s?(?:×|x|\*|\\times)\s?10\s?\^\s?\{?-?\d+\}?)?"
+_NUMBER = rf"(?<![\w.\\])[-−+]?[$€£¥]?[-−]?{_FRACTION}{_POWER}(?![\d])\s?(?:\\?%|percent\b)?"
+_NUMBERS = re.compile(_NUMBER, re.IGNORECASE)
+_JOIN = (
+    r"(?:\s*[a-zA-Z°]{0,12}\s*"
+    r"(?:,\s*(?:and|or|maybe|perhaps)?|;|/|\band\b|\bor\b|\band/or\b|\bto\b|\bthrough\b|[-–—~]|\|)"
+    r"\s*(?:maybe|perhaps|possibly|even)?\s*)"
+)
+_LIST = re.compile(rf"{_NUMBER}(?:{_JOIN}{_NUMBER})+", re.IGNORECASE)
+_SCALE = re.compile(r"\s*(?:hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
+_LONGEST_SAID = 2_000
+"""How many characters of a phrase, or of the last line, are read. Our choice."""
+LONGEST_PROGRAM = 200_000
+"""How many characters of a reply without a fence are tried as a program. Our choice."""
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*$", re.MULTILINE)
+_PYTHON = frozenset({"", "python", "python3", "py", "py3"})
+_STATEMENTS = (
+    ast.Assign, ast.AsyncFunctionDef, ast.AugAssign, ast.ClassDef, ast.For, ast.FunctionDef, ast.If, ast.Import,
+    ast.ImportFrom, ast.Return, ast.Try, ast.While, ast.With,
+)  # fmt: skip
+"""What makes a text a program: `Paris` and `42` are expressions of Python too."""
 
 
 def final_answer(text: str, kind: Kind, *, choices: Sequence[str] = ()) -> str | None:
@@ -33,11 +80,11 @@ def final_answer(text: str, kind: Kind, *, choices: Sequence[str] = ()) -> str |
 
     `math`: an expression, several values joined by commas. `choice`: letters such as `B`, or `A, C` if several are
     given; `choices` are the options, so that one that is quoted in full is read as its letter. `code`: a program.
-    `text` and `custom`: what is claimed, or the last line.
+    `text` and `custom`: the marked answer, or the last line.
     """
     if kind == "code":
         return final_code(text)
-    part = tail(final_part(text)).strip()
+    part = _tail(final_part(text)).strip()
     if not part:
         return None
     if kind == "choice":
@@ -45,26 +92,60 @@ def final_answer(text: str, kind: Kind, *, choices: Sequence[str] = ()) -> str |
     return _final_math(part) if kind == "math" else _final_text(part)
 
 
+def final_code(text: str, *, wanted: str = "") -> str | None:
+    """The final program of a reply, or None.
+
+    Precedence: the last fenced block that defines `wanted` (a function, or `Class.method`); the last block in Python;
+    without any fence, the whole reply if it is a program or the indented body of a function. A block that is cut off
+    at the end of the reply counts.
+    """
+    text = final_part(text)
+    blocks = [code for language, code in _blocks(text) if language.lower() in _PYTHON and code.strip()]
+    if not blocks:
+        return None if _FENCE.search(text) else _bare(text)
+    definition = _definition(wanted)
+    defining = [code for code in blocks if definition.search(code)] if wanted else []
+    return (defining or blocks)[-1]
+
+
+def final_part(text: str) -> str:
+    """What was said after the thinking: all of it if there was none, nothing if the thinking never ended."""
+    last = None
+    for last in _THINKING.finditer(text):  # noqa: B007  (the last match is what counts)
+        pass
+    if last is None:
+        return text
+    return text[last.end() :] if last[1] else ""
+
+
+def _tail(text: str) -> str:
+    """The end of a text, from the start of a line where it had to be cut."""
+    if len(text) <= LONGEST_TAIL:
+        return text
+    cut = text[-LONGEST_TAIL:]
+    return cut[cut.find("\n") + 1 :] if "\n" in cut else cut
+
+
 def _final_math(text: str) -> str | None:
-    """A claim in plain words ("the answer is reasonable") gives way to one that has mathematics in it."""
-    found = claims(text)[-MOST_CLAIMS:]
-    for claim in reversed(found):
-        value = _math_of(claim)
-        if value and (claim.form != "phrase" or _SAYS_MATH.search(value)):
+    """A marked answer in plain words ("the answer is reasonable") gives way to one that has mathematics in it."""
+    found = marked_answers(text)[-MOST_MARKED:]
+    for marked in reversed(found):
+        value = _math_of(marked)
+        if value and (marked.form != "phrase" or _SAYS_MATH.search(value)):
             return value
     words = _math_of(found[-1]) if found and not re.search(r"\d", text[found[-1].start :]) else None
-    return words or last_value(text)
+    return words or _last_value(text)
 
 
-def _math_of(claim: Claim) -> str | None:
-    return claim.text if claim.form == "box" else leading_value(claim.text)
+def _math_of(marked: MarkedAnswer) -> str | None:
+    return marked.text if marked.form == "box" else _leading_value(marked.text)
 
 
 def _final_text(text: str) -> str | None:
-    found = claims(text)
+    found = marked_answers(text)
     if found:
-        claim = found[-1]
-        return _cleaned(_SENTENCE_END.split(claim.text, maxsplit=1)[0] if claim.form == "phrase" else claim.text)
+        last = found[-1]
+        return _cleaned(_SENTENCE_END.split(last.text, maxsplit=1)[0] if last.form == "phrase" else last.text)
     line = text.splitlines()[-1]
     bold = [one or other for one, other in _BOLD.findall(line)]
     return _cleaned(bold[-1] if bold else line)
@@ -77,3 +158,131 @@ def _cleaned(text: str) -> str | None:
     if not value.endswith("..."):
         value = value.removesuffix(".")
     return value.rstrip(_MARKS) or None
+
+
+def _leading_value(said: str) -> str | None:
+    """What a phrase says first: an expression, a number, several of them, or words if there is neither."""
+    said = said[:_LONGEST_SAID].strip().strip("*_`\"' ")
+    said = said[found.end() :] if (found := _LEAD.match(said)) else said
+    spans = _spans(said)
+    if spans and spans[0][0] <= (2 if spans[0][2].strip() else 0):
+        return _joined(said, spans)
+    clause = _clause(_NOT_BUT.sub("", said))
+    if _is_expression(clause):
+        return clause.strip(" *_`")
+    if spans and spans[0][0] < len(clause):
+        return _joined(said, spans)
+    return _first_number(clause) or clause.strip(" *_`\"'.,;:") or None
+
+
+def _last_value(text: str) -> str | None:
+    """The last expression or number of a text that does not say which one is its answer."""
+    line = next((line for line in reversed(text.splitlines()) if re.search(r"\d|\$.+\$|\\[(\[\]]", line)), "")
+    window = text[max(0, text.rfind(line) - 2_000) :] if line.strip().startswith(("$$", "\\]")) else line
+    window = window[-_LONGEST_SAID:]
+    spans, numbers = _spans(window), list(_NUMBERS.finditer(window))
+    if spans and (not numbers or numbers[-1].start() < spans[-1][1]):
+        return _after_equals(spans[-1][2]) or None
+    if not numbers:
+        return None
+    hedged = [found for found in _LIST.finditer(window) if found.end() >= numbers[-1].end() and _is_hedge(found[0])]
+    last = hedged[-1] if hedged else numbers[-1]
+    return _with_scale(window, last)
+
+
+def _is_hedge(listed: str) -> bool:
+    return bool(re.search(r"\bor\b", listed, re.IGNORECASE)) or len(re.findall(r"[,;|]\s", listed)) >= 2
+
+
+def _clause(said: str) -> str:
+    end = _REASON.search(said)
+    return said[: end.start()] if end else said
+
+
+def _is_expression(clause: str) -> bool:
+    text = clause.strip(" *_`.")
+    if len(text) > 500 or not text:
+        return False
+    if re.search(r"\\text", text):
+        return text.startswith("\\") or bool(re.match(r"[-\d.(]", text))
+    return bool(_EXPRESSION.fullmatch(text)) and not re.fullmatch(r"[$€£¥]?[\d,.]+\s*[a-zA-Z]", text)
+
+
+def _spans(text: str) -> list[tuple[int, int, str]]:
+    found = [(m.start(), m.end(), next(g for g in m.groups() if g is not None)) for m in _SPAN.finditer(text)]
+    return [span for span in found if not _PROSE.search(_SPELLED.sub("", span[2]))]
+
+
+def _joined(said: str, spans: list[tuple[int, int, str]]) -> str:
+    """The first piece of mathematics, with those that are listed with it, and a percent sign after it."""
+    values, end = [spans[0][2].strip()], spans[0][1]
+    for start, stop, value in spans[1:]:
+        if not re.fullmatch(r"\s*(?:,|;|/|,?\s*(?:and|or|to|and/or))\s*", said[end:start]):
+            break
+        values.append(value.strip())
+        end = stop
+    percent = re.match(r"\s?(?:\\?%|percent)", said[end:])
+    return ", ".join(values) + ("%" if percent else "")
+
+
+def _first_number(clause: str) -> str | None:
+    first = _NUMBERS.search(clause)
+    if first is None:
+        return None
+    listed = _LIST.match(clause, first.start())
+    if _HEDGE.search(clause[: first.start()]) and listed is None:
+        return clause.strip()
+    return _with_scale(clause, listed or first)
+
+
+def _with_scale(text: str, number: re.Match[str]) -> str:
+    """The number, with a scale word such as `million` and with its unit, if one follows."""
+    end = number.end()
+    while scale := _SCALE.match(text, end):
+        end = scale.end()
+    return text[number.start() : end].strip()
+
+
+def _after_equals(expression: str) -> str:
+    r"""`3 + 4 = 7` ends with 7; `x = 1, y = 2` and inequalities stay whole."""
+    text = expression.strip().rstrip(".,")
+    parts = re.split(r"(?<![<>!\\])=", text)
+    if len(parts) == 1 or re.search(r",(?!\d{3}(?!\d))", parts[-1]) or not parts[-1].strip():
+        return text
+    return parts[-1].strip() if len(parts) > 2 or re.search(r"\d", parts[-1]) else text
+
+
+def _definition(wanted: str) -> re.Pattern[str]:
+    name = re.escape(wanted.split(".", 1)[0])
+    return re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{name}\b|^{name}[ \t]*=", re.MULTILINE)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]) and not fence[2]:
+            yield opened[2], _without_margin(text[opened.end() + 1 : fence.start()], opened)
+            opened = None
+    if opened is not None:
+        yield opened[2], _without_margin(text[opened.end() + 1 :], opened)
+
+
+def _without_margin(code: str, fence: re.Match[str]) -> str:
+    """A fence inside a list item is indented, and so is all that it holds."""
+    margin = fence[0][: len(fence[0]) - len(fence[0].lstrip())]
+    if not margin:
+        return code
+    return "".join(line.removeprefix(margin) for line in code.splitlines(keepends=True))
+
+
+def _bare(text: str) -> str | None:
+    if not text.strip() or len(text) > LONGEST_PROGRAM:
+        return None
+    is_body = text[0] in " \t"
+    try:
+        tree = ast.parse("if True:\n" + text if is_body else text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return text if any(isinstance(node, _STATEMENTS) for node in tree.body) else None

@@ -1,44 +1,44 @@
-"""`grade`: whether a reply answers a task rightly. One way for every kind, real or generated."""
+"""`grade`: whether a reply answers a task, for every kind of task; custom graders included."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, assert_never
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, assert_never
 
-from wfdsl_rl.grading.choice import judge_choice
-from wfdsl_rl.grading.custom import judge_custom
+from wfdsl.errors import UsageError
+from wfdsl_rl.grading.choice import grade_choice
+from wfdsl_rl.grading.code import grade_program
 from wfdsl_rl.grading.extraction import final_answer, final_code
-from wfdsl_rl.grading.mathematics import judge_math
-from wfdsl_rl.grading.text import judge_text
+from wfdsl_rl.grading.mathematics import grade_math
+from wfdsl_rl.grading.sandbox import Sandbox
+from wfdsl_rl.grading.text import grade_text
 from wfdsl_rl.grading.verdict import Verdict
-
-if TYPE_CHECKING:
-    from wfdsl_rl.grading.sandbox import Sandbox
-    from wfdsl_rl.tasks.task import Task
-
-_NOTHING_FOUND = Verdict("wrong", None, "no final answer was found")
+from wfdsl_rl.tasks.task import Task
 
 
 async def grade(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
     """Whether the final answer of `text` is the gold one. A reply without a final answer is wrong.
 
     Raises:
-        UsageError: something that the judging needs is not there, such as math-verify or a custom grader.
+        UsageError: something that grading needs is missing, such as math-verify or a custom grader.
     """
     if task.kind == "custom":
-        return await judge_custom(task, text)
+        return await _grade_custom(task, text)
     if task.kind == "code":
         return await _grade_code(task, text, sandbox)
     answer = final_answer(text, task.kind, choices=task.choices)
     if answer is None:
-        return _NOTHING_FOUND
+        return Verdict("wrong", None, "no final answer was found")
     match task.kind:
         case "math":
-            return await judge_math(task.gold, answer)
+            return await grade_math(task.gold, answer)
         case "choice":
-            return judge_choice(task.gold, answer, task.choices)
+            return grade_choice(task.gold, answer, task.choices)
         case "text":
-            return judge_text(task.gold, answer)
+            return grade_text(task.gold, answer)
     assert_never(task.kind)
 
 
@@ -47,11 +47,47 @@ def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verd
     return asyncio.run(grade(task, text, sandbox=sandbox))
 
 
-async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
-    from wfdsl_rl.grading.code import judge_program  # noqa: PLC0415  (the sandbox is needed for nothing else)
+def load_grader(name: str) -> Callable[[Task, str], Any]:
+    """The function that `module:function` names: `function(task, text) -> bool | Verdict`, async or not.
 
+    Raises:
+        UsageError: there is no such function, or it cannot be imported.
+    """
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise UsageError(f'grader {name!r}: write it as "module:function"')
+    try:
+        found: Any = import_module(module_name)
+        for part in function_name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"grader {name!r}: {error}. Is its folder on PYTHONPATH?") from error
+    if not callable(found):
+        raise UsageError(f"grader {name!r}: {function_name} is not a function")
+    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+
+
+async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     assert task.tests is not None  # a code task without tests cannot be made
     program = final_code(text, wanted=task.tests.entry_point)
     if program is None:
         return Verdict("wrong", None, "no program was found")
-    return await judge_program(program, task.tests, sandbox=sandbox)
+    return await grade_program(program, task.tests, sandbox=sandbox)
+
+
+async def _grade_custom(task: Task, text: str) -> Verdict:
+    """The verdict of the task's own grader; unjudged if it fails or returns something else."""
+    grader = load_grader(task.grader)
+    try:
+        if inspect.iscoroutinefunction(grader):
+            said = await grader(task, text)
+        else:
+            said = await asyncio.to_thread(grader, task, text)
+    except Exception as error:  # noqa: BLE001  (foreign code: whatever it raises, it has not graded)
+        return Verdict("unjudged", reason=f"the grader {task.grader} failed: {type(error).__name__}: {error}")
+    if isinstance(said, Verdict):
+        return said
+    if not isinstance(said, bool):
+        given = type(said).__name__
+        return Verdict("unjudged", reason=f"the grader {task.grader} returned {given}, not bool or Verdict")
+    return Verdict("right" if said else "wrong", reason=f"{task.grader} says so")

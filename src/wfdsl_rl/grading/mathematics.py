@@ -1,8 +1,9 @@
-r"""Is an expression equal to the gold one? Exact rules first, then math-verify in a process of its own.
+r"""Mathematical answers: LaTeX normalisation, exact rules, and then math-verify in a process of its own.
 
-Rules decide what they can decide for certain: equal spelling, plain numbers, words, how many values there are. They
-also keep from math-verify what it gets wrong: it reads words as products of letters (`east` and `seat` are equal to
-it), ignores the base in `52_8`, and rounds to six decimals.
+Rules decide what is certain: equal spelling, plain numbers, words, the number of values. They also decide what
+math-verify gets wrong: it reads words as products of letters (`east` and `seat` are equal to it), ignores the base in
+`52_8`, and rounds to six decimals. Normalisation does only what cannot change the meaning: `\dfrac12`, `1/2` between
+dollars and `½` become the same text.
 """
 
 from __future__ import annotations
@@ -10,16 +11,12 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.grading.latex import compact, is_balanced, normal, plain, right_side, top_level_parts
-from wfdsl_rl.grading.plain_numbers import Number, read_number, same_number
+from wfdsl_rl.grading.math_processes import Comparison, MathProcesses, shared_processes
+from wfdsl_rl.grading.quantities import Number, read_number, same_number
 from wfdsl_rl.grading.text import same_text
 from wfdsl_rl.grading.verdict import Verdict
-
-if TYPE_CHECKING:
-    from wfdsl_rl.grading.math_processes import Comparison, MathProcesses
 
 LONGEST_EXPRESSION = 1_000
 """How many characters an answer may have to be compared as an expression. Our choice; the longest gold answer of
@@ -36,9 +33,49 @@ _COMMANDS = re.compile(r"\\[a-zA-Z]+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _BASED = re.compile(r"(-?[0-9A-Za-z]+)_\(?(\d+)\)?")
 _IS_MATH = re.compile(r"\d|\\(?!text)|[+*/^=<>|]|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
+_CHARACTERS = {
+    "−": "-", "–": "-", "—": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ",
+    "∞": r"\infty ",
+    "√": r"\sqrt ", "±": r"\pm ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
+    "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "µ": r"\mu ", "μ": r"\mu ", "°": r"^\circ ",
+    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
+    "⁰": "^0", "¹": "^1", "²": "^2", "³": "^3", "⁴": "^4", "⁵": "^5", "⁶": "^6", "⁷": "^7", "⁸": "^8", "⁹": "^9",
+    "\u00a0": " ", "\u2009": " ", "\u202f": " ", "′": "'",
+}  # fmt: skip
+_TABLE = str.maketrans(_CHARACTERS)
+_FUNCTIONS = r"sin|cos|tan|cot|sec|csc|log|ln|exp|arcsin|arccos|arctan"
+_REWRITES = [
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (
+            r"\\(?:displaystyle|textstyle|limits|bigl?|bigr|Bigl?|Bigr|biggl?|biggr|left|right|mathrm\{~\})(?![a-zA-Z])\.?",
+            "",
+        ),
+        (r"\{,\}|(?<=\d),\s*\\!\s*(?=\d{3}(?!\d))", ","),
+        (r"\\[,!;: ]|(?<!\\)~|\\q?quad(?![a-zA-Z])", " "),
+        (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\(?:text|mbox|mathrm|mathbf|textbf|textit|rm|operatorname)\s*\{([^{}]*)\}", r"\\text{\1}"),
+        (r"\^\s*\{?\s*(?:\\circ|\\degree)\s*\}?|\\degree(?![a-zA-Z])", r" degrees"),
+        (r"\\\$|\$", ""),
+        (r"\\frac\s*(\d)\s*(\d)(?!\d)", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{"),
+        (r"\\frac\s*\{([^{}]*)\}\s*([0-9a-zA-Z])", r"\\frac{\1}{\2}"),
+        (r"\\sqrt\s*(\d|[a-zA-Z](?![a-zA-Z]))", r"\\sqrt{\1}"),
+        (r"\*\*", "^"),
+        (r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)", lambda m: rf"\sqrt{{{m[1] or m[2] or ''}}}"),
+        (rf"(?<![\\a-zA-Z])(pi|infty|theta|alpha|beta|lambda|{_FUNCTIONS})(?![a-zA-Z])", r"\\\1 "),
+        (r"(?<![\\a-zA-Z])(?:infinity|oo)(?![a-zA-Z])", r"\\infty "),
+        (r"\\leq(?![a-zA-Z])", r"\\le"),
+        (r"\\geq(?![a-zA-Z])", r"\\ge"),
+        (r"\^\s*\{(\w)\}", r"^\1"),
+        (r"_\s*\{(\w+)\}", r"_\1"),
+    )
+]
+_EDGES = " \t\n;:"
+_WORDS = re.compile(r"\\text\{([^{}]*)\}")
 
 
-async def judge_math(gold: str, answer: str, *, processes: MathProcesses | None = None) -> Verdict:
+async def grade_math(gold: str, answer: str, *, processes: MathProcesses | None = None) -> Verdict:
     """Whether `answer`, as `final_answer` gives it, is equal to `gold`."""
     gold_text, answer_text = normal(gold), normal(answer[: LONGEST_EXPRESSION + 1])
     known = by_rules(gold_text, answer_text) if len(answer) <= LONGEST_EXPRESSION else None
@@ -53,7 +90,7 @@ async def judge_math(gold: str, answer: str, *, processes: MathProcesses | None 
 
 def by_rules(gold: str, answer: str) -> tuple[bool, str] | None:
     """What is certain about two normal expressions: whether they are equal, and why. None if algebra has to tell."""
-    if not compact(answer):
+    if not _compact(answer):
         return False, "the answer is empty"
     if _same_spelling(gold, answer):
         return True, f"it is {gold}"
@@ -63,17 +100,25 @@ def by_rules(gold: str, answer: str) -> tuple[bool, str] | None:
     return None
 
 
+def normal(text: str) -> str:
+    """An expression in one spelling, with spaces where they may matter."""
+    text = text.translate(_TABLE).strip(_EDGES).rstrip("." + _EDGES)
+    for pattern, by in _REWRITES:
+        text = pattern.sub(by, text)
+    return _without_parentheses(" ".join(text.split()).strip(_EDGES).removesuffix("."))
+
+
 def _same_spelling(gold: str, answer: str) -> bool:
-    golds, answers = (compact(gold), compact(right_side(gold))), (compact(answer), compact(right_side(answer)))
+    golds, answers = (_compact(gold), _compact(_right_side(gold))), (_compact(answer), _compact(_right_side(answer)))
     return golds[0] == answers[0] or golds[0] == answers[1] or golds[1] == answers[0]
 
 
 def _by_numbers(gold: str, answer: str) -> tuple[bool, str] | None:
     one, other = _number(gold), _number(answer)
     if one is None and other is not None:
-        one = _number(right_side(gold))
+        one = _number(_right_side(gold))
     if other is None and one is not None:
-        other = _number(right_side(answer))
+        other = _number(_right_side(answer))
     if one is None or other is None or _VARIABLE.search(gold):
         return None
     if same_number(one, other):
@@ -82,16 +127,16 @@ def _by_numbers(gold: str, answer: str) -> tuple[bool, str] | None:
 
 
 def _number(text: str) -> Number | None:
-    return read_number(plain(text))
+    return read_number(_plain(text))
 
 
 def _by_bases(gold: str, answer: str) -> tuple[bool, str] | None:
     """`52_8` is 52 in base 8. The base may be left out, but a wrong one is wrong."""
-    one, other = _BASED.fullmatch(compact(gold)), _BASED.fullmatch(compact(plain(right_side(answer))))
+    one, other = _BASED.fullmatch(_compact(gold)), _BASED.fullmatch(_compact(_plain(_right_side(answer))))
     if one is None:
         return None
     if other is None:
-        is_right = compact(plain(right_side(answer))) == one[1]
+        is_right = _compact(_plain(_right_side(answer))) == one[1]
         return is_right, f"{answer} is {'' if is_right else 'not '}{gold}"
     return one.groups() == other.groups(), f"compared digits and base with {gold}"
 
@@ -99,11 +144,11 @@ def _by_bases(gold: str, answer: str) -> tuple[bool, str] | None:
 def _by_words(gold: str, answer: str) -> tuple[bool, str] | None:
     """Words are compared as words, never as products of letters."""
     if _is_words(gold):
-        words = plain(answer)
-        is_right = same_text(plain(gold), words) or same_text(plain(gold).strip("()"), words.strip("()"))
-        return is_right, f"compared as text with {plain(gold)}"
+        words = _plain(answer)
+        is_right = same_text(_plain(gold), words) or same_text(_plain(gold).strip("()"), words.strip("()"))
+        return is_right, f"compared as text with {_plain(gold)}"
     if _is_words(answer):
-        return False, f"{plain(answer)!r} is not mathematics, and {gold} is asked for"
+        return False, f"{_plain(answer)!r} is not mathematics, and {gold} is asked for"
     return None
 
 
@@ -116,7 +161,7 @@ def _is_words(text: str) -> bool:
 
 
 def _by_chain(gold: str, answer: str) -> tuple[bool, str] | None:
-    """`1 = 2` is false, so it is no way to write 2."""
+    """`1 = 2` is false, so it is not a way to write 2."""
     if "=" in gold or answer.count("=") > _LONGEST_CHAIN:
         return None
     numbers = [number for part in re.split(r"(?<![<>!\\])=", answer) if (number := _number(part))]
@@ -133,7 +178,7 @@ def _are_far_apart(one: Number, other: Number) -> bool:
 
 def _by_count(gold: str, answer: str) -> tuple[bool, str] | None:
     """One value is asked for and several are given: wrong, whatever they are. Each value of a list has to be right."""
-    golds, answers = top_level_parts(gold), top_level_parts(answer)
+    golds, answers = _top_level_parts(gold), _top_level_parts(answer)
     if len(golds) > 1 and len(golds) == len(answers):
         return _by_parts(golds, answers)
     if len(golds) > 1 or _SEVERAL.search(gold) or _RELATION.search(answer):
@@ -145,14 +190,14 @@ def _by_count(gold: str, answer: str) -> tuple[bool, str] | None:
         return None
     if _is_one_value(answers):
         return by_rules(gold, answers[0])
-    if (point := _POINT.fullmatch(gold)) and len(top_level_parts(point[1])) == len(answers):
+    if (point := _POINT.fullmatch(gold)) and len(_top_level_parts(point[1])) == len(answers):
         return by_rules(gold, f"({', '.join(answers)})")
     return False, f"{len(answers)} values are given, and one is asked for"
 
 
 def _by_letters(gold: str, answer: str) -> tuple[bool, str] | None:
     """`R` is not `r`: math-verify would take them as the same."""
-    ours, theirs = (set(_LETTER.findall(_COMMANDS.sub(" ", text))) for text in (gold, right_side(answer)))
+    ours, theirs = (set(_LETTER.findall(_COMMANDS.sub(" ", text))) for text in (gold, _right_side(answer)))
     if ours != theirs and {letter.lower() for letter in ours} == {letter.lower() for letter in theirs}:
         return False, "a capital letter is another variable"
     return None
@@ -180,15 +225,13 @@ def _by_parts(golds: list[str], answers: list[str]) -> tuple[bool, str] | None:
 async def _compared(gold: str, answer: str, processes: MathProcesses | None) -> Comparison:
     if find_spec("math_verify") is None:
         raise UsageError("grading mathematics needs math-verify: pip install 'wfdsl[eval]'")
-    from wfdsl_rl.grading.math_processes import shared_processes  # noqa: PLC0415  (only where rules do not decide)
-
     pool = processes or shared_processes()
     return await pool.compare(_as_list(gold), _as_list(answer))
 
 
 def _as_list(text: str) -> str:
-    """`1 and 2` as `1, 2`, and without words behind the expression."""
-    parts = top_level_parts(text)
+    """`1 and 2` as `1, 2`, and without words after the expression."""
+    parts = _top_level_parts(text)
     return ", ".join(parts) if len(parts) > 1 else text
 
 
@@ -200,8 +243,56 @@ def _verdict(found: Comparison, gold: str, answer: str, answer_text: str) -> Ver
             return Verdict("wrong", answer, f"math-verify: it does not equal {gold}")
         case "unread-gold":
             return Verdict("unjudged", answer, f"math-verify cannot read the gold answer {gold}")
-        case "unread-answer" if not is_balanced(answer_text) or not _IS_MATH.search(answer_text):
-            return Verdict("wrong", answer, "the answer is no well-formed expression")
+        case "unread-answer" if not _is_balanced(answer_text) or not _IS_MATH.search(answer_text):
+            return Verdict("wrong", answer, "the answer is not a well-formed expression")
         case "unread-answer":
             return Verdict("unjudged", answer, "math-verify cannot read the answer")
     return Verdict("unjudged", answer, found.reason)
+
+
+def _compact(normal_text: str) -> str:
+    """Without any space: equal texts are equal expressions."""
+    return re.sub(r"\s+", "", normal_text)
+
+
+def _plain(normal_text: str) -> str:
+    r"""Without the marks around words: `18 \text{ cm}^2` becomes `18 cm^2`."""
+    return " ".join(_WORDS.sub(r" \1 ", normal_text).replace(" ^", "^").split())
+
+
+def _right_side(normal_text: str) -> str:
+    r"""The value of `x = value` and of `x \in set`; else the text itself."""
+    found = re.fullmatch(
+        r"\\?[a-zA-Z]\w{0,8}(?:\([a-z](?:,\s*[a-z])*\))?\s*(?:=|\\in(?![a-zA-Z]))\s*([^=<>]+)", normal_text
+    )
+    return found[1].strip() if found else normal_text
+
+
+def _top_level_parts(normal_text: str) -> list[str]:
+    """The values of a list: split at commas, semicolons, `and` and `or` outside of brackets. Thousands stay whole."""
+    text = re.sub(r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s*\b(?:and|or)\b(?![^{]*\})", " , ", normal_text)
+    parts, depth, start = [], 0, 0
+    thousands = {m.start() + len(m[0]) - 4 for m in re.finditer(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])", text)}
+    thousands |= {at for m in re.finditer(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])", text) for at in range(*m.span())}
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter in ",;" and depth <= 0 and at not in thousands:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [part for part in (*parts, text[start:].strip()) if part]
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether braces are closed in the order in which they are opened; of other brackets, only how many there are."""
+    depth = 0
+    for letter in re.sub(r"\\.", "", text):
+        depth += (letter == "{") - (letter == "}")
+        if depth < 0:
+            return False
+    return depth == 0 and sum(text.count(opening) for opening in "([") == sum(text.count(closing) for closing in ")]")
+
+
+def _without_parentheses(text: str) -> str:
+    """`(5)` is 5: one pair of parentheses around a single number says nothing."""
+    found = re.fullmatch(r"\(\s*(-?[\d.]+)\s*\)", text)
+    return found[1] if found else text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from wfdsl_rl.grading.plain_numbers import read_number, same_number
+from wfdsl_rl.grading.quantities import read_number, same_number
 from wfdsl_rl.grading.verdict import Verdict
 
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
@@ -17,7 +17,7 @@ _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 
 
-def judge_text(gold: str, answer: str) -> Verdict:
+def grade_text(gold: str, answer: str) -> Verdict:
     """Whether a text, as `final_answer` gives it, is the gold one."""
     if same_text(gold, answer):
         return Verdict("right", answer, f"it is {_short(gold)}")

@@ -1,4 +1,4 @@
-"""What a grader says about an answer."""
+"""The verdict of a grader on an answer."""
 
 from __future__ import annotations
 
@@ -17,4 +17,6 @@ class Verdict:
     extracted: str | None = None
     """What was taken as the final answer; None if nothing was found."""
     reason: str = ""
-    """One line for people: what was compared, which test failed, why nothing could be judged."""
+    """One line for readers: what was compared, which test failed, or why nothing could be graded."""
+    timed_out: bool = False
+    """Whether a program ran past its time limit, which another run of it may not."""

@@ -54,10 +54,10 @@ def programs_between_batches(setting: Setting, rewarder: Rewarder, loop: asyncio
     sandbox = shared_sandbox()
 
     def prepare(_: Sequence[Sample]) -> None:
-        sandbox.prepare()
+        sandbox.warm_up()
 
     rewarder.listeners.append(prepare)
     try:
         yield
     finally:
-        asyncio.run_coroutine_threadsafe(sandbox.dismiss(), loop).result()
+        asyncio.run_coroutine_threadsafe(sandbox.cool_down(), loop).result()

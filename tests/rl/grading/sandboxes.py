@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wfdsl_rl.grading.sandbox import Sandbox, SandboxLimits, SandboxMissing
-from wfdsl_rl.grading.sandbox.command import private_id
+from wfdsl_rl.grading.sandbox.isolation import private_id
 
 LIMITS = SandboxLimits(memory_mib=256, processes=8, files_mib=4, output_bytes=1 << 20)
 

@@ -100,7 +100,7 @@ async def test_a_gold_answer_that_is_no_option_is_not_held_against_the_reply() -
     verdict = await grade(choice_task("up"), "B")
 
     assert verdict.outcome == "unjudged"
-    assert "none of the options" in verdict.reason
+    assert "not one of the options" in verdict.reason
 
 
 async def test_a_letter_means_the_label_even_if_an_option_is_that_letter() -> None:

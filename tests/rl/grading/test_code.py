@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.rl.grading.sandboxes import left_running, needs_sandbox, the_sandbox
-from wfdsl_rl.grading.code import judge_program
+from wfdsl_rl.grading.code import grade_program
 from wfdsl_rl.tasks.task import CodeTests
 
 pytestmark = needs_sandbox
@@ -22,7 +22,7 @@ DOZEN = [
 
 
 async def judged(program: str, **tests: Any) -> tuple[str, str]:
-    verdict = await judge_program(program, CodeTests(**tests), sandbox=the_sandbox(), memo=None)
+    verdict = await grade_program(program, CodeTests(**tests), sandbox=the_sandbox(), verdicts=None)
     assert left_running() == []
     return verdict.outcome, verdict.reason
 
@@ -301,7 +301,10 @@ async def test_many_programs_at_one_time_are_all_judged_and_the_loop_stays_awake
 
     ticking = asyncio.create_task(tick())
     verdicts = await asyncio.gather(
-        *(judge_program(f"def f(x): return x + {n % 2}", tests, sandbox=the_sandbox(), memo=None) for n in range(30))
+        *(
+            grade_program(f"def f(x): return x + {n % 2}", tests, sandbox=the_sandbox(), verdicts=None)
+            for n in range(30)
+        )
     )
     ticking.cancel()
 
@@ -313,7 +316,7 @@ async def test_many_programs_at_one_time_are_all_judged_and_the_loop_stays_awake
 async def test_a_grading_that_is_cancelled_leaves_nothing_behind() -> None:
     tests = CodeTests(style="function", inputs=("[1]",), expected=("2",), entry_point="f", timeout_s=60)
     grading = asyncio.create_task(
-        judge_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), memo=None)
+        grade_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), verdicts=None)
     )
     await asyncio.sleep(0.3)
 

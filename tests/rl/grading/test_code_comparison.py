@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wfdsl_rl.grading.code_comparison import output_difference, same_result, shown
+from wfdsl_rl.grading.code_tests import output_difference, same_result, shown
 
 
 @pytest.mark.parametrize(

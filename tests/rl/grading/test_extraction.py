@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl_rl.grading.extraction import final_answer, final_code
-from wfdsl_rl.grading.final_part import final_part
+from wfdsl_rl.grading.extraction import final_answer, final_code, final_part
 
 WORDS = ["the", "train", "left", "early", "and", "nobody", "saw", "how", "many", "people", "when", "rain", "began"]
 PROSE = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join), max_size=4).map(". ".join)

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from tests.rl.grading.answers import choice_task, custom_task, math_task, text_task
 from wfdsl.errors import UsageError
-from wfdsl_rl.grading.choice import judge_choice
+from wfdsl_rl.grading.choice import grade_choice
 from wfdsl_rl.grading.grade import grade, grade_sync
-from wfdsl_rl.grading.latex import normal
-from wfdsl_rl.grading.mathematics import by_rules
-from wfdsl_rl.grading.text import judge_text
+from wfdsl_rl.grading.mathematics import by_rules, normal
+from wfdsl_rl.grading.text import grade_text
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import CodeTests, Task
 
@@ -53,7 +52,7 @@ async def test_mmlu_options_are_right_by_letter_and_by_text(row: dict[str, Any])
 
 @given(st.text(min_size=1, max_size=60).filter(lambda gold: bool(gold.strip())))
 def test_every_text_is_its_own_right_answer(gold: str) -> None:
-    assert judge_text(gold, gold).outcome == "right"
+    assert grade_text(gold, gold).outcome == "right"
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=4))
@@ -66,7 +65,7 @@ def test_every_number_is_its_own_right_answer_and_no_other_number_is(gold: objec
 
 @given(st.sampled_from("ABCDEFGHIJ"))
 def test_every_letter_is_its_own_right_answer(letter: str) -> None:
-    assert judge_choice(letter, letter).outcome == "right"
+    assert grade_choice(letter, letter).outcome == "right"
 
 
 @given(gold=st.text(min_size=1, max_size=40), answer=st.text(max_size=80))
@@ -106,7 +105,7 @@ async def test_a_custom_grader_that_fails_has_not_judged(name: str, reason: str)
         ("graders", 'write it as "module:function"'),
         ("no_such_module_here:f", "No module named"),
         ("tests.rl.grading.graders:missing", "has no attribute 'missing'"),
-        ("tests.rl.grading.graders:NOT_A_FUNCTION", "is no function"),
+        ("tests.rl.grading.graders:NOT_A_FUNCTION", "is not a function"),
     ],
 )
 async def test_a_custom_grader_that_is_not_there_is_a_mistake_of_the_user(name: str, message: str) -> None:
@@ -118,11 +117,11 @@ async def test_a_code_task_is_judged_by_running_the_program_of_the_reply(monkeyp
     """What is run, and how it is judged, is tested with the sandbox; here, that the right program gets there."""
     asked: list[tuple[str, CodeTests]] = []
 
-    async def judge_program(program: str, tests: CodeTests, *, sandbox: object = None) -> Verdict:
+    async def grade_program(program: str, tests: CodeTests, *, sandbox: object = None) -> Verdict:
         asked.append((program, tests))
         return Verdict("right", program)
 
-    monkeypatch.setattr("wfdsl_rl.grading.code.judge_program", judge_program)
+    monkeypatch.setattr("wfdsl_rl.grading.grade.grade_program", grade_program)
     tests = CodeTests(style="function", entry_point="double", inputs=("[2]",), expected=("4",))
     task = Task(id="1", question="Double it.", gold="", kind="code", tests=tests)
 

@@ -16,7 +16,7 @@ import pytest
 from tests.rl.grading.answers import math_task
 from wfdsl_rl.grading.grade import grade_sync
 from wfdsl_rl.grading.math_processes import MathProcesses
-from wfdsl_rl.grading.mathematics import judge_math
+from wfdsl_rl.grading.mathematics import grade_math
 
 BOMB = "9^{9^{9^9}}"
 PROC = Path("/proc/self/task")
@@ -40,8 +40,8 @@ def _children() -> set[int]:
 
 
 async def test_a_comparison_that_never_ends_is_not_judged_and_the_next_one_is(processes: MathProcesses) -> None:
-    bomb = await judge_math("x+5", BOMB, processes=processes)
-    after = await judge_math("x+5", "5+x", processes=processes)
+    bomb = await grade_math("x+5", BOMB, processes=processes)
+    after = await grade_math("x+5", "5+x", processes=processes)
 
     assert (bomb.outcome, bomb.reason) == ("unjudged", "comparing the expressions took longer than 1 s")
     assert after.outcome == "right"
@@ -89,7 +89,7 @@ async def test_the_event_loop_goes_on_while_expressions_are_compared(processes: 
 async def test_many_gradings_in_flight_are_each_answered_with_their_own_verdict(processes: MathProcesses) -> None:
     asked = [(f"x+{n}", f"{n if n % 3 else n + 1}+x") for n in range(60)]
 
-    verdicts = await asyncio.gather(*(judge_math(gold, answer, processes=processes) for gold, answer in asked))
+    verdicts = await asyncio.gather(*(grade_math(gold, answer, processes=processes) for gold, answer in asked))
 
     assert [verdict.outcome for verdict in verdicts] == ["right" if n % 3 else "wrong" for n in range(60)]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.rl.grading.sandboxes import LIMITS, left_running, needs_sandbox, the_sandbox
 from wfdsl.errors import UsageError
 from wfdsl_rl.grading import code
-from wfdsl_rl.grading.code import judge_program
+from wfdsl_rl.grading.code import grade_program
 from wfdsl_rl.grading.sandbox import Sandbox, SandboxLimits, SandboxMissing, probe
 from wfdsl_rl.tasks.task import CodeTests
 
@@ -85,8 +85,8 @@ async def test_without_bubblewrap_nothing_is_judged_and_the_reason_says_what_to_
     monkeypatch.setenv("PATH", str(tmp_path))
     code.shared_sandbox.cache_clear()
 
-    right = await judge_program("def f(x): return 1", TESTS, memo=None)
-    wrong = await judge_program("def f(x): return 2", TESTS, memo=None)
+    right = await grade_program("def f(x): return 1", TESTS, verdicts=None)
+    wrong = await grade_program("def f(x): return 2", TESTS, verdicts=None)
 
     assert (right.outcome, wrong.outcome) == ("unjudged", "unjudged")
     assert "`bwrap` is not installed: install bubblewrap 0.8 or later" in right.reason
@@ -102,7 +102,7 @@ async def test_a_bubblewrap_that_cannot_build_walls_is_refused(monkeypatch: pyte
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     sandbox = Sandbox(slots=1)
 
-    verdict = await judge_program("def f(x): return 1", TESTS, sandbox=sandbox, memo=None)
+    verdict = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox, verdicts=None)
 
     assert verdict.outcome == "unjudged"
     assert "No permissions to create new namespace" in verdict.reason
@@ -123,7 +123,7 @@ async def test_a_sandbox_without_walls_is_said_aloud_and_in_every_reason(caplog:
     with caplog.at_level(logging.WARNING):
         sandbox = Sandbox(slots=1, unsafe=True)
 
-    verdict = await judge_program("def f(x): return 1", TESTS, sandbox=sandbox, memo=None)
+    verdict = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox, verdicts=None)
 
     assert "WITHOUT a sandbox" in caplog.text
     assert (verdict.outcome, verdict.reason) == ("right", "UNSAFE, without a sandbox: all 1 tests passed")
@@ -139,5 +139,5 @@ async def test_without_walls_a_program_and_its_children_still_end_in_time() -> N
 
 
 def test_a_limit_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="memory_mib = 0: a limit is at least 1"):
+    with pytest.raises(ValueError, match="memory_mib must be at least 1"):
         SandboxLimits(memory_mib=0)

@@ -378,9 +378,9 @@ def test_everything_ends_when_the_grader_is_killed(act: str, processes: int) -> 
     grader = f"""
 import asyncio, os
 from wfdsl_rl.grading.sandbox import Sandbox
-from wfdsl_rl.grading.sandbox.command import private_id
+from wfdsl_rl.grading.sandbox.isolation import private_id
 async def stand(sandbox):
-    await sandbox.prepare()
+    await sandbox.warm_up()
     await asyncio.sleep(60)
 async def main():
     sandbox = Sandbox(slots=1)

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
 from tests.rl.grading.sandboxes import left_running, needs_sandbox
 from tests.rl.training.toy import TASKS, a_prompt, a_setting
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.grading.code import KNOWN, shared_sandbox
+from wfdsl_rl.grading.code import SHARED_CACHE, shared_sandbox
 from wfdsl_rl.tasks.task import CodeTests, Task
 from wfdsl_rl.training.data import Draw, rows_of
 from wfdsl_rl.training.judging import make_rewarder, programs_between_batches
@@ -52,17 +52,17 @@ def run_in(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any])
 
 
 async def prepared() -> int:
-    await shared_sandbox().prepare()
-    return shared_sandbox().ready
+    await shared_sandbox().warm_up()
+    return shared_sandbox().warm
 
 
 async def standing() -> int:
-    return shared_sandbox().ready
+    return shared_sandbox().warm
 
 
 @needs_sandbox
 def test_processes_stand_ready_between_batches_and_none_is_left_behind_them(tmp_path: Path) -> None:
-    KNOWN.clear()
+    SHARED_CACHE.clear()
     pool = Pool.from_functions([programmer])
     setting = replace(a_setting(tmp_path), pool=pool, tasks=(PRINTING,), eval_tasks=())
     rewarder = make_rewarder(setting, tmp_path / "base")

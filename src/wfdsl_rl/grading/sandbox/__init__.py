@@ -1,7 +1,7 @@
-"""The sandbox in which programs that nobody has read are run."""
+"""The sandbox: untrusted programs run in isolation."""
 
-from wfdsl_rl.grading.sandbox.errors import SandboxFailed, SandboxMissing
-from wfdsl_rl.grading.sandbox.limits import SandboxLimits
-from wfdsl_rl.grading.sandbox.sandbox import Ran, Sandbox
+from wfdsl_rl.grading.sandbox.isolation import SandboxFailed, SandboxLimits, SandboxMissing
+from wfdsl_rl.grading.sandbox.process import Ran
+from wfdsl_rl.grading.sandbox.sandbox import Sandbox
 
 __all__ = ["Ran", "Sandbox", "SandboxFailed", "SandboxLimits", "SandboxMissing"]

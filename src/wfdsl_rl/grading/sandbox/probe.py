@@ -1,20 +1,24 @@
-"""The walls are tried before they are relied on: a hostile program, an endless one, and one that never stops talking.
+"""A test of the sandbox before it is used: a hostile program, an endless one, and one that writes without end.
 
-The hostile program tries what programs in the wild have tried, and says what it was able to do. One that is able to do
-anything is a reason to grade nothing at all on this machine.
+The hostile program tries what programs have tried in practice, and says what it was able to do. If it could do
+anything, nothing is graded on this machine.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from wfdsl_rl.grading.sandbox.errors import INSTALL, SandboxFailed, SandboxMissing
-from wfdsl_rl.grading.sandbox.limits import MIB
-
-if TYPE_CHECKING:
-    from wfdsl_rl.grading.sandbox.limits import SandboxLimits
-    from wfdsl_rl.grading.sandbox.sandbox import Slot
+from wfdsl_rl.grading.sandbox.isolation import (
+    INSTALL,
+    MIB,
+    SandboxFailed,
+    SandboxLimits,
+    SandboxMissing,
+    inside_names,
+    runs_as_root,
+)
+from wfdsl_rl.grading.sandbox.process import Ran
 
 _HOSTILE = """
 import ctypes, errno, json, os, resource, signal, socket
@@ -100,10 +104,18 @@ print(json.dumps(broken))
 """
 
 
-async def probe(slot: Slot, limits: SandboxLimits) -> None:
-    """Try the walls around this slot. Raises: SandboxMissing, naming what a program was able to do."""
+class RunProgram(Protocol):
+    """Runs a program in the sandbox, as `Slot.run`."""
+
+    async def __call__(self, source: str, *, stdin: str, timeout_s: float) -> Ran:
+        """Raises: SandboxFailed."""
+        ...
+
+
+async def probe(run: RunProgram, limits: SandboxLimits) -> None:
+    """Test the isolation of programs. Raises: SandboxMissing, naming what a program was able to do."""
     try:
-        broken = await _tried(slot, limits)
+        broken = await _broken(run, limits)
     except SandboxFailed as problem:
         raise SandboxMissing(f"{problem}\n{_cure(str(problem))}") from problem
     if broken:
@@ -113,16 +125,17 @@ async def probe(slot: Slot, limits: SandboxLimits) -> None:
         )
 
 
-async def _tried(slot: Slot, limits: SandboxLimits) -> list[str]:
-    from wfdsl_rl.grading.sandbox.sandbox import run_in  # noqa: PLC0415  (which imports this module when it is used)
-
-    ran = await run_in(slot, _HOSTILE, stdin=json.dumps(_facts(limits)), timeout_s=20.0)
-    endless = await run_in(slot, "while True: pass", stdin="", timeout_s=0.05)
-    flood = await run_in(slot, "while True: print('x' * 65536)", stdin="", timeout_s=20.0)
+async def _broken(run: RunProgram, limits: SandboxLimits) -> list[str]:
+    """What programs were able to do. Raises: SandboxFailed."""
+    hostile = await run(_HOSTILE, stdin=json.dumps(_facts(limits)), timeout_s=20.0)
+    endless = await run("while True: pass", stdin="", timeout_s=0.05)
+    flood = await run("while True: print('x' * 65536)", stdin="", timeout_s=20.0)
     try:
-        broken = [str(name) for name in json.loads(ran.output)]
+        broken = [str(name) for name in json.loads(hostile.output)]
     except ValueError as problem:
-        raise SandboxFailed(f"the trial of the sandbox ended with {ran.ending}: {ran.errors[-600:]}") from problem
+        raise SandboxFailed(
+            f"the test of the sandbox ended with {hostile.ending}: {hostile.errors[-600:]}"
+        ) from problem
     if endless.ending != "timeout":
         broken.append("outlive its time")
     if flood.ending != "output":
@@ -131,8 +144,6 @@ async def _tried(slot: Slot, limits: SandboxLimits) -> list[str]:
 
 
 def _facts(limits: SandboxLimits) -> dict[str, object]:
-    from wfdsl_rl.grading.sandbox.command import inside_names, runs_as_root  # noqa: PLC0415  (as above)
-
     return {
         "names": inside_names(),
         "root": runs_as_root(),

@@ -1,7 +1,9 @@
-"""Where programs that nobody has read are run: a pool of places behind walls, each for one program at a time.
+"""`Sandbox`: runs untrusted Python programs in isolation, several at a time, with a warm pool of processes.
 
-Raising walls and tearing them down is mostly waiting for the kernel. So there are more places than programs run at one
-time: behind walls that stand, a program waits for its turn, and its time begins with that.
+Starting and ending isolation is mostly waiting for the kernel. So more processes are started than programs run at one
+time: a program waits for its turn in a process that is ready, and its time begins with its turn. Two thirds of what a
+short program costs is this start. Where programs come in bursts, as in training, the warm pool starts processes between
+the bursts. Each process still runs one program and ends with it.
 """
 
 from __future__ import annotations
@@ -11,85 +13,65 @@ import logging
 import os
 import sys
 import threading
-import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from wfdsl_rl.grading.sandbox.command import IDS_EACH, interpreter, walls
-from wfdsl_rl.grading.sandbox.limits import SandboxLimits
-from wfdsl_rl.grading.sandbox.process import TooMuchError, started
-from wfdsl_rl.grading.sandbox.standing import Standing
-from wfdsl_rl.grading.sandbox.texts import code_of, text_of
+from wfdsl_rl.grading.sandbox.isolation import (
+    IDS_PER_PROCESS,
+    SandboxFailed,
+    SandboxLimits,
+    interpreter,
+    isolation_of,
+)
+from wfdsl_rl.grading.sandbox.probe import probe
+from wfdsl_rl.grading.sandbox.process import Inside, Ran, Role, code_of, first_source, run_source, start_process
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-    from pathlib import Path
-
-    from wfdsl_rl.grading.sandbox.process import Inside
-    from wfdsl_rl.grading.sandbox.texts import Role
-
-Ending: TypeAlias = Literal["ended", "timeout", "output"]
 UNSAFE = "UNSAFE, without a sandbox: "
-_PLACES_EACH = 2  # for each program that runs. Our choice: more of them only fight for the processors
-_MOST_PLACES = 32  # each has an interpreter in memory, or two, and each of those a user id of its own
+MOST_WARM = 32  # processes of a role in the warm pool: each has an interpreter in memory, 3 MiB. Our choice
+_STARTED_PER_SLOT = 2  # our choice: more of them only compete for the processors
+_MOST_STARTED = 32  # each has one or two interpreters in memory, and each of those a user id of its own
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a program did."""
-
-    ending: Ending
-    """`ended` by itself, or killed for its time or for too much output."""
-    exit_code: int | None
-    """Of a program that ended by itself: 0 is success, 128 + n is death by signal n."""
-    output: bytes
-    errors: str
-    """The end of its error output."""
-    seconds: float
-    """Wall time, from the moment at which the walls stood."""
-
-
-class _Gates(NamedTuple):
-    """What the tasks of one event loop share."""
-
-    places: asyncio.Semaphore
-    turns: asyncio.Semaphore
-    standing: Standing
-
-
 class Slot:
-    """A place for one program, and beside it for one checker."""
+    """A place for one program, and next to it for one checking text."""
 
-    def __init__(self, gates: _Gates) -> None:
-        self._gates = gates
+    def __init__(self, pool: WarmPool, turns: asyncio.Semaphore) -> None:
+        self._pool = pool
+        self._turns = turns
 
     @asynccontextmanager
     async def processes(self, *roles: Role, seconds: float) -> AsyncIterator[list[Inside]]:
-        """Processes of these roles, whose walls stand and whose turn it is. Raises: SandboxFailed."""
+        """Processes of these roles that are ready, when it is their turn. Raises: SandboxFailed."""
         async with AsyncExitStack() as stack:
-            insides = [await stack.enter_async_context(self._gates.standing.one(role)) for role in roles]
+            insides = [await stack.enter_async_context(self._pool.process(role)) for role in roles]
             for inside in insides:
                 await inside.wait_ready()
-            async with self._gates.turns:  # given back before their walls are torn down
+            async with self._turns:  # given back before the processes end
                 for inside in insides:
                     await inside.begin(seconds)
                 yield insides
+
+    async def run(self, source: str, *, stdin: str, timeout_s: float) -> Ran:
+        """Run a program as `python program.py` would. Raises: SandboxFailed."""
+        async with self.processes("program", seconds=timeout_s) as (inside,):
+            return await run_source(inside, source, stdin=stdin, timeout_s=timeout_s)
 
 
 class Sandbox:
     """Runs Python programs where they can read, write and reach nothing. Safe to share between tasks and threads.
 
     `slots` programs run at one time; the default is one for each CPU. `packages` is a folder of installed packages that
-    programs may import, as `pip install --target` makes one. `unsafe` gives up all walls, for machines that have none
-    and programs that are trusted: it is said aloud, and in the reason of each verdict.
+    programs may import, as `pip install --target` makes one. `unsafe` gives up all isolation, for machines without it
+    and programs that are trusted: it logs a warning, and the reason of each verdict says so.
 
-    The first use tries the walls with hostile programs. Raises: SandboxMissing, if they are not there or do not hold.
+    The first use tests the isolation with hostile programs. Raises: SandboxMissing, if it is missing or does not hold.
     """
 
     def __init__(
@@ -103,14 +85,12 @@ class Sandbox:
         self.limits = limits or SandboxLimits()
         self.unsafe = unsafe
         self._packages = packages
-        self._walls = None if unsafe else walls(self.limits, packages)
+        self._isolation = None if unsafe else isolation_of(self.limits, packages)
         self.slots = slots or _processors()
-        self._places = max(self.slots, min(_PLACES_EACH * self.slots, _MOST_PLACES))
-        self._free = list(range(IDS_EACH))
+        self._free_ids = list(range(IDS_PER_PROCESS))
         self._lock = threading.Lock()
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Gates] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
         self._probed = False
-        self._probing: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         if unsafe:
             _log.warning("programs run WITHOUT a sandbox: they can read, change and send whatever you can")
 
@@ -121,117 +101,162 @@ class Sandbox:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        """Wait for a free slot. The first one waits until the walls have been tried."""
+        """Wait for a free slot. The first one waits until the isolation has been tested."""
         await self.probe()
-        async with self._taken() as slot:
+        async with self._state().slot() as slot:
             yield slot
 
     async def probe(self) -> None:
-        """Try the walls, once. Raises: SandboxMissing, if they do not hold."""
+        """Test the isolation, once. Raises: SandboxMissing, if it does not hold."""
         if self.unsafe or self._probed:
             return
-        async with self._probing.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        state = self._state()
+        async with state.probing:
             if not self._probed:
-                from wfdsl_rl.grading.sandbox.probe import probe  # noqa: PLC0415  (it runs programs in this sandbox)
-
-                async with self._taken() as slot:
-                    await probe(slot, self.limits)
+                async with state.slot() as slot:
+                    await probe(slot.run, self.limits)
                 self._probed = True
 
     async def run(self, source: str, *, stdin: str = "", timeout_s: float = 6.0) -> Ran:
         """Run a program as `python program.py` would. Raises: SandboxFailed, SandboxMissing."""
         async with self.slot() as slot:
-            return await run_in(slot, source, stdin=stdin, timeout_s=timeout_s)
+            return await slot.run(source, stdin=stdin, timeout_s=timeout_s)
 
-    def prepare(self) -> asyncio.Task[None]:
-        """Start, in the background, as many processes as programs ever took between two calls of this: 32 of a kind.
+    def warm_up(self) -> asyncio.Task[None]:
+        """Start, in the background, as many processes as were ever used between two calls of this: at most 32 a role.
 
-        For who knows that many more programs will come to this event loop, and not at once. They stand ready until
-        `dismiss`, which has to be called before the loop is closed. Nobody has to wait for the task.
+        For callers that will have many more programs in this event loop, in bursts. The processes wait until
+        `cool_down`, which has to be called before the loop is closed. The task need not be awaited.
         """
-        return self._gates().standing.prepare()
+        return self._state().pool.warm_up()
 
-    async def dismiss(self) -> None:
-        """End the processes that stand ready."""
-        await self._gates().standing.dismiss()
+    async def cool_down(self) -> None:
+        """End the processes of the warm pool."""
+        await self._state().pool.cool_down()
 
     @property
-    def ready(self) -> int:
-        """How many processes stand ready for the programs of this event loop."""
-        return self._gates().standing.count
+    def warm(self) -> int:
+        """How many processes are ready for the programs of this event loop."""
+        return self._state().pool.count
 
-    def _gates(self) -> _Gates:
-        gates = self._loops.get(asyncio.get_running_loop())
-        if gates is None:
-            gates = _Gates(asyncio.Semaphore(self._places), asyncio.Semaphore(self.slots), Standing(self._start))
-            self._loops[asyncio.get_running_loop()] = gates
-        return gates
-
-    @asynccontextmanager
-    async def _taken(self) -> AsyncIterator[Slot]:
-        gates = self._gates()
-        async with gates.places:
-            yield Slot(gates)
+    def _state(self) -> _LoopState:
+        loop = asyncio.get_running_loop()
+        state = self._loops.get(loop)
+        if state is None:
+            state = self._loops[loop] = _LoopState(self.slots, WarmPool(self._start))
+        return state
 
     async def _start(self, role: Role) -> Inside:
         """A new process of this role, with a user id of its own."""
-        with self._lock:  # threads may ask at one time, and several of them together for more than there are
-            number = heappop(self._free) if self._free else None
-        command = self._command(role, threading.get_ident() % IDS_EACH if number is None else number)
-        return await started(
-            command,
+        with self._lock:  # threads may start processes at one time, together more than there are ids
+            number = heappop(self._free_ids) if self._free_ids else None
+        return await start_process(
+            self._command(role, threading.get_ident() % IDS_PER_PROCESS if number is None else number),
             code=code_of(role),
             most=self.limits.output_bytes,
-            walled=not self.unsafe,
-            ended=partial(self._given_back, number),
+            isolated=not self.unsafe,
+            ended=partial(self._give_back, number),
         )
 
     def _command(self, role: Role, number: int) -> Callable[[int], Sequence[str]]:
         """The command of one process, given the number of the open file with the filter of system calls."""
-        text, found = text_of(role, self.limits, walled=not self.unsafe), self._walls
-        if found is None:
-            return lambda _: interpreter(sys.executable, text)
-        return lambda rules: found.command(number, text, seccomp_fd=rules)
+        source, isolation = first_source(role, self.limits, isolated=not self.unsafe), self._isolation
+        if isolation is None:
+            return lambda _: interpreter(sys.executable, source)
+        return lambda rules: isolation.command(number, source, seccomp_fd=rules)
 
-    def _given_back(self, number: int | None) -> None:
+    def _give_back(self, number: int | None) -> None:
         if number is not None:
             with self._lock:
-                heappush(self._free, number)
+                heappush(self._free_ids, number)
+
+
+class _LoopState:
+    """What the tasks of one event loop share."""
+
+    def __init__(self, slots: int, pool: WarmPool) -> None:
+        self.pool = pool
+        self.probing = asyncio.Lock()
+        self._turns = asyncio.Semaphore(slots)
+        self._started = asyncio.Semaphore(max(slots, min(_STARTED_PER_SLOT * slots, _MOST_STARTED)))
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        async with self._started:
+            yield Slot(self.pool, self._turns)
+
+
+class WarmPool:
+    """The processes of one event loop: started when they are needed, or before by `warm_up`."""
+
+    def __init__(self, start: Callable[[Role], Awaitable[Inside]]) -> None:
+        self._start = start
+        self._ready: defaultdict[Role, list[Inside]] = defaultdict(list)
+        self._used: Counter[Role] = Counter()
+        self._most_used: Counter[Role] = Counter()
+        self._warming: asyncio.Task[None] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many processes are ready."""
+        return sum(map(len, self._ready.values()))
+
+    @asynccontextmanager
+    async def process(self, role: Role) -> AsyncIterator[Inside]:
+        """A process of this role, maybe still starting, which ends with the block. Raises: SandboxFailed."""
+        self._used[role] += 1
+        inside = await self._taken(role) or await self._start(role)
+        try:
+            yield inside
+        finally:
+            await inside.end()
+
+    def warm_up(self) -> asyncio.Task[None]:
+        """Start, in the background, as many processes as were ever used between two calls of this."""
+        self._most_used |= self._used
+        self._used.clear()
+        if self._warming is None or self._warming.done():
+            self._warming = asyncio.create_task(self._warm_up())
+        return self._warming
+
+    async def cool_down(self) -> None:
+        """End the processes that are ready."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait([self._warming])
+            self._warming = None
+        ready = [inside for insides in self._ready.values() for inside in insides]
+        self._ready.clear()
+        await asyncio.gather(*(inside.end() for inside in ready))
+
+    async def _taken(self, role: Role) -> Inside | None:
+        """A ready process that is alive: the kernel may have ended it when memory was short."""
+        while self._ready[role]:
+            inside = self._ready[role].pop()
+            if inside.alive:
+                return inside
+            await inside.end()
+        return None
+
+    async def _warm_up(self) -> None:
+        """One after the other, so that the other processors stay free."""
+        try:
+            for role, count in list(self._most_used.items()):
+                while len(self._ready[role]) < min(count, MOST_WARM):
+                    self._ready[role].append(await self._started(role))
+        except SandboxFailed as problem:
+            _log.warning("the sandbox has no warm processes: %s", problem)
+
+    async def _started(self, role: Role) -> Inside:
+        inside = await self._start(role)
+        try:
+            await inside.wait_ready()
+        except BaseException:
+            await inside.end()
+            raise
+        return inside
 
 
 def _processors() -> int:
-    """Those that this process may use, where the system says so."""
+    """The processors that this process may use, where the system says so."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-async def run_in(slot: Slot, source: str, *, stdin: str, timeout_s: float) -> Ran:
-    """Run a program in this slot. Raises: SandboxFailed."""
-    async with slot.processes("program", seconds=timeout_s) as (inside,):
-        return await _ran(inside, source, stdin=stdin, timeout_s=timeout_s)
-
-
-async def _ran(inside: Inside, source: str, *, stdin: str, timeout_s: float) -> Ran:
-    """Give a program and its input to a process that is ready, and wait for its end."""
-    begun = time.monotonic()
-    text = source.encode("utf-8", "surrogatepass")
-    output: bytes = b""
-    ending: Ending = "ended"
-    given = b"%012d" % len(text) + text + stdin.encode("utf-8", "surrogatepass")
-    feeding = asyncio.create_task(inside.write(given, last=True))
-    reading, complaining = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
-    try:
-        async with asyncio.timeout(timeout_s):
-            output, _ = await asyncio.gather(reading, complaining)
-            await inside.process.wait()
-    except TimeoutError:
-        ending = "timeout"
-    except TooMuchError:
-        ending = "output"
-    finally:
-        inside.kill()
-        for task in (feeding, reading, complaining):
-            task.cancel()
-        await asyncio.gather(feeding, reading, complaining, return_exceptions=True)
-    code = inside.process.returncode if ending == "ended" else None
-    errors = inside.errors[-2000:].decode("utf-8", "replace")
-    return Ran(ending, code, output, errors, time.monotonic() - begun)

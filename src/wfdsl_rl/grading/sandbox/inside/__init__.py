@@ -1,4 +1,4 @@
-"""What runs inside the sandbox. These modules are sent there as text; nothing of them runs out here."""
+"""The code that runs inside the sandbox. These modules are sent there as code; nothing of them runs out here."""
 
 READY = b"wfdsl sandbox ready\n"
-"""What is said once the walls stand; all that follows comes from what was sent."""
+"""What the interpreter inside writes first; all that follows comes from the code that was sent."""

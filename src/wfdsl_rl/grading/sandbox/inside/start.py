@@ -1,4 +1,4 @@
-"""The first lines that run inside: limits, then word that all is ready, then what was sent, maybe much later.
+"""The first code that runs inside: limits, then the message that it is ready, then a whole program or a role.
 
 This text needs no import but of built-in modules, because every program waits for it.
 """
@@ -13,7 +13,7 @@ from wfdsl_rl.grading.sandbox.inside import READY
 
 
 def limit(memory: int, processes: int, file: int, opened: int) -> None:
-    """Bind this process and all that it starts, in everything but time, of which nothing is known yet."""
+    """Limit this process and all that it starts in everything but time, which is sent later."""
     bind(resource.RLIMIT_CORE, 0)
     bind(resource.RLIMIT_AS, memory)
     bind(resource.RLIMIT_NPROC, processes)
@@ -40,19 +40,19 @@ def first_to_go() -> None:
 
 
 def read_exactly(handle: int, count: int) -> bytes:
-    """So many bytes. Unbuffered: what follows is the program's own input."""
+    """This many bytes. Unbuffered: what follows is the program's own input."""
     parts = []
     while count:
         part = posix.read(handle, min(count, 1 << 20))
         if not part:
-            raise EOFError("the other side has gone")
+            raise EOFError("the other side has closed")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
 
 
 def read_frame(handle: int) -> bytes:
-    """A length of 12 digits, and so many bytes."""
+    """A length of 12 digits, and as many bytes."""
     return read_exactly(handle, int(read_exactly(handle, 12)))
 
 
@@ -81,6 +81,20 @@ def usual_names() -> None:
 
 
 def ready() -> None:
-    """Say so, and wait for the seconds of processor time of what is to be run, which is sent next."""
+    """Say that it is ready, and wait for the limit of processor time in seconds, which is sent next."""
     posix.write(1, READY)
     bind(resource.RLIMIT_CPU, int(read_exactly(0, 12)))
+
+
+def run_program() -> None:
+    """Run a whole program as `python program.py` would: its source comes first on standard input, then its input."""
+    import builtins  # noqa: PLC0415  (none of these names is left to the program)
+    import sys  # noqa: PLC0415
+
+    source = read_frame(0)
+    names = sys.modules["__main__"].__dict__
+    code = compile(source, "program.py", "exec", dont_inherit=True)
+    names.clear()
+    names.update(__name__="__main__", __builtins__=builtins, __file__="program.py")
+    sys.argv[:] = ["program.py"]
+    exec(code, names)

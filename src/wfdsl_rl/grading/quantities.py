@@ -1,6 +1,6 @@
-r"""Plain numbers, exactly: integers, decimals, fractions, mixed numbers, powers of ten, percents, currencies, units.
+r"""Numbers with units, exactly: integers, decimals, fractions, mixed numbers, powers of ten, percents, currencies.
 
-`read_number` reads what can be read without doubt, and nothing else: `3x` is no number, `3 km` is one with a unit.
+`read_number` reads only what is unambiguous: `3x` is not a number, `3 km` is one with a unit.
 """
 
 from __future__ import annotations
@@ -9,8 +9,50 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from wfdsl_rl.grading.units import canonical_unit
-
+_SPELLINGS = {
+    "metre": "m meter meters metre metres",
+    "kilometre": "km kms kilometer kilometers kilometre kilometres",
+    "centimetre": "cm cms centimeter centimeters centimetre centimetres",
+    "millimetre": "mm millimeter millimeters millimetre millimetres",
+    "mile": "mi mile miles",
+    "inch": "in inch inches",
+    "foot": "ft foot feet",
+    "yard": "yd yds yard yards",
+    "gram": "g gram grams gramme grammes",
+    "kilogram": "kg kgs kilo kilos kilogram kilograms",
+    "milligram": "mg milligram milligrams",
+    "tonne": "t tonne tonnes",
+    "pound": "lb lbs pound pounds",
+    "ounce": "oz ounce ounces",
+    "litre": "l liter liters litre litres",
+    "millilitre": "ml milliliter milliliters millilitre millilitres",
+    "gallon": "gal gallon gallons",
+    "second": "s sec secs second seconds",
+    "minute": "min mins minute minutes",
+    "hour": "h hr hrs hour hours",
+    "day": "day days",
+    "week": "week weeks",
+    "month": "month months",
+    "year": "yr yrs year years",
+    "dollar": "dollar dollars usd bucks",
+    "cent": "cent cents",
+    "euro": "euro euros eur €",
+    "percent": "% percent",
+    "degree": "° degree degrees deg",
+    "kelvin": "k kelvin kelvins",
+    "celsius": "°c celsius",
+    "fahrenheit": "°f fahrenheit",
+    "newton": "n newton newtons",
+    "joule": "j joule joules",
+    "watt": "w watt watts",
+    "volt": "v volt volts",
+    "hertz": "hz hertz",
+    "kilometre per hour": "km/h kph kmh",
+    "mile per hour": "mph",
+    "metre per second": "m/s",
+}
+_CANONICAL = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings.split()}
+_POWERS = {"square": "^2", "sq": "^2", "squared": "^2", "cubic": "^3", "cu": "^3", "cubed": "^3"}
 LONGEST_NUMBER = 400
 """How many characters a number may have, and how large a power of ten may be. Our choice."""
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
@@ -35,21 +77,21 @@ _SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An exact number with what stood behind it."""
+    """An exact number with what followed it."""
 
     value: Fraction
-    """Of `50%` it is 50."""
+    """50 for `50%`."""
     scale: int = 1
-    """Of `5 million` it is a million, and the value is 5."""
+    """A million for `5 million`, whose value is 5."""
     is_percent: bool = False
     unit: str = ""
-    """The canonical name of a known unit, else the words as they stood."""
+    """The canonical name of a known unit, else the words as written."""
     significant_digits: int | None = None
-    """Of a decimal, how many digits it gives; None of an exact number."""
+    """How many digits a decimal has; None for an exact number."""
 
 
 def read_number(text: str) -> Number | None:
-    """The number that a text is, or None. Units: one that is not in the table is kept as it stands."""
+    """The number that a text is, or None. Units: one that is not in the table is kept as written."""
     if len(text) > LONGEST_NUMBER or (found := _NUMBER.fullmatch(text.strip())) is None:
         return None
     value = _value(found)
@@ -79,6 +121,22 @@ def same_number(gold: Number, answer: Number) -> bool:
     is_short = (gold.significant_digits or 0) <= 10
     digits = answer.significant_digits
     return any(_close(one, other, digits, is_short=is_short) for one in golds for other in answers)
+
+
+def canonical_unit(text: str) -> str | None:
+    """The one name of a unit, such as `square centimetre` for `cm^2`; None if the table does not have it."""
+    words = re.sub(r"\s*\^\s*\{?([23])\}?", r"^\1", text.strip().lower().replace("²", "^2").replace("³", "^3"))
+    if words.startswith(("degrees ", "degree ")):
+        words = words.split(" ", 1)[1]
+    if words in _CANONICAL:
+        return _CANONICAL[words]
+    if " per " in words or "/" in words:
+        over, _, under = words.replace("/", " per ").partition(" per ")
+        parts = canonical_unit(over), canonical_unit(under)
+        return None if None in parts else f"{parts[0]} per {parts[1]}"
+    power = next((_POWERS[word] for word in words.split() if word in _POWERS), "") or words[-2:] * (words[-2:-1] == "^")
+    plain = " ".join(word for word in words.split() if word not in _POWERS).removesuffix(power)
+    return f"{_CANONICAL[plain]}{power}" if power and plain in _CANONICAL else None
 
 
 def _close(gold: Fraction, answer: Fraction, digits: int | None, *, is_short: bool) -> bool:
@@ -128,7 +186,7 @@ def _precision(found: re.Match[str]) -> int | None:
 
 
 def _rest(text: str) -> tuple[int, bool, str] | None:
-    """What stands behind a number: its scale, whether it is a percent, its unit. None if it is something else."""
+    """What follows a number: its scale, whether it is a percent, its unit. None if it is something else."""
     stripped = text.strip().removesuffix(".").rstrip()
     if not stripped:
         return 1, False, ""

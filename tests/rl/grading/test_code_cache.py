@@ -8,8 +8,7 @@ import pytest
 
 from tests.rl.grading.sandboxes import needs_sandbox, the_sandbox
 from wfdsl_rl.grading import code
-from wfdsl_rl.grading.code import judge_program
-from wfdsl_rl.grading.code_memo import VerdictMemo, key_of
+from wfdsl_rl.grading.code import VerdictCache, grade_program, key_of
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import CodeTests
 
@@ -20,22 +19,22 @@ TESTS = CodeTests(style="function", inputs=("[1]",), expected=("1",), entry_poin
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The programs that were really run."""
     seen: list[str] = []
-    real = code._judged
+    real = code._graded
 
     async def counted(program: str, *others: object) -> Verdict:
         seen.append(program)
         return await real(program, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(code, "_judged", counted)
+    monkeypatch.setattr(code, "_graded", counted)
     return seen
 
 
 @needs_sandbox
 async def test_many_who_ask_at_once_share_one_run(runs: list[str]) -> None:
-    memo = VerdictMemo()
+    cache = VerdictCache()
 
     verdicts = await asyncio.gather(
-        *(judge_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), memo=memo) for _ in range(20))
+        *(grade_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), verdicts=cache) for _ in range(20))
     )
 
     assert {verdict.outcome for verdict in verdicts} == {"right"}
@@ -44,11 +43,11 @@ async def test_many_who_ask_at_once_share_one_run(runs: list[str]) -> None:
 
 @needs_sandbox
 async def test_a_known_verdict_is_the_same_verdict(runs: list[str]) -> None:
-    memo = VerdictMemo()
+    cache = VerdictCache()
 
-    first = await judge_program("def f(x): return 2", TESTS, sandbox=the_sandbox(), memo=memo)
-    second = await judge_program("def f(x): return 2", TESTS, sandbox=the_sandbox(), memo=memo)
-    other = await judge_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), memo=memo)
+    first = await grade_program("def f(x): return 2", TESTS, sandbox=the_sandbox(), verdicts=cache)
+    second = await grade_program("def f(x): return 2", TESTS, sandbox=the_sandbox(), verdicts=cache)
+    other = await grade_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), verdicts=cache)
 
     assert first == second
     assert (first.outcome, other.outcome) == ("wrong", "right")
@@ -57,26 +56,26 @@ async def test_a_known_verdict_is_the_same_verdict(runs: list[str]) -> None:
 
 @needs_sandbox
 async def test_running_out_of_time_is_not_remembered(runs: list[str]) -> None:
-    memo = VerdictMemo()
+    cache = VerdictCache()
     tests = TESTS.model_copy(update={"timeout_s": 0.3})
 
     for _ in range(2):
-        verdict = await judge_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), memo=memo)
+        verdict = await grade_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), verdicts=cache)
         assert verdict.outcome == "wrong"
 
     assert len(runs) == 2
-    assert len(memo) == 0
+    assert len(cache) == 0
 
 
 def test_what_has_not_been_used_for_longest_goes_first() -> None:
-    memo = VerdictMemo(entries=2)
-    memo.put(b"a", Verdict("right"))
-    memo.put(b"b", Verdict("wrong"))
-    memo.get(b"a")
+    cache = VerdictCache(entries=2)
+    cache.put(b"a", Verdict("right"))
+    cache.put(b"b", Verdict("wrong"))
+    cache.get(b"a")
 
-    memo.put(b"c", Verdict("right"))
+    cache.put(b"c", Verdict("right"))
 
-    assert [memo.get(key) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
+    assert [cache.get(key) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
 
 
 def test_a_key_changes_with_everything_that_a_verdict_depends_on() -> None:
@@ -90,10 +89,10 @@ def test_a_key_changes_with_everything_that_a_verdict_depends_on() -> None:
 
 @needs_sandbox
 async def test_what_is_forgotten_is_run_again(runs: list[str]) -> None:
-    memo = VerdictMemo()
+    cache = VerdictCache()
 
     for _ in range(2):
-        await judge_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), memo=memo)
-        memo.clear()
+        await grade_program("def f(x): return 1", TESTS, sandbox=the_sandbox(), verdicts=cache)
+        cache.clear()
 
     assert len(runs) == 2

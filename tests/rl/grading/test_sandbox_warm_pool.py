@@ -1,4 +1,4 @@
-"""Processes of the sandbox that stand ready for programs to come."""
+"""The warm pool: processes of the sandbox that are ready for programs to come."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.rl.grading.sandboxes import LIMITS, left_running, needs_sandbox
-from wfdsl_rl.grading.code import judge_program
+from wfdsl_rl.grading.code import grade_program
 from wfdsl_rl.grading.sandbox import Sandbox, SandboxFailed
 from wfdsl_rl.grading.sandbox import sandbox as places
 from wfdsl_rl.grading.sandbox.process import Inside
-from wfdsl_rl.grading.sandbox.standing import MOST, Standing
+from wfdsl_rl.grading.sandbox.sandbox import MOST_WARM, WarmPool
 from wfdsl_rl.tasks.task import CodeTests
 
 FUNCTION = CodeTests(style="function", inputs=("[1]",), expected=("2",), entry_point="f", timeout_s=10)
@@ -24,35 +24,35 @@ CHECKER = CodeTests(style="program", entry_point="f", checker="assert f(1) == 2"
 @pytest.fixture
 async def sandbox() -> AsyncIterator[Sandbox]:
     sandbox = Sandbox(slots=2, limits=LIMITS)
-    sandbox._probed = True  # the walls were tried when it was found out that there are any, and programs count here
+    sandbox._probed = True  # it was tested when the tests were collected, and programs are counted here
     yield sandbox
-    await sandbox.dismiss()
+    await sandbox.cool_down()
     assert left_running() == []
 
 
 @needs_sandbox
 async def test_as_many_stand_ready_as_were_taken_and_the_next_programs_take_them(sandbox: Sandbox) -> None:
-    assert sandbox.ready == 0
+    assert sandbox.warm == 0
     await asyncio.gather(*(sandbox.run("print(1)") for _ in range(3)))
 
-    await sandbox.prepare()
-    assert sandbox.ready == 3
+    await sandbox.warm_up()
+    assert sandbox.warm == 3
     ran = await asyncio.gather(*(sandbox.run("print(input())", stdin=str(number)) for number in range(2)))
 
     assert [one.output for one in ran] == [b"0\n", b"1\n"]
-    assert sandbox.ready == 1
+    assert sandbox.warm == 1
 
 
 @needs_sandbox
 async def test_each_kind_of_test_has_processes_of_its_own(sandbox: Sandbox) -> None:
     judged = [("def f(x): return x + 1", FUNCTION), ("def f(x): return x", FUNCTION), ("f = lambda x: 2", CHECKER)]
-    before = [await judge_program(program, tests, sandbox=sandbox, memo=None) for program, tests in judged]
+    before = [await grade_program(program, tests, sandbox=sandbox, verdicts=None) for program, tests in judged]
 
-    await sandbox.prepare()
-    assert sandbox.ready == 4  # three programs and a checker
-    after = [await judge_program(program, tests, sandbox=sandbox, memo=None) for program, tests in judged]
+    await sandbox.warm_up()
+    assert sandbox.warm == 4  # three programs and a checker
+    after = [await grade_program(program, tests, sandbox=sandbox, verdicts=None) for program, tests in judged]
 
-    assert sandbox.ready == 0
+    assert sandbox.warm == 0
     assert [verdict.outcome for verdict in after] == ["right", "wrong", "right"]
     assert after == before
 
@@ -60,25 +60,25 @@ async def test_each_kind_of_test_has_processes_of_its_own(sandbox: Sandbox) -> N
 @needs_sandbox
 async def test_a_process_that_died_while_it_stood_is_given_no_program(sandbox: Sandbox) -> None:
     await asyncio.gather(sandbox.run("print(1)"), sandbox.run("print(1)"))
-    await sandbox.prepare()
-    assert sandbox.ready == 2
-    standing: list[Inside] = sandbox._gates().standing._ready["program"]
+    await sandbox.warm_up()
+    assert sandbox.warm == 2
+    waiting: list[Inside] = sandbox._state().pool._ready["program"]
 
-    for inside in standing:
+    for inside in waiting:
         os.kill(inside.process.pid, signal.SIGKILL)
         await inside.process.wait()
     ran = await sandbox.run("print(2)")
 
     assert ran.output == b"2\n"
-    assert sandbox.ready == 0
+    assert sandbox.warm == 0
 
 
 @needs_sandbox
 async def test_a_program_has_its_time_however_long_its_process_stood(sandbox: Sandbox) -> None:
     endless = "while True: pass"
     await sandbox.run("print(1)")
-    await sandbox.prepare()
-    assert sandbox.ready == 1
+    await sandbox.warm_up()
+    assert sandbox.warm == 1
     await asyncio.sleep(0.6)
 
     slept = await sandbox.run("import time; time.sleep(0.3); print(1)", timeout_s=20)
@@ -92,8 +92,8 @@ async def test_a_program_has_its_time_however_long_its_process_stood(sandbox: Sa
 async def test_processor_time_is_bounded_by_what_is_asked_for_in_the_end(sandbox: Sandbox) -> None:
     asked = "import resource; print(resource.getrlimit(resource.RLIMIT_CPU))"
     await asyncio.gather(sandbox.run("print(1)"), sandbox.run("print(1)"))
-    await sandbox.prepare()
-    assert sandbox.ready == 2
+    await sandbox.warm_up()
+    assert sandbox.warm == 2
 
     short, long = await sandbox.run(asked, timeout_s=3.0), await sandbox.run(asked, timeout_s=7.5)
 
@@ -103,13 +103,13 @@ async def test_processor_time_is_bounded_by_what_is_asked_for_in_the_end(sandbox
 @needs_sandbox
 async def test_preparing_ends_where_it_is_when_it_is_dismissed(sandbox: Sandbox) -> None:
     await asyncio.gather(*(sandbox.run("print(1)") for _ in range(6)))
-    preparing = sandbox.prepare()
+    preparing = sandbox.warm_up()
     await asyncio.wait([preparing], timeout=0.05)
 
-    await sandbox.dismiss()
+    await sandbox.cool_down()
 
     assert preparing.done()
-    assert sandbox.ready == 0
+    assert sandbox.warm == 0
     assert left_running() == []
 
 
@@ -118,8 +118,8 @@ async def test_the_largest_burst_so_far_says_how_many_stand(sandbox: Sandbox) ->
     stood = []
     for burst in (1, 4, 2):
         await asyncio.gather(*(sandbox.run("print(1)") for _ in range(burst)))
-        await sandbox.prepare()
-        stood.append(sandbox.ready)
+        await sandbox.warm_up()
+        stood.append(sandbox.warm)
 
     assert stood == [1, 4, 4]
 
@@ -131,11 +131,11 @@ async def test_never_more_of_a_role_stand_than_there_may_be() -> None:
         started.append(role)
         raise SandboxFailed("enough was seen")
 
-    standing = Standing(start)  # type: ignore[arg-type]
-    standing._taken["program"] = MOST + 1
-    standing._ready["program"] = [None] * MOST  # type: ignore[list-item]
+    pool = WarmPool(start)  # type: ignore[arg-type]
+    pool._used["program"] = MOST_WARM + 1
+    pool._ready["program"] = [None] * MOST_WARM  # type: ignore[list-item]
 
-    await standing.prepare()
+    await pool.warm_up()
 
     assert started == []
 
@@ -147,8 +147,8 @@ async def test_where_nothing_can_be_started_any_more_it_is_said_and_programs_say
     await sandbox.run("print(1)")
     monkeypatch.setattr(places.Sandbox, "_command", lambda *_: lambda _: ("/nowhere/bwrap",))
 
-    await sandbox.prepare()
+    await sandbox.warm_up()
 
-    assert "no process of the sandbox stands ready: the sandbox could not be started" in caplog.text
+    assert "the sandbox has no warm processes: the sandbox could not be started" in caplog.text
     with pytest.raises(SandboxFailed, match="could not be started"):
         await sandbox.run("print(1)")
