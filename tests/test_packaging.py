@@ -156,6 +156,20 @@ def test_a_checkout_reads_its_grammars_in_place() -> None:
     assert not (Path(wfdsl.__file__).parent / "grammars").exists()
 
 
+def test_the_architecture_page_shows_the_layout_as_it_is() -> None:
+    page = (ROOT / "docs/ARCHITECTURE.md").read_text("utf-8")
+    block = page.partition("## The layout")[2].partition("```text\n")[2].partition("```")[0]
+    folder, missing = "", []
+    for line in block.splitlines():
+        name = line.split()[0]
+        folder = folder if line.startswith(" ") else name if name.startswith("src/") else ""
+        path = name if name == folder else folder + name
+        missing += [path] if not (ROOT / path).exists() else []
+
+    assert "  interpreter/" in block
+    assert missing == []
+
+
 def test_the_citation_names_this_version() -> None:
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
