@@ -21,7 +21,7 @@ LAYERS = [
     ["cli"],
     ["testing"],
     ["survey"],
-    ["experiment.running"],
+    ["experiment"],
     ["conductor"],
     ["api"],
     ["interpreter"],
@@ -30,7 +30,6 @@ LAYERS = [
     ["language"],
     ["language.workflow"],
     ["language.check"],
-    ["experiment"],
     ["conductor.config"],
     ["workers"],
     ["toml_file"],
@@ -52,6 +51,7 @@ LATE = {
     ("api", "language.file_reader"): "completions need no workflow files",
     ("api", "render.svg"): "only notebooks draw",
     ("errors", "language.diagnostics.formatting"): "drawing is needed only once there is an error",
+    ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
     ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
@@ -68,11 +68,9 @@ HOMES = {
     "platformdirs": ["language.grammar", "interpreter.journal_file"],
     "pydantic": [
         "conductor.named",
-        "experiment.",
         "interpreter.record_schema",
         "workers.entry",
         "workers.pool_file",
-        "toml_file",
     ],
     "rich": ["render.", "cli."],
     "torch": ["workers.constrained_decoding", "workers.transformers_local"],

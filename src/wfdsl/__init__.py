@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from wfdsl.errors import UsageError as UsageError
     from wfdsl.errors import WfdslError as WfdslError
     from wfdsl.errors import WorkflowError as WorkflowError
-    from wfdsl.experiment.experiment import Experiment as Experiment
-    from wfdsl.experiment.experiment import read_experiment as read_experiment
+    from wfdsl.experiment import Experiment as Experiment
+    from wfdsl.experiment import read_experiment as read_experiment
     from wfdsl.graph import to_dag as to_dag
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.journal import Journal as Journal
@@ -57,7 +57,7 @@ _HOMES = {
     "Checked": "api",
     "Conductor": "conductor.conductor",
     "Diagnostic": "language.diagnostics.diagnostic",
-    "Experiment": "experiment.experiment",
+    "Experiment": "experiment",
     "Journal": "interpreter.journal",
     "JournalFailure": "errors",
     "Policy": "conductor.policy",
@@ -81,7 +81,7 @@ _HOMES = {
     "dumps": "api",
     "load": "api",
     "parse": "api",
-    "read_experiment": "experiment.experiment",
+    "read_experiment": "experiment",
     "resume": "interpreter.running",
     "run": "interpreter.running",
     "run_sync": "interpreter.running",

@@ -176,11 +176,29 @@ def from_table(config: type[_T], table: Mapping[str, Any], place: str, *, known:
             continue
         if key not in fields:
             raise UsageError(f'{place} has no key "{key}". {did_you_mean(key, fields)}')
-        values[key] = _from_toml(fields[key], value, f"{place}.{key}")
+        values[key] = from_toml(fields[key], value, f"{place}.{key}")
     missing = [name for name, field in fields.items() if field.default is MISSING and name not in values]
     if missing:
         raise UsageError(f"{place}.{missing[0]} must be given")
     return config(**values)
+
+
+def from_toml(field: OptionField, value: Any, place: str) -> Any:
+    """The value of an option from a value as `tomllib` reads it; `place` is what errors call it.
+
+    Raises:
+        UsageError: it does not fit.
+    """
+    if field.is_table:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{place} must be a table (got {_shown(value)})")
+        return from_table(field.type, value, place)
+    if field.item is not None:
+        value = tuple(value) if isinstance(value, list) else (value,)
+    problem = field.problem(value)
+    if problem is not None:
+        raise UsageError(f"{place} {problem}")
+    return value
 
 
 def to_table(config: Any) -> dict[str, Any]:
@@ -194,12 +212,10 @@ def to_table(config: Any) -> dict[str, Any]:
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """The known names that are written almost like a wrong one, or all of them."""
+    """The known name that is written almost like a wrong one, or all of them."""
     names = list(known)
-    close = difflib.get_close_matches(wrong, names, n=3)
-    if close:
-        return f"Did you mean {' or '.join(close)}?"
-    return f"It can have: {', '.join(names)}"
+    close = difflib.get_close_matches(wrong, names, n=1)
+    return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(names)}"
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -212,19 +228,6 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
     assert len(kinds) == 1, f"{hint} has several types: an option has one, and perhaps None"
     return kinds[0], True
-
-
-def _from_toml(field: OptionField, value: Any, place: str) -> Any:
-    if field.is_table:
-        if not isinstance(value, Mapping):
-            raise UsageError(f"{place} must be a table (got {_shown(value)})")
-        return from_table(field.type, value, place)
-    if field.item is not None:
-        value = tuple(value) if isinstance(value, list) else (value,)
-    problem = field.problem(value)
-    if problem is not None:
-        raise UsageError(f"{place} {problem}")
-    return value
 
 
 def _to_plain(value: Any) -> Any:

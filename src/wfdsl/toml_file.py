@@ -1,22 +1,20 @@
-"""TOML files, read with errors that say where and what to do: the file, the table, the key, and what was meant.
+"""TOML files, read with errors that name the file, the table and the key, and say what to do.
 
-Values of keys are never in these errors, since somebody may have put a secret there.
+Values of keys are never in these errors, since one may be a secret in the wrong place.
 """
 
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
-
+from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
+TABLES: Final = ("pool", "conductor", "budget", "run", "train")
+"""The tables that a configuration file may have; a pool is read from the first one only."""
 _MAX_FILE_BYTES: Final = 1_048_576
 _KEYS_THAT_ARE_SECRETS: Final = frozenset({"api_key", "key", "token"})
 
@@ -25,7 +23,7 @@ def read_toml_file(path: Path, what: str) -> dict[str, Any]:
     """The tables of a file; `what` is what errors call such a file.
 
     Raises:
-        UsageError: it cannot be read, is too large, or is no TOML.
+        UsageError: it cannot be read, is too large, or is not TOML.
     """
     try:
         with path.open("rb") as file:
@@ -45,7 +43,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     """The tables of a text; `source` is what errors call it.
 
     Raises:
-        UsageError: the text is no TOML.
+        UsageError: the text is not TOML.
     """
     try:
         return tomllib.loads(text)
@@ -62,46 +60,40 @@ def require_keys(table: Mapping[str, Any], known: Iterable[str], place: str) -> 
     names = sorted(known)
     for key in table:
         if key not in names:
-            raise UsageError(f'{place}: there is no key "{key}". {_cure(key, names)}')
+            raise UsageError(f'{place} has no key "{key}". {_cure(key, names)}')
+
+
+def require_tables(tables: Mapping[str, Any], source: str) -> None:
+    """Refuse a table that a configuration file cannot have.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for name in tables:
+        if name not in TABLES:
+            raise UsageError(f'{source}: there is no table "{name}". {did_you_mean(name, TABLES)}')
 
 
 def require_table(value: Any, place: str) -> dict[str, Any]:
     """A value that has to be a table.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not one.
     """
     if not isinstance(value, dict):
-        raise UsageError(f"{place} is a table, not {type(value).__name__}")
+        raise UsageError(f"{place} must be a table, not {type(value).__name__}")
     return value
 
 
-def build_model(model: type[BaseModel], fields: Mapping[str, Any], place: str) -> Any:
-    """The model with these fields.
+def relative_to(source: str, path_or_name: str) -> str:
+    """What a file means by a path or a name: a file or folder next to it, if there is one, else what was written.
 
-    Raises:
-        UsageError: one does not fit.
+    A value counts as a path if it contains `/` or `.`, and as a name otherwise.
     """
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"{place}: {key + ': ' if key else ''}{reason}") from None
-
-
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """The key of the first value that does not fit, with dots; and why it does not."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    said = first["msg"].removeprefix("Value error, ")
-    reason = "is missing" if first["type"] == "missing" else said[:1].lower() + said[1:]
-    return ".".join(map(str, first["loc"])), reason
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Which known word was meant; all of them if none is close."""
-    names = sorted(known)
-    near = get_close_matches(word, names, n=1)
-    return f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(names)}"
+    if not any(mark in path_or_name for mark in "./\\") or "\0" in path_or_name:
+        return path_or_name
+    near = Path(source).parent / path_or_name
+    return str(near) if near.exists() else path_or_name
 
 
 def _cure(key: str, known: list[str]) -> str:

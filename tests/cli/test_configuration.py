@@ -93,7 +93,7 @@ def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not
 
     assert (spent.code, resumed.code, changed.code, again.code) == (4, 0, 4, 0)
     assert refused.code == 2
-    assert "only who started the run knows its pool, called 'x': give it with --pool" in refused.err
+    assert "the run's pool 'x' was not loaded by name: give it with --pool" in refused.err
 
 
 @pytest.mark.usefixtures("place")
@@ -144,21 +144,21 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["solve", "-q", "Q", "--to", "a.jsonl"], "--to is for the questions of a file: name it with --from"),
         (["solve", "-q", "Q", "--parallel", "3"], "--parallel is for the questions of a file"),
         (["solve", "--from", "q.jsonl", "--to", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
-        (["solve", "-q", " "], "argument -q/--question: ' ' is blank"),
-        (["solve", "-q", "Q", "--run-id", "a\nb"], "is no name of a run"),
+        (["solve", "-q", " "], "argument -q/--question: must not be blank"),
+        (["solve", "-q", "Q", "--run-id", "a\nb"], "is not a run's name"),
         (["solve", "-q", "Q", "--max-ruonds", "2"], "--max-ruonds 2: did you mean `--max-rounds`?"),
-        (["solve", "-q", "Q", "--budget-usd", "nan"], "'nan' is not an amount of US dollars"),
-        (["solve", "-q", "Q", "--call-factor", "0"], "'0' is not a number above 0"),
-        (["run", "vote.wf", "-q", "Q", "--budget-calls", "-1"], "--budget-calls: input should be greater than"),
-        (["run", "vote.wf", "-q", "Q", "--timeout", "inf"], "'inf' is not a number of seconds above 0"),
-        (["run", "vote.wf", "-q", "Q", "--set", "run.seed=x"], "--set run.seed: input should be a valid integer"),
-        (["run", "vote.wf", "-q", "Q", "--set", "rnu.seed=1"], 'there is no table "rnu". Did you mean "run"?'),
+        (["solve", "-q", "Q", "--budget-usd", "nan"], "--budget-usd: must be a finite number (got nan)"),
+        (["solve", "-q", "Q", "--call-factor", "0"], "--call-factor: must be greater than 0 (got 0.0)"),
+        (["run", "vote.wf", "-q", "Q", "--budget-calls", "-1"], "--budget-calls: must be at least 0 (got -1)"),
+        (["run", "vote.wf", "-q", "Q", "--timeout", "inf"], "--timeout: must be a finite number (got inf)"),
+        (["run", "vote.wf", "-q", "Q", "--set", "run.seed=x"], "--set run.seed must be a whole number (got 'x')"),
+        (["run", "vote.wf", "-q", "Q", "--set", "rnu.seed=1"], 'there is no table "rnu". Did you mean run?'),
         (["run", "vote.wf", "-q", "Q", "--pool-size", "3"], "--pool and --pool-size exclude each other"),
         (["run", "vote.wf", "--pool", "pool.toml", "--question-file", "empty"], "empty: holds no question"),
-        (["check", "vote.wf", "--set", "run.sede=1"], 'there is no key "sede" in [run]. Did you mean "seed"?'),
+        (["check", "vote.wf", "--set", "run.sede=1"], '[run] has no key "sede". Did you mean seed?'),
         (["check", "vote.wf", "--config", "exp.toml", "--pool-size", "2"], "exclude each other"),
-        (["resume", "last", "--set", "n=1"], "--set n: the run goes on with those that it began with"),
-        (["runs", "prune", "--days", "nan"], "'nan' is not a number of days from 0"),
+        (["resume", "last", "--set", "n=1"], "--set n: the run keeps the parameters that it was started with"),
+        (["runs", "prune", "--days", "nan"], "--days: must be a finite number (got nan)"),
         (["grammar", "--format", "gbnf", "--pool-size", "1000000000"], "a grammar is for 1000 workers at most"),
         (["examples", "harvest", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
         (["examples", "harvest", "row.jsonl"], "row.jsonl:1: this is no line of `wfdsl solve --to`"),

@@ -14,7 +14,7 @@ from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import conductor_names, model_entry, named_conductor
 from wfdsl.errors import UsageError
-from wfdsl.experiment.experiment import read_experiment
+from wfdsl.experiment import read_experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, load
@@ -102,4 +102,4 @@ def test_a_gym_question_is_solved_without_torch(tmp_path: Path, monkeypatch: pyt
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["answer"].strip()
-    assert found["rounds"][0]["outcome"] == "ran"
+    assert found["rounds"][0]["result"] == "ran"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
 from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, colour_for, draw, load_pool
-from wfdsl.cli.options import count_or_none, parameters_of
+from wfdsl.cli.options import count_or_zero, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE
 from wfdsl.errors import UsageError
 from wfdsl.language.check import CheckConfig
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--field", metavar="NAME", help="FILE is JSON lines with a completion in this field")
     parser.add_argument("--summary", action="store_true", help="with --field: a histogram of codes in both profiles")
     parser.add_argument(
-        "--examples", type=count_or_none, default=3, metavar="N", help="with --summary: how many of the worst"
+        "--examples", type=count_or_zero, default=3, metavar="N", help="with --summary: how many of the worst"
     )
 
 

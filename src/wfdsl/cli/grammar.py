@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from wfdsl.cli.options import count, count_or_none
+from wfdsl.cli.options import count, count_or_zero
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.constrained import gbnf, llguidance_lark
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-prose",
-        type=count_or_none,
+        type=count_or_zero,
         default=MAX_PROSE,
         metavar="CHARS",
         help="the most characters before the lists; 0 for none (default: %(default)s)",
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def pool_size(text: str) -> int:
     """An argument that is a number of workers; every one is an alternative of the grammar."""
-    size = count(text)
+    size: int = count(text)
     if size > _MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"a grammar is for {_MOST_WORKERS} workers at most, not {size}")
     return size
@@ -53,7 +53,7 @@ def pool_size(text: str) -> int:
 
 def ordinals(text: str) -> tuple[int, ...]:
     """An argument that is a list of ordinals."""
-    return tuple(count_or_none(part.strip()) for part in text.split(","))
+    return tuple(count_or_zero(part.strip()) for part in text.split(","))
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -10,14 +10,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import (
-    add_prompt_options,
+    add_config_options,
+    add_options,
+    add_pool_option,
     count,
     experiment_of,
-    names_a_workflow,
     require_no_parameters,
     some_text,
 )
 from wfdsl.cli.output import print_messages
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Message
 
@@ -35,7 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--completion", metavar="FILE", help="what the Conductor wrote in the round before")
     parser.add_argument("--response", metavar="FILE", help="the final response of the round before")
     parser.add_argument("--json", action="store_true", help="print the messages as JSON, with the prompt's hash")
-    add_prompt_options(parser)
+    add_pool_option(parser, "the workers (default: local)")
+    add_config_options(parser)
+    add_options(parser, ConductorConfig, "conductor")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -47,7 +51,7 @@ def execute(args: argparse.Namespace) -> int:
     require_no_parameters(args, "a Conductor has no parameters")
     experiment = experiment_of(args)
     table = experiment.conductor
-    if names_a_workflow(table):
+    if table.model.endswith(".wf"):
         raise UsageError(f"{table.model} is run as it is, and nobody is asked for it: see `wfdsl run --dry-run`")
     pool, _ = experiment.with_pool()
     asked = named_prompt(table)

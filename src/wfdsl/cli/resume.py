@@ -1,17 +1,26 @@
-"""Go on with a run that stopped, whatever stopped it.
+"""Resume a run that was interrupted.
 
-Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. Of a run
-that is done, the answer is printed.
+Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. If the run
+is done, its answer is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.options import add_config_options, add_pool_option, add_run_options, experiment_of, require_no_parameters
+from wfdsl.cli.options import (
+    add_config_options,
+    add_options,
+    add_pool_option,
+    add_trace_options,
+    experiment_of,
+    require_no_parameters,
+)
 from wfdsl.errors import UsageError
+from wfdsl.experiment import RunSettings
+from wfdsl.interpreter.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.config import RunRequest
@@ -19,23 +28,29 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.workers.pool import Pool
 
 
+_CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "reuse")
+"""Options that may change when a run is resumed."""
+_DEFAULT = RunSettings()
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl resume`."""
     parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
     add_pool_option(parser, "the pool of workers (default: the one it was run on)")
     add_config_options(parser, parameters=False)
-    add_run_options(parser)
+    add_trace_options(parser)
+    add_options(parser, Budget, "budget")
+    add_options(parser, RunSettings, "run", only=_CHANGEABLE)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Go on with the run and print its answer."""
+    """Resume the run and print its answer."""
     from wfdsl.cli.running import display_for_stderr, followed, listener_for, print_run
-    from wfdsl.experiment.running import budget_of
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, request_of, run_of
     from wfdsl.interpreter.running import resume
 
-    require_no_parameters(args, "the run goes on with those that it began with")
+    require_no_parameters(args, "the run keeps the parameters that it was started with")
     experiment = experiment_of(args)
     path = default_path()
     run_id = full_id(path, args.run)
@@ -46,19 +61,16 @@ def execute(args: argparse.Namespace) -> int:
         return 0
     plan = request_of(path, run_id)
     if "solve" in plan.origin:
-        raise UsageError(f"run {run_id} is a Conductor's: give its `wfdsl solve` command again, with --run-id {run_id}")
+        raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
     _print_lost(before.lost)
     display = display_for_stderr()
     work = resume(
         run_id,
         _pool(plan) if experiment.pool is None else experiment.pool,
         journal=path,
-        budget=budget_of(experiment.budget),
-        concurrency=experiment.run.concurrency,
-        timeout_s=experiment.run.timeout_s,
-        step_timeout_s=experiment.run.step_timeout_s,
+        budget=None if experiment.budget == UNLIMITED else experiment.budget,
         on_event=listener_for(display, otel=args.otel),
-        reuse=experiment.run.reuse,
+        **_changes(experiment.run),
     )
     after = followed(run_id, work, display, as_json=args.json, kept=True)
     _print_unused(before, after)
@@ -66,12 +78,18 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
+def _changes(config: RunSettings) -> dict[str, Any]:
+    """The options that are not as the run was started with; one that is not set stays as it was."""
+    set_now = {name: getattr(config, name) for name in _CHANGEABLE}
+    return {name: value for name, value in set_now.items() if value != getattr(_DEFAULT, name)}
+
+
 def _print_unused(before: Run, after: Run) -> None:
-    """Say when replies of the journal were not used again: then the pool asks something else than it did."""
+    """Say when replies of the journal were not used again: then the pool sends other requests than before."""
     unused = sum(old.status == "done" and not new.replayed for old, new in zip(before.steps, after.steps, strict=True))
     if unused:
-        message = f"{unused} {'reply' if unused == 1 else 'replies'} of the journal did not fit the pool as it is now"
-        print(f"{message}: asked again", file=sys.stderr)
+        replies = f"{unused} {'reply' if unused == 1 else 'replies'} of the journal"
+        print(f"{replies} did not fit the pool, which has changed: asked again", file=sys.stderr)
 
 
 def _pool(plan: RunRequest) -> Pool:
@@ -80,7 +98,7 @@ def _pool(plan: RunRequest) -> Pool:
 
     name = plan.origin.get("pool")
     if name is None:
-        raise UsageError(f"only who started the run knows its pool, called {plan.pool!r}: give it with --pool")
+        raise UsageError(f"the run's pool {plan.pool!r} was not loaded by name: give it with --pool")
     return Pool.load(name)
 
 

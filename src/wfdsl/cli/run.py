@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from wfdsl.api import read_text
 from wfdsl.cli.inputs import add_input_options, names_of, read_checked, require_no_size
-from wfdsl.cli.options import add_flag, add_new_run_options, add_run_options, add_setting, experiment_of, some_text
+from wfdsl.cli.options import add_options, add_trace_options, experiment_of, some_text
 from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.experiment import RunSettings
+from wfdsl.interpreter.budget import Budget
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
@@ -28,22 +30,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("-q", "--question", type=some_text, metavar="TEXT", help="the question to answer")
     asked.add_argument("--question-file", metavar="FILE", help="a text file that holds the question")
     parser.add_argument("--dry-run", action="store_true", help="ask nobody: print the messages and the cost ceiling")
-    add_flag(parser, "--all-steps", "run.run_dead_steps", help="also run steps that cannot change the answer")
-    add_setting(
-        parser,
-        "--question-for",
-        "run.question_for",
-        choices=["all", "first"],
-        help="which steps are shown the question (default: all)",
-    )
-    add_new_run_options(parser)
+    add_trace_options(parser)
     add_input_options(parser)
-    add_run_options(parser)
+    add_options(parser, Budget, "budget")
+    add_options(parser, RunSettings, "run", without=["parallel"])
 
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.running import print_forecast, print_run, run_options
+    from wfdsl.cli.running import new_run_options, print_forecast, print_run
     from wfdsl.interpreter.running import new_run_id
 
     experiment = experiment_of(args)
@@ -56,7 +51,7 @@ def execute(args: argparse.Namespace) -> int:
         print_forecast(checked.workflow, question, pool, experiment.run, names=names, as_json=args.json)
         return 0
     origin = {"file": args.file} | ({"pool": pool_name} if pool_name is not None else {})
-    options = run_options(experiment, run_id=new_run_id(), origin=origin)
+    options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
     options["names"] = names_of(checked)
     print_run(_run(checked.workflow, question, pool, options, args), as_json=args.json)
     return 0

@@ -17,9 +17,7 @@ from rich.console import Console
 
 from wfdsl.cli.live import PlainDisplay, TerminalDisplay
 from wfdsl.cli.output import print_json
-from wfdsl.experiment.experiment import Experiment
-from wfdsl.experiment.running import budget_of, run_options_of
-from wfdsl.experiment.tables import RunTable
+from wfdsl.experiment import Experiment, RunSettings, run_options
 from wfdsl.interpreter.estimate import RunEstimate, estimate
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.execution import require_runnable
@@ -33,21 +31,13 @@ _T = TypeVar("_T")
 Display: TypeAlias = PlainDisplay | TerminalDisplay
 
 
-def run_options(experiment: Experiment, *, run_id: str | None = None, origin: dict[str, str]) -> RunOptions:
-    """What a new run is told, except for who hears its events.
-
-    Raises:
-        UsageError: the budget cannot be used.
-    """
-    run = experiment.run
+def new_run_options(experiment: Experiment, *, run_id: str | None = None, origin: dict[str, str]) -> RunOptions:
+    """What a new run is told, except for who hears its events."""
     return {
-        **run_options_of(run),
-        "budget": budget_of(experiment.budget),
-        "journal": default_path() if run.journal else None,
-        "concurrency": run.concurrency,
-        "seed": run.seed,
+        **run_options(experiment.run),
+        "budget": experiment.budget,
+        "journal": default_path() if experiment.run.journal else None,
         "run_id": run_id,
-        "reuse": run.reuse,
         "origin": origin,
     }
 
@@ -109,7 +99,7 @@ def display_for_stderr() -> Display:
 
 
 def print_forecast(
-    workflow: Workflow, question: str, pool: Pool, run: RunTable, *, names: Sequence[str] | None, as_json: bool
+    workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, names: Sequence[str] | None, as_json: bool
 ) -> None:
     """Print the messages that a workflow would send, and the most that it may cost (`--dry-run`).
 

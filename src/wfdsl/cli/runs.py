@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from typing import TYPE_CHECKING
+
+from wfdsl.cli.options import number_or_zero
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.journal_reading import RunSummary
@@ -23,20 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     removal = actions.add_parser("rm", help="forget runs and their calls")
     removal.add_argument("runs", metavar="RUN", nargs="+", help="a run's id, or how it begins")
     pruning = actions.add_parser("prune", help="forget runs that are older than a number of days")
-    pruning.add_argument("--days", type=days, default=30.0, metavar="N", help="how many (default: 30)")
+    pruning.add_argument("--days", type=number_or_zero, default=30.0, metavar="N", help="how many (default: 30)")
     export = actions.add_parser("export", help="print run records as JSON, one a line")
     export.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins (default: all)")
-
-
-def days(text: str) -> float:
-    """An argument that is a number of days from 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days from 0")
-    return number
 
 
 def execute(args: argparse.Namespace) -> int:

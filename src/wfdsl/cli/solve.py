@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.inputs import names_of
 from wfdsl.cli.options import (
-    add_conductor_options,
-    add_new_run_options,
-    add_prompt_options,
-    add_run_options,
-    add_setting,
-    count,
+    add_config_options,
+    add_options,
+    add_pool_option,
+    add_trace_options,
     given,
     run_name,
     some_text,
 )
 from wfdsl.cli.output import print_messages
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.experiment import RunSettings
+from wfdsl.interpreter.budget import Budget
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.cli.solving import Solving
@@ -39,13 +40,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
     parser.add_argument("--to", dest="target", metavar="FILE", help="the JSON lines file that takes the answers")
     parser.add_argument("--map", metavar="OURS=THEIRS,...", help="how the file calls `question` and `id`, if otherwise")
-    add_setting(parser, "--parallel", "run.parallel", type=count, metavar="N", help="questions at a time (default: 4)")
     parser.add_argument("--dry-run", action="store_true", help="ask nobody: print what the Conductor would be sent")
     parser.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or go on with a run of this name")
-    add_new_run_options(parser)
-    add_conductor_options(parser)
-    add_prompt_options(parser)
-    add_run_options(parser)
+    add_pool_option(parser, "the workers (default: local)")
+    add_config_options(parser)
+    add_trace_options(parser)
+    add_options(parser, ConductorConfig, "conductor")
+    add_options(parser, Budget, "budget")
+    add_options(parser, RunSettings, "run")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -93,12 +95,12 @@ def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
 
 
 def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
-    from wfdsl.cli.running import display_for_stderr, followed, listener_for, run_options
+    from wfdsl.cli.running import display_for_stderr, followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
 
     run_id, display = args.run_id or new_run_id(), display_for_stderr()
-    options = run_options(solving.experiment, run_id=run_id, origin=solving.origin)
+    options = new_run_options(solving.experiment, run_id=run_id, origin=solving.origin)
     options["on_event"] = listener_for(display, otel=args.otel)
     kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
     command = f"wfdsl resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"

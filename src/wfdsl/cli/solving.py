@@ -25,17 +25,17 @@ from typing import Any, NamedTuple, TypeAlias
 from wfdsl.api import Checked, analyze_path
 from wfdsl.cli.inputs import names_of, require_workflow
 from wfdsl.cli.live import Progress, progress_on_stderr
-from wfdsl.cli.options import experiment_of, given, names_a_workflow, parameters_of, require_no_parameters
+from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SPENT, advised
 from wfdsl.cli.questions import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
-from wfdsl.cli.running import listener_for, run_options, stopped_by_sigterm
+from wfdsl.cli.running import listener_for, new_run_options, stopped_by_sigterm
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import KEY
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.experiment.experiment import Experiment
-from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.experiment import Experiment
+from wfdsl.interpreter.budget import UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
@@ -106,7 +106,7 @@ def first_messages(conductor: Conductor, question: Question, pool: Pool) -> list
 
 def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
     table = experiment.conductor
-    if not names_a_workflow(table):
+    if not table.model.endswith(".wf"):
         require_no_parameters(args, "a Conductor has no parameters")
         return named_conductor(table, pool)
     idle = [option for key, option in given(args, "conductor").items() if key != "model"]
@@ -191,7 +191,7 @@ class _Batch:
         model = nullcontext() if isinstance(solver, FixedWorkflow) else solver.open()
         refused: list[Exception] = []
         with Journal() if self._run.journal else nullcontext() as journal:
-            options = _shared(run_options(self._solving.experiment, origin=self._solving.origin), journal)
+            options = _shared(new_run_options(self._solving.experiment, origin=self._solving.origin), journal)
             async with self._solving.pool.open(), model:
                 try:
                     async with asyncio.TaskGroup() as group:
@@ -241,11 +241,11 @@ class _Batch:
 
 def _shared(options: RunOptions, journal: Any) -> RunOptions:
     """The options of each question, where budget and the most calls in flight hold for all of them together."""
-    budget, most = options["budget"], options["concurrency"]
+    budget, most = options["budget"], options.get("concurrency")
     return {
         **options,
         "journal": journal,
-        "budget": BudgetTracker(budget) if isinstance(budget, Budget) else None,
+        "budget": BudgetTracker(budget) if isinstance(budget, Budget) and budget != UNLIMITED else None,
         "concurrency": None,
         "limiter": None if most is None else ConcurrencyLimiter(most),
     }

@@ -24,8 +24,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.toml_file import first_problem
-from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry, first_problem
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers

@@ -77,7 +77,7 @@ class CheckConfig:
         flag="--profile",
     )
     recursion: bool = option(
-        False,  # noqa: FBT003  (a default)
+        False,
         help="read as a later round than the first: three empty lists keep the previous response",
         flag="--recursion",
     )

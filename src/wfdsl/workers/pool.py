@@ -17,9 +17,10 @@ from types import TracebackType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Worker
-from wfdsl.toml_file import did_you_mean, parse_toml, read_toml_file
+from wfdsl.toml_file import parse_toml, read_toml_file
 from wfdsl.workers.entry import PoolSettings, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.pool_file import describe_pool, names_a_file, pool_table, used_pool

@@ -14,12 +14,9 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 
 from wfdsl.errors import UsageError
-from wfdsl.toml_file import build_model, read_toml_file, require_keys, require_table
-from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry
+from wfdsl.toml_file import read_toml_file, relative_to, require_keys, require_table, require_tables
+from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry, build_model
 from wfdsl.workers.registry import check_provider
-
-TABLES: Final = ("pool", "conductor", "budget", "run", "train")
-"""The tables that a file may have; a pool is read from the first one only."""
 
 _NESTED: Final[Mapping[str, type[BaseModel]]] = {"limits": Limits, "prices": Prices}
 
@@ -36,21 +33,13 @@ def names_a_file(path_or_name: str) -> bool:
     return path_or_name.endswith(".toml") or ("\0" not in path_or_name and Path(path_or_name).is_file())
 
 
-def relative_to(source: str, path_or_name: str) -> str:
-    """What a file means by a path or a name: a file or folder next to it, if there is one, else what was written."""
-    if not any(mark in path_or_name for mark in "./\\") or "\0" in path_or_name:
-        return path_or_name  # a name
-    near = Path(source).parent / path_or_name
-    return str(near) if near.exists() else path_or_name
-
-
 def pool_table(tables: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The table [pool] of a file; `source` is what errors call the file.
 
     Raises:
         UsageError: there is none, or a table that is not known.
     """
-    require_keys(tables, TABLES, source)
+    require_tables(tables, source)
     if not isinstance(tables.get("pool"), dict):
         raise UsageError(f"{source}: there is no table [pool]; begin with [pool] and one [[pool.workers]] per worker")
     table: dict[str, Any] = tables["pool"]

@@ -6,25 +6,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import (
-    add_conductor_options,
     add_config_options,
-    add_flag,
+    add_options,
     add_pool_option,
-    add_setting,
     count,
-    count_or_none,
-    dollars,
+    count_or_zero,
     experiment_of,
     parameters_of,
-    seconds,
 )
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
+from wfdsl.experiment import RunSettings, run_options
+from wfdsl.interpreter.budget import Budget
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from wfdsl.experiment.experiment import Experiment
+    from wfdsl.experiment import Experiment
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.tasks.task import Task
 
@@ -54,14 +53,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_task_options(parser)
     _add_run_options(parser)
     _add_output_options(parser)
-    _add_conductor_options(parser)
+    add_options(parser, ConductorConfig, "conductor", without=["model"])
+    add_options(parser, Budget, "budget", only=["usd"])
+    add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
     parser.add_argument(
         "--sample-seed",
-        type=count_or_none,
+        type=count_or_zero,
         metavar="N",
         help="draw the tasks of --limit by this seed, in place of the first ones; of a gym: which questions it asks",
     )
@@ -73,18 +74,12 @@ def _add_task_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    add_setting(
-        parser, "--seed", "run.seed", type=count_or_none, metavar="N", help="what the seeds of all runs follow from (0)"
-    )
-    parser.add_argument("--no-seed", action="store_true", help="send no seed: workers draw as they like")
-    add_setting(
-        parser, "--budget-usd", "budget.usd", type=dollars, metavar="USD", help="the most US dollars, over all sessions"
+    parser.add_argument(
+        "--no-seed", action="store_true", help="send no seed: workers draw as they like (default: the seed 0)"
     )
     parser.add_argument(
         "--concurrency", type=count, default=_CONCURRENCY, metavar="N", help="runs at a time (default: %(default)s)"
     )
-    add_setting(parser, "--timeout", "run.timeout_s", type=seconds, metavar="S", help="the most seconds for a run")
-    add_flag(parser, "--no-journal", "run.journal", value=False, help="keep no calls: a run that is cut off is lost")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -95,23 +90,6 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="ask nobody and write nothing: say what would be asked")
     parser.add_argument("--no-plots", action="store_true", help="write no plots")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed at the end")
-
-
-def _add_conductor_options(parser: argparse.ArgumentParser) -> None:
-    add_setting(parser, "--prompt", "conductor.prompt", metavar="NAME|FILE", help="the Conductors' template set")
-    add_setting(parser, "--examples", "conductor.examples", metavar="NAME|FILE", help="their few-shot examples")
-    add_setting(
-        parser, "--max-steps", "conductor.max_steps", type=count, metavar="N", help="the most steps of their workflows"
-    )
-    add_setting(
-        parser,
-        "--max-rounds",
-        "conductor.rounds",
-        type=count_or_none,
-        metavar="N",
-        help="their revisions (default: 1, or what a checkpoint was trained for)",
-    )
-    add_conductor_options(parser)
 
 
 def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> argparse.Namespace:
@@ -140,7 +118,6 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
         UsageError: an option cannot be used, or there is nothing to evaluate.
         WorkflowError: a file holds no valid workflow.
     """
-    from wfdsl.experiment.running import run_options_of
     from wfdsl_rl.evaluation.evaluating import Evaluation
     from wfdsl_rl.policies import policies_of
 
@@ -155,7 +132,7 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
         pool=pool,
         repeats=args.repeats,
         seed=None if args.no_seed else seed,
-        options={**run_options_of(experiment.run), "reuse": experiment.run.reuse},
+        options=run_options(experiment.run, without=("concurrency", "seed")),
     )
 
 

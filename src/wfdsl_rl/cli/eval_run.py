@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from wfdsl.experiment.experiment import Experiment
+    from wfdsl.experiment import Experiment
     from wfdsl.interpreter.budget import BudgetTracker
     from wfdsl.interpreter.journal import Journal
     from wfdsl_rl.evaluation.cell import Cell, CellKey
@@ -145,12 +145,11 @@ def _account(
     evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[CellKey, Cell]
 ) -> BudgetTracker | None:
     """The account of the budget, with what earlier sessions have spent; None without a budget."""
-    from wfdsl.experiment.running import budget_of
-    from wfdsl.interpreter.budget import BudgetTracker, BudgetUsage
+    from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
     from wfdsl_rl.evaluation.naming import spent_on
 
-    budget = budget_of(experiment.budget)
-    if budget is None:
+    budget = experiment.budget
+    if budget == UNLIMITED:
         return None
     if journal is not None:
         return BudgetTracker(budget, spent_on(evaluation.id, journal.path))

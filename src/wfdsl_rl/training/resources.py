@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wfdsl.experiment.running import budget_of, run_options_of
-from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker
+from wfdsl.experiment import run_options
+from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.limits import ConcurrencyLimiter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from wfdsl.experiment.experiment import Experiment
+    from wfdsl.experiment import Experiment
     from wfdsl.interpreter.budget import BudgetUsage
     from wfdsl.interpreter.running import RunOptions
     from wfdsl.workers.pool import Pool
@@ -36,7 +36,7 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
         JournalFailure: the journal cannot be opened.
     """
     run = experiment.run
-    options = run_options_of(run)
+    options = run_options(run, without=("concurrency", "seed", "reuse"))
     if run.concurrency is not None:
         options["limiter"] = ConcurrencyLimiter(run.concurrency)
     with ExitStack() as stack:
@@ -44,9 +44,8 @@ def rollout_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[R
         if kept:
             out.mkdir(parents=True, exist_ok=True)
             options["journal"] = stack.enter_context(Journal(out / JOURNAL))
-        budget = budget_of(experiment.budget)
-        if budget is not None:
-            options["budget"] = BudgetTracker(budget, _spent(out) if kept else NOTHING_SPENT)
+        if experiment.budget != UNLIMITED:
+            options["budget"] = BudgetTracker(experiment.budget, _spent(out) if kept else NOTHING_SPENT)
         yield options
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.config import to_table
 from wfdsl.errors import UsageError
-from wfdsl.experiment.experiment import read_experiment
+from wfdsl.experiment import read_experiment
 from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.toml_file import first_problem
+from wfdsl.workers.entry import first_problem
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.rows import is_data_file
 from wfdsl_rl.training.config import TrainSettings
@@ -20,7 +21,7 @@ from wfdsl_rl.training.config import TrainSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wfdsl.experiment.experiment import Experiment
+    from wfdsl.experiment import Experiment
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
 
@@ -65,8 +66,8 @@ class Planned(NamedTuple):
             "experiment": self.name,
             "pool": {"name": self.pool.name, "workers": [entry.model_dump(mode="json") for entry in self.pool]},
             "prompt": {**self.prompt.fingerprint, "max_steps": self.max_steps},
-            "budget": experiment.budget.model_dump(mode="json"),
-            "run": experiment.run.model_dump(mode="json"),
+            "budget": to_table(experiment.budget),
+            "run": to_table(experiment.run),
             "train": self.train.model_dump(mode="json"),
         }
 

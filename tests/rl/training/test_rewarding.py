@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl.experiment.experiment import Experiment
+from wfdsl.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.scoring import Scorer

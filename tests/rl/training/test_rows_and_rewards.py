@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from wfdsl.api import analyze, parse
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
-from wfdsl.experiment.experiment import Experiment
-from wfdsl.experiment.tables import BudgetTable
+from wfdsl.experiment import Experiment
+from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
@@ -382,7 +382,7 @@ async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
 ) -> None:
     pool = answering("yes")
     rows = rows_of(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
-    experiment = Experiment(budget=BudgetTable(calls=4))
+    experiment = Experiment(budget=Budget(calls=4))
 
     with rollout_options(experiment, pool, tmp_path) as options:
         await replace(rewarder(pool, tasks), scorer=Scorer(options=options)).batch(rows, [RIGHT] * 3, 0)

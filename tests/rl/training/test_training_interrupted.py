@@ -20,7 +20,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
-from wfdsl.experiment.experiment import Experiment  # noqa: E402
+from wfdsl.experiment import Experiment  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_course  # noqa: E402
 from wfdsl_rl.training.records import drop_lines_after  # noqa: E402
 from wfdsl_rl.training.resources import rollout_options  # noqa: E402

@@ -1,0 +1,225 @@
+"""The configuration file: [pool], [conductor], [budget], [run] and [train] in one TOML file, with settings over them.
+
+A later source wins: the default, then the file, then each setting in its order. Relative paths in a file are relative
+to the file; relative paths in settings are relative to the current folder. The classes of the tables say which keys
+there are (`wfdsl.config`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.config import OptionField, did_you_mean, from_table, from_toml, option, options_of
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import UNLIMITED, Budget
+from wfdsl.interpreter.config import RunConfig
+from wfdsl.toml_file import TABLES, read_toml_file, relative_to, require_keys, require_table, require_tables
+
+if TYPE_CHECKING:  # start-up time: the flags of a command are made of these tables, without a pool
+    from wfdsl.interpreter.running import RunOptions
+    from wfdsl.workers.pool import Pool
+
+DEFAULT_POOL: Final = "local"
+_USE: Final = "pool.use"
+_PROVIDERS_OF_PATHS: Final = ("local", "transformers")
+"""`PROVIDER:PATH` is a path, too."""
+_POOL_TEXTS: Final = ("use", "name", "description", "conductor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings(RunConfig):
+    """The table [run]: how each workflow is run, how many questions at a time, and whether calls are kept."""
+
+    parallel: int = option(
+        4, help="questions at a time, where there are many", flag="--parallel", metavar="N", minimum=1
+    )
+    journal: bool = option(
+        default=True, help="keep calls in the journal (without it, a run cannot be resumed)", flag="--no-journal"
+    )
+
+
+CONFIGS: Final[Mapping[str, type]] = {"conductor": ConductorConfig, "budget": Budget, "run": RunSettings}
+"""The configuration classes of the tables."""
+
+
+class Setting(NamedTuple):
+    """A value for one key that is given outside the file: on the command line, or by a program."""
+
+    key: str
+    """The table and the keys in it, with dots, such as `conductor.max_rounds`."""
+    value: Any
+    place: str
+    """What errors call it, such as `--max-rounds`."""
+    text: str | None = None
+    """What was written, if the value was read from a text; for keys whose values are texts this is the value."""
+
+    @classmethod
+    def parse(cls, assignment: str) -> Setting:
+        """The setting that `KEY=VALUE` says. The value is written as in TOML; anything else is a text.
+
+        Raises:
+            UsageError: it is not of this form.
+        """
+        key, equals, text = assignment.partition("=")
+        key = key.strip()
+        if not equals or not all(part.strip() for part in key.split(".")):
+            raise UsageError(f"--set {assignment!r}: write TABLE.KEY=VALUE, such as conductor.max_rounds=2")
+        if "." not in key:
+            raise UsageError(f"--set {key}: there is no table: write TABLE.KEY=VALUE, such as conductor.max_rounds=2")
+        return cls(key, _value(text.strip()), f"--set {key}", text.strip())
+
+
+def run_options(config: RunConfig, *, without: Collection[str] = ()) -> RunOptions:
+    """The options of a configuration by name, as `wfdsl.run` and policies take them; None is left out."""
+    return cast("RunOptions", {name: value for name, value in config.manifest().items() if name not in without})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is run and how."""
+
+    pool: Pool | None = None
+    """The workers; None if nothing names any."""
+    pool_name: str | None = None
+    """The name or file with which `Pool.load` finds the same workers; None if settings have changed them."""
+    conductor: ConductorConfig = field(default_factory=ConductorConfig)
+    budget: Budget = UNLIMITED
+    run: RunSettings = field(default_factory=RunSettings)
+    train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """The trainer's table, unchanged."""
+
+    def with_pool(self, default: str = DEFAULT_POOL) -> tuple[Pool, str | None]:
+        """The workers and their name; the default pool if nothing names any."""
+        if self.pool is not None:
+            return self.pool, self.pool_name
+        from wfdsl.workers.pool import Pool  # noqa: PLC0415  (start-up time)
+
+        return Pool.load(default), default
+
+
+def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[str | Setting] = ()) -> Experiment:
+    """The experiment that a file describes; without a file, what the settings and the defaults say.
+
+    Args:
+        path: A TOML file.
+        settings: What overrides the file: texts such as `"conductor.max_rounds=2"`, with the value as in TOML.
+
+    Raises:
+        UsageError: the file cannot be read, a key is not known, or a value does not fit.
+    """
+    source = "the defaults" if path is None else str(path)
+    tables = {} if path is None else _read_tables(Path(path))
+    given = [Setting.parse(each) if isinstance(each, str) else each for each in settings]
+    for setting in given:
+        _put(tables, setting)
+    pool, name = _pool(tables.get("pool"), source, path, given)
+    if pool is not None and pool.settings.conductor is not None:
+        tables["conductor"] = {"model": pool.settings.conductor, **tables.get("conductor", {})}
+    built = {table: _built(config, tables.get(table, {}), f"{source}: {table}") for table, config in CONFIGS.items()}
+    train = MappingProxyType(tables.get("train", {}))
+    return Experiment(pool=pool, pool_name=name, train=train, **built)
+
+
+def _read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a file, with its relative paths resolved."""
+    tables = read_toml_file(path, "configuration file")
+    require_tables(tables, str(path))
+    for name, table in tables.items():
+        require_table(table, f"{path}: {name}")
+        if name in CONFIGS:
+            tables[name] = _with_paths(CONFIGS[name], table, str(path))
+    return tables
+
+
+def _with_paths(config: type, table: dict[str, Any], source: str) -> dict[str, Any]:
+    paths = [each.name for each in options_of(config) if each.option.path]
+    return {key: _path(value, source) if key in paths else value for key, value in table.items()}
+
+
+def _path(value: Any, source: str) -> Any:
+    if not isinstance(value, str):
+        return value  # building the configuration says what is wrong
+    provider, colon, rest = value.partition(":")
+    if colon and provider in _PROVIDERS_OF_PATHS:
+        return f"{provider}:{relative_to(source, rest)}"
+    return relative_to(source, value)
+
+
+def _built(config: type, table: dict[str, Any], place: str) -> Any:
+    require_keys(table, [each.name for each in options_of(config)], place)
+    found: Any = from_table(config, table, place)
+    return UNLIMITED if found == UNLIMITED else found
+
+
+def _put(tables: dict[str, Any], setting: Setting) -> None:
+    """Put a setting into the tables.
+
+    Raises:
+        UsageError: it names a table or key that does not exist, or its value does not fit.
+    """
+    name, *keys = (part.strip() for part in setting.key.split("."))
+    if name not in TABLES:
+        raise UsageError(f'{setting.place}: there is no table "{name}". {did_you_mean(name, TABLES)}')
+    if name in CONFIGS:
+        found = _field(CONFIGS[name], name, keys, setting)
+        value = _as_text(setting) if found.type is str else setting.value
+        from_toml(found, value, setting.place)
+        tables.setdefault(name, {})[keys[0]] = value
+        return
+    if setting.key == _USE:
+        tables["pool"] = {}
+    table = tables.setdefault(name, {})
+    for key in keys[:-1]:
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            where = "pool.workers are set in the file" if key == "workers" else f"{key} is not a table"
+            raise UsageError(f"{setting.place}: {where}")
+    table[keys[-1]] = _as_text(setting) if name == "pool" and keys[-1] in _POOL_TEXTS else setting.value
+
+
+def _field(config: type, table: str, keys: list[str], setting: Setting) -> OptionField:
+    known = {each.name: each for each in options_of(config)}
+    if keys[0] not in known:
+        raise UsageError(f'{setting.place}: [{table}] has no key "{keys[0]}". {did_you_mean(keys[0], known)}')
+    if len(keys) > 1:
+        raise UsageError(f"{setting.place}: {table}.{keys[0]} is not a table: write {table}.{keys[0]}=VALUE")
+    return known[keys[0]]
+
+
+def _as_text(setting: Setting) -> Any:
+    """What was written, for keys whose values are texts; a text in quotes is what TOML makes of it."""
+    return setting.value if setting.text is None or isinstance(setting.value, str) else setting.text
+
+
+def _value(text: str) -> Any:
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return found["value"] if len(found) == 1 else text  # a line break in the text could begin another key
+
+
+def _pool(
+    table: dict[str, Any] | None, source: str, path: str | PathLike[str] | None, given: list[Setting]
+) -> tuple[Pool | None, str | None]:
+    """The workers, and the name under which they are found again."""
+    if table is None:
+        return None, None
+    from wfdsl.workers.pool import Pool, pool_of_table  # noqa: PLC0415  (start-up time)
+
+    settings = [setting for setting in given if setting.key.partition(".")[0] == "pool"]
+    used = next((setting for setting in reversed(settings) if setting.key == _USE), None)
+    others = [setting for setting in settings if setting.key != _USE]
+    if used is not None and others:
+        raise UsageError(f"{others[0].place}: {used.place} takes a whole pool as it is: leave one of them out")
+    if used is not None:
+        return Pool.load(table["use"]), table["use"]
+    place = others[0].place if others and path is None else source
+    return pool_of_table(table, place), None if others or path is None else str(path)
