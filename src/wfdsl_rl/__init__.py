@@ -9,12 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wfdsl_rl import gym as gym
-    from wfdsl_rl.evaluation.cell import Cell as Cell
-    from wfdsl_rl.evaluation.evaluating import Evaluation as Evaluation
-    from wfdsl_rl.evaluation.evaluating import evaluate as evaluate
+    from wfdsl_rl.evaluation.evaluate import evaluate as evaluate
     from wfdsl_rl.evaluation.report import read_report as read_report
     from wfdsl_rl.evaluation.summary import summarise as summarise
+    from wfdsl_rl.evaluation.trials import Evaluation as Evaluation
+    from wfdsl_rl.evaluation.trials import Trial as Trial
     from wfdsl_rl.grading.code import grade_program as grade_program
     from wfdsl_rl.grading.extraction import final_answer as final_answer
     from wfdsl_rl.grading.extraction import final_code as final_code
@@ -32,41 +31,41 @@ if TYPE_CHECKING:
     from wfdsl_rl.scoring import Rollout as Rollout
     from wfdsl_rl.scoring import Scored as Scored
     from wfdsl_rl.scoring import Scorer as Scorer
-    from wfdsl_rl.strategies import Strategies as Strategies
-    from wfdsl_rl.strategies import strategies_of as strategies_of
     from wfdsl_rl.tasks.loading import load_tasks as load_tasks
     from wfdsl_rl.tasks.task import CodeTests as CodeTests
     from wfdsl_rl.tasks.task import Task as Task
     from wfdsl_rl.tasks.task import save_tasks as save_tasks
+    from wfdsl_rl.workflow_statistics import WorkflowStatistics as WorkflowStatistics
+    from wfdsl_rl.workflow_statistics import statistics_of as statistics_of
 
 _HOMES = {
-    "Cell": "evaluation.cell",
-    "CodeTests": "tasks.task",
-    "Evaluation": "evaluation.evaluating",
-    "Scorer": "scoring",
-    "Scored": "scoring",
     "Ablation": "scoring",
+    "CodeTests": "tasks.task",
+    "Evaluation": "evaluation.trials",
     "NoScore": "scoring",
     "Reward": "reward",
-    "Rollout": "scoring",
-    "make_reward": "reward",
     "RewardValues": "scoring",
+    "Rollout": "scoring",
     "Sandbox": "grading.sandbox",
     "SandboxLimits": "grading.sandbox",
     "SandboxMissing": "grading.sandbox",
-    "Strategies": "strategies",
+    "Scored": "scoring",
+    "Scorer": "scoring",
     "Task": "tasks.task",
+    "Trial": "evaluation.trials",
     "Verdict": "grading.verdict",
-    "evaluate": "evaluation.evaluating",
+    "WorkflowStatistics": "workflow_statistics",
+    "evaluate": "evaluation.evaluate",
     "final_answer": "grading.extraction",
     "final_code": "grading.extraction",
     "grade": "grading.grade",
     "grade_sync": "grading.grade",
     "grade_program": "grading.code",
     "load_tasks": "tasks.loading",
+    "make_reward": "reward",
     "read_report": "evaluation.report",
     "save_tasks": "tasks.task",
-    "strategies_of": "strategies",
+    "statistics_of": "workflow_statistics",
     "summarise": "evaluation.summary",
 }
 _PACKAGES = ("gym",)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
-from wfdsl_rl.cli import data, eval_reports, eval_run, train
+from wfdsl_rl.cli import data, train
 from wfdsl_rl.cli import eval as eval_
 from wfdsl_rl.cli.eval import COMMANDS as EVAL_COMMANDS
 
@@ -30,12 +30,9 @@ def data_options() -> str:
 
 def eval_options() -> str:
     """The options of `wfdsl-eval`, and its sub-commands."""
-    parser = eval_._parser(None)
-    eval_run.configure(parser)
-    sections = [*_parts(parser)]
+    sections = [*_parts(eval_._parser(None))]
     for name in EVAL_COMMANDS:
         inner = eval_._parser(name)
-        getattr(eval_reports, f"configure_{name}")(inner)
         sections += [f"### {inner.prog}", *_parts(inner)]
     return "\n\n".join(sections)
 

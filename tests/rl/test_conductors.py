@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +19,7 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, load
 from wfdsl_rl.gym.world.presets import PRESETS
-from wfdsl_rl.policies import policies_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wfdsl_rl.policy_names import policies_of
 
 MOST_BYTES = 4_000_000
 FILES = {"README.md", "config.json", "model.gguf", "model.safetensors", "tokenizer.json", "wfdsl-prompt.json"}

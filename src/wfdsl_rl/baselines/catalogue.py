@@ -5,20 +5,17 @@ A row is either a `.wf` file of this folder or a small policy. Modules of polici
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from wfdsl.conductor.policy import Policy
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.parameters import Parameter, values_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from wfdsl.conductor.policy import Policy
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.baselines.validation import Validation
+from wfdsl_rl.baselines.validation import Validation
 
 FOLDER: Final = Path(__file__).parent
 """Where the `.wf` files are."""
@@ -71,14 +68,14 @@ def baseline_called(name: str, *, where: str = "") -> Baseline:
 def _from_file(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
     from wfdsl.api import load  # noqa: PLC0415  (the table is read without building anything)
     from wfdsl.conductor.policy import WorkflowPolicy  # noqa: PLC0415
-    from wfdsl_rl.baselines.alone import workers_of  # noqa: PLC0415
+    from wfdsl_rl.baselines.single_worker import workers_of  # noqa: PLC0415
 
     params = {key: str(value) for key, value in values.items()}
     return WorkflowPolicy(load(FOLDER / f"{name}.wf", pool=pool.subset(workers_of(pool)), params=params))
 
 
 def _long_context(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001  (as every builder)
-    from wfdsl_rl.baselines.long_context import LongContext  # noqa: PLC0415
+    from wfdsl_rl.baselines.single_worker import LongContext  # noqa: PLC0415
 
     return LongContext(**values)
 
@@ -90,13 +87,13 @@ def _majority_vote(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy: 
 
 
 def _random_workflow(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
-    from wfdsl_rl.baselines.drawing import RandomWorkflow  # noqa: PLC0415
+    from wfdsl_rl.baselines.random_policies import RandomWorkflow  # noqa: PLC0415
 
     return RandomWorkflow(**values)
 
 
 def _random_router(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
-    from wfdsl_rl.baselines.drawing import RandomRouter  # noqa: PLC0415
+    from wfdsl_rl.baselines.random_policies import RandomRouter  # noqa: PLC0415
 
     return RandomRouter(**values)
 
@@ -126,16 +123,16 @@ def _smoothie_dependent(name: str, pool: Pool, values: Mapping[str, Any]) -> Pol
 
 
 def _cascade(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.cascade import Cascade  # noqa: PLC0415
+    from wfdsl_rl.baselines.routers import Cascade  # noqa: PLC0415
 
     return _learned(Cascade, name, pool, values)
 
 
 def _learned(method: Callable[..., Any], name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.learned import LearnedPolicy  # noqa: PLC0415
+    from wfdsl_rl.baselines.fitted import FittedPolicy  # noqa: PLC0415
 
     own = {key: value for key, value in values.items() if key not in _TEACHING}
-    return LearnedPolicy(method(**own), _validation(name, pool, values))
+    return FittedPolicy(method(**own), _validation(name, pool, values))
 
 
 def _validation(name: str, pool: Pool, values: Mapping[str, Any]) -> Validation:
@@ -150,7 +147,7 @@ _K = Parameter("k", "count", None, "validation questions that count as near; non
 _NEAR = Parameter("k", "count", 20, "validation questions that are looked at besides the question itself")
 _EMBEDDING = Parameter("embedding", "choice", "hashing", "what makes questions near", ("hashing", "minilm"))
 _LEARNING = (
-    Parameter("validation", "tasks", None, "the tasks to learn on; a pool of the gym has its own"),
+    Parameter("validation", "tasks", None, "the tasks to fit on; a pool of the gym has its own"),
     Parameter("limit", "count", 960, "how many of them at most; a Conductor is trained on as many"),
     Parameter("seed", "seed", 0, "which of them, and the luck of the calls"),
 )
@@ -279,7 +276,7 @@ _ROWS: Final = (
         about="the worker that was right most often on validation tasks, for every question",
         simplifies="nothing; our choice",
         source="none",
-        calls="1; to learn: workers * limit",
+        calls="1; to fit: workers * limit",
         parameters=_LEARNING,
         policy=_best_worker,
     ),
@@ -288,7 +285,7 @@ _ROWS: Final = (
         about="the worker that was right most often on the validation tasks nearest to the question",
         simplifies="counts over neighbours of a fixed embedding in place of an encoder trained with contrastive losses",
         source="in the role of RouterDC, arXiv 2409.19886",
-        calls="1; to learn: workers * limit",
+        calls="1; to fit: workers * limit",
         parameters=(_K, _EMBEDDING, *_LEARNING),
         policy=_knn,
     ),
@@ -297,7 +294,7 @@ _ROWS: Final = (
         about="without gold answers: the worker whose replies to validation questions are nearest to all others'",
         simplifies="replies only are embedded, without the question, which shifts all alike",
         source="Smoothie-Global, arXiv 2412.04692",
-        calls="1; to learn: workers * limit",
+        calls="1; to fit: workers * limit",
         parameters=(_EMBEDDING, *_LEARNING),
         policy=_smoothie_independent,
     ),
@@ -307,7 +304,7 @@ _ROWS: Final = (
         "on the nearest validation questions is taken",
         simplifies="as above; the question itself counts as much as each neighbour",
         source="Smoothie-Local, arXiv 2412.04692",
-        calls="workers of the pool; to learn: workers * limit",
+        calls="workers of the pool; to fit: workers * limit",
         parameters=(_NEAR, _EMBEDDING, *_LEARNING),
         policy=_smoothie_dependent,
     ),
@@ -317,7 +314,7 @@ _ROWS: Final = (
         "tasks",
         simplifies="counts in place of trained networks; four ways to work together, up to four steps, our own roles",
         source="in the spirit of MASRouter, arXiv 2502.11133",
-        calls="1 to 4; to learn: (workers + 17) * limit",
+        calls="1 to 4; to fit: (workers + 17) * limit",
         parameters=(
             _K,
             Parameter("call_price", "share", 0.01, "the share of right answers that a further call has to be worth"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,14 +15,12 @@ from zlib import crc32
 
 from wfdsl.errors import UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
+if TYPE_CHECKING:  # an optional package
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors: TypeAlias = NDArray[np.float64]
-    """Shapes: one row of length 1 for each text."""
+Vectors: TypeAlias = "NDArray[np.float64]"
+"""One row of length 1 for each text."""
 
 EmbeddingName: TypeAlias = Literal["hashing", "minilm"]
 EMBEDDINGS: Final[tuple[EmbeddingName, ...]] = ("hashing", "minilm")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.suggestions import Suggestions
-from wfdsl_rl.baselines.alone import workers_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.single_worker import workers_of
 
 ParameterKind: TypeAlias = Literal["worker", "count", "seed", "share", "choice", "tasks"]
 """`worker`: a name or an ordinal. `count`: from 1. `seed`: from 0. `share`: from 0 to 1. `tasks`: what `load_tasks`

@@ -1,24 +1,33 @@
-"""Routers that learn from right and wrong answers which worker to ask: the best one of all, or the best one nearby."""
+"""Routers that learn from right and wrong answers which worker to ask: the best one of all, or the best one nearby.
+
+How often each of some choices was right on validation tasks: over all of them, and near a question.
+
+A cascade of choices for each question: how workers work together, how many do, and who they are.
+
+Each stage is a count: how often its choices were right on the validation tasks nearest to the question. The first two
+stages are counted with the workers that are best overall in the seats, the last one by what workers do alone.
+
+Source: in the spirit of arXiv 2502.11133, whose stages are trained networks over a larger space.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from functools import cached_property
+from typing import ClassVar, Final
 
+from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
-from wfdsl_rl.baselines.alone import alone, workers_of
-from wfdsl_rl.baselines.counting import Counts, best
-from wfdsl_rl.baselines.embeddings import EmbeddingName, embed, nearest
-from wfdsl_rl.baselines.learned import solved
-
-if TYPE_CHECKING:
-    from wfdsl.conductor.policy import Solution
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.running import RunOptions
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.baselines.embeddings import Vectors
-    from wfdsl_rl.baselines.learned import Lessons
-
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.language.tree import Access
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
+from wfdsl_rl.baselines.fitted import TrainingSet, solved
+from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
+from wfdsl_rl.baselines.validation import Result
 
 NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
 """Numbers of neighbours to choose between; our choice."""
@@ -30,17 +39,17 @@ class BestWorker:
 
     name: ClassVar[str] = "best-worker-router"
 
-    async def learn(self, lessons: Lessons) -> Always:
+    async def fit(self, training_set: TrainingSet) -> Always:
         """Count."""
-        workers = workers_of(lessons.pool)
-        counts = Counts.of(await lessons.results(map(alone, workers)))
+        workers = workers_of(training_set.pool)
+        counts = Counts.of(await training_set.results(map(alone, workers)))
         return Always(workers[best(counts.overall)])
 
     def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
         """One worker is asked."""
         return 1
 
-    def lesson_calls(self, pool: Pool) -> int:
+    def fit_calls_per_task(self, pool: Pool) -> int:
         """Each worker alone."""
         return len(workers_of(pool))
 
@@ -65,18 +74,18 @@ class NearestNeighbours:
     """How many questions count as near; None: what would have been best on the validation tasks themselves."""
     embedding: EmbeddingName = "hashing"
 
-    async def learn(self, lessons: Lessons) -> Nearby:
+    async def fit(self, training_set: TrainingSet) -> Nearby:
         """Count, and place the questions."""
-        workers = workers_of(lessons.pool)
-        counts = Counts.of(await lessons.results(map(alone, workers)))
-        places = embed(lessons.questions, self.embedding)
+        workers = workers_of(training_set.pool)
+        counts = Counts.of(await training_set.results(map(alone, workers)))
+        places = embed(training_set.questions, self.embedding)
         return Nearby(workers, counts, places, self.k or fitting_k(counts, places), self.embedding)
 
     def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
         """One worker is asked."""
         return 1
 
-    def lesson_calls(self, pool: Pool) -> int:
+    def fit_calls_per_task(self, pool: Pool) -> int:
         """Each worker alone."""
         return len(workers_of(pool))
 
@@ -111,3 +120,133 @@ def fitting_k(counts: Counts, places: Vectors) -> int:
         return sum(bool(counts.outcomes[choice][task]) for task, choice in enumerate(picked))
 
     return max(NEIGHBOURS, key=lambda k: (right(k), k))
+
+
+PRIOR: Final = 5.0
+"""So many tasks' worth of the overall share are added to counts near a question; our choice."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Right and wrong by choice, then by task; None where nothing was judged."""
+
+    outcomes: tuple[tuple[bool | None, ...], ...]
+
+    @classmethod
+    def of(cls, results: Sequence[Sequence[Result]]) -> Counts:
+        """The outcomes of results."""
+        return cls(tuple(tuple(result.right for result in row) for row in results))
+
+    @cached_property
+    def overall(self) -> list[float]:
+        """The share of right answers of each choice; a choice of which nothing is known counts as always wrong."""
+        return [_share(row, range(len(row)), prior=0.0, weight=0.0) for row in self.outcomes]
+
+    def near(self, tasks: Sequence[int]) -> list[float]:
+        """The same on some of the tasks, drawn towards the overall share."""
+        pairs = zip(self.outcomes, self.overall, strict=True)
+        return [_share(row, tasks, prior=share, weight=PRIOR) for row, share in pairs]
+
+
+def best(scores: Sequence[float]) -> int:
+    """The index of the highest score; of equal ones the earliest."""
+    return max(range(len(scores)), key=lambda at: (scores[at], -at))
+
+
+def ranked(scores: Sequence[float]) -> list[int]:
+    """The indices by falling score; of equal ones the earlier first."""
+    return sorted(range(len(scores)), key=lambda at: (-scores[at], at))
+
+
+def _share(row: Sequence[bool | None], tasks: Sequence[int], *, prior: float, weight: float) -> float:
+    judged = [row[task] for task in tasks if row[task] is not None]
+    known = len(judged) + weight
+    return (sum(map(bool, judged)) + weight * prior) / known if known else 0.0
+
+
+TEAMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "alone": ("S",),
+    "chain": ("SV", "SVV"),
+    "plan": ("PS", "PSV"),
+    "group": ("SSA", "SSSA"),
+}
+"""Ways to work together, each in its sizes, a letter a step: solve, verify, plan, aggregate. Our choice."""
+SUBTASKS: Final[Mapping[str, str]] = {
+    "S": SOLVE,
+    "V": "Verify the solution above, correct what is wrong, and give the final answer.",
+    "P": "Write a short plan for the task. Do not solve it.",
+    "A": "Compare the answers above and give the soundest final answer.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """Counts for three choices, one after the other."""
+
+    name: ClassVar[str] = "cascade-router"
+    k: int | None = None
+    """How many questions count as near; None: what would have been best for choosing workers alone."""
+    call_price: float = 0.01
+    """The share of right answers that a further call has to be worth; our choice."""
+    embedding: EmbeddingName = "hashing"
+
+    async def fit(self, training_set: TrainingSet) -> Cascaded:
+        """Count workers alone, then teams of the best of them."""
+        workers = workers_of(training_set.pool)
+        single = Counts.of(await training_set.results(map(alone, workers)))
+        order = [workers[at] for at in ranked(single.overall)]
+        shapes = [shape for sizes in TEAMS.values() for shape in sizes]
+        teams = Counts.of(await training_set.results(team(shape, order) for shape in shapes))
+        places = embed(training_set.questions, self.embedding)
+        return Cascaded(workers, single, shapes, teams, places, self.k or fitting_k(single, places), self)
+
+    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
+        """Those of the largest team."""
+        return max(len(shape) for sizes in TEAMS.values() for shape in sizes)
+
+    def fit_calls_per_task(self, pool: Pool) -> int:
+        """Each worker alone, then each team of more than one."""
+        teams = sum(len(shape) for sizes in TEAMS.values() for shape in sizes if len(shape) > 1)
+        return len(workers_of(pool)) + teams
+
+
+@dataclass(frozen=True, slots=True)
+class Cascaded:
+    """Counts, by the questions' places."""
+
+    workers: tuple[int, ...]
+    single: Counts
+    shapes: Sequence[str]
+    teams: Counts
+    places: Vectors
+    k: int
+    method: Cascade
+
+    def workflow_for(self, question: str) -> Workflow:
+        """The team for a question."""
+        [place] = embed([question], self.method.embedding)
+        near = nearest(place, self.places, self.k)
+        worth = dict(zip(self.shapes, self.teams.near(near), strict=True))
+        worth = {shape: share - self.method.call_price * len(shape) for shape, share in worth.items()}
+        ways = list(TEAMS.values())
+        sizes = ways[best([sum(worth[shape] for shape in sizes) / len(sizes) for sizes in ways])]
+        shape = sizes[best([worth[size] for size in sizes])]
+        return team(shape, [self.workers[at] for at in ranked(self.single.near(near))])
+
+    async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
+        """Run the team for this question."""
+        return await solved(self.workflow_for(question_text(question)), question, pool, options)
+
+
+def team(shape: str, order: Sequence[int]) -> Workflow:
+    """A team with workers in the order of their worth: solvers first, then those who check, then planners."""
+    seats = sorted(range(len(shape)), key=lambda at: ("SVAP".index(shape[at]), at))
+    dealt = {seat: order[turn % len(order)] for turn, seat in enumerate(seats)}
+    return Workflow(tuple(Step(dealt[at], SUBTASKS[letter], _access(shape, at)) for at, letter in enumerate(shape)))
+
+
+def _access(shape: str, at: int) -> Access:
+    """Solvers see the plan, if there is one; who checks or aggregates sees everything."""
+    if shape[at] == "S":
+        return (0,) if shape[0] == "P" else ()
+    return "all" if at else ()

@@ -10,28 +10,24 @@ Smoothie-Local.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
+from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Step
-from wfdsl_rl.baselines.alone import SOLVE, alone, workers_of
-from wfdsl_rl.baselines.embeddings import EmbeddingName, embed, nearest
-from wfdsl_rl.baselines.picking import picked_from, run_and_pick
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.answer_selection import picked_from, run_and_pick
+from wfdsl_rl.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
+from wfdsl_rl.baselines.fitted import TrainingSet
 from wfdsl_rl.baselines.routers import Always
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl.conductor.policy import Solution
-    from wfdsl.interpreter.context import Question
-    from wfdsl.interpreter.running import RunOptions
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.baselines.embeddings import Vectors
-    from wfdsl_rl.baselines.learned import Lessons
-    from wfdsl_rl.baselines.validation import Result
+from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
+from wfdsl_rl.baselines.validation import Result
 
 RULE: Final = "Give the answer of the worker whose replies scatter least, here and on the nearest known questions."
 _FEWEST: Final = 3
@@ -44,21 +40,21 @@ class SmoothieIndependent:
     name: ClassVar[str] = "smoothie-independent"
     embedding: EmbeddingName = "hashing"
 
-    async def learn(self, lessons: Lessons) -> Always:
+    async def fit(self, training_set: TrainingSet) -> Always:
         """Compare the replies.
 
         Raises:
             UsageError: the pool has fewer than three workers, of which the method needs to hear.
         """
-        workers = _enough(lessons.pool)
-        scattered = await _scattered(lessons, workers, self.embedding)
+        workers = _enough(training_set.pool)
+        scattered = await _scattered(training_set, workers, self.embedding)
         return Always(workers[_least(_mean(scattered, len(workers)))])
 
     def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
         """One worker is asked."""
         return 1
 
-    def lesson_calls(self, pool: Pool) -> int:
+    def fit_calls_per_task(self, pool: Pool) -> int:
         """Each worker alone."""
         return len(workers_of(pool))
 
@@ -72,23 +68,23 @@ class SmoothieDependent:
     """Validation questions that are looked at besides the question itself."""
     embedding: EmbeddingName = "hashing"
 
-    async def learn(self, lessons: Lessons) -> Scattering:
+    async def fit(self, training_set: TrainingSet) -> Scattering:
         """Compare the replies, and place the questions.
 
         Raises:
             UsageError: the pool has fewer than three workers, of which the method needs to hear.
         """
-        workers = _enough(lessons.pool)
-        scattered = await _scattered(lessons, workers, self.embedding)
+        workers = _enough(training_set.pool)
+        scattered = await _scattered(training_set, workers, self.embedding)
         return Scattering(
-            workers, scattered, embed(lessons.questions, self.embedding), self, lessons.validation.key[:20]
+            workers, scattered, embed(training_set.questions, self.embedding), self, training_set.validation.key[:20]
         )
 
     def most_calls(self, pool: Pool) -> int:
         """All workers are asked."""
         return len(workers_of(pool))
 
-    def lesson_calls(self, pool: Pool) -> int:
+    def fit_calls_per_task(self, pool: Pool) -> int:
         """Each worker alone."""
         return len(workers_of(pool))
 
@@ -156,9 +152,9 @@ def _mean(scattered: Sequence[dict[tuple[int, int], float]], count: int) -> list
 
 
 async def _scattered(
-    lessons: Lessons, workers: Sequence[int], embedding: EmbeddingName
+    training_set: TrainingSet, workers: Sequence[int], embedding: EmbeddingName
 ) -> list[dict[tuple[int, int], float]]:
-    results = await lessons.results(map(alone, workers), graded=False)
+    results = await training_set.results(map(alone, workers), graded=False)
     return [_of_task(replies, embedding) for replies in zip(*results, strict=True)]
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from wfdsl_rl.baselines.catalogue import BASELINES
-
-if TYPE_CHECKING:
-    from wfdsl_rl.baselines.catalogue import Baseline
-    from wfdsl_rl.baselines.parameters import Parameter
+from wfdsl_rl.baselines.catalogue import BASELINES, Baseline
+from wfdsl_rl.baselines.parameters import Parameter
 
 
 def baseline_table() -> str:

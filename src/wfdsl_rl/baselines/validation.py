@@ -7,24 +7,20 @@ since a run's name follows from pool, workflow, task and seed. Each result says 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 from zlib import crc32
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import RunFailed, total_usd, workflow_to_list
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl_rl.baselines.alone import own_tasks
-from wfdsl_rl.evaluation.manifest import pool_description
-from wfdsl_rl.evaluation.naming import hash_of, task_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.tasks.task import Task
+from wfdsl.language.workflow import Workflow
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.single_worker import own_tasks
+from wfdsl_rl.fingerprints import hash_of, pool_description, task_hash
+from wfdsl_rl.tasks.task import Task
 
 TASKS: Final = 960
 """Validation tasks that are used unless a limit is given: as many as a Conductor is trained on. Source: arXiv
@@ -37,7 +33,7 @@ _PASSED_ON: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class FitCost:
     """What learning has cost, as if nothing had come from the journal."""
 
     calls: int = 0
@@ -45,8 +41,8 @@ class Fitting:
     usd: float | None = 0.0
     """US dollars by the price list; None if a price is not known."""
 
-    def __add__(self, other: Fitting) -> Fitting:
-        return Fitting(self.calls + other.calls, self.tokens + other.tokens, total_usd([self.usd, other.usd]))
+    def __add__(self, other: FitCost) -> FitCost:
+        return FitCost(self.calls + other.calls, self.tokens + other.tokens, total_usd([self.usd, other.usd]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +52,14 @@ class Result:
     run_id: str
     reply: str | None
     """The answer; None if the run failed."""
-    cost: Fitting
+    cost: FitCost
     graded: bool = False
     right: bool | None = None
     """None if there was no answer, if it could not be judged, or if it was not graded."""
 
 
 class Validation:
-    """Tasks to learn on."""
+    """Tasks to fit on."""
 
     def __init__(self, tasks: Sequence[Task], *, seed: int = 0) -> None:
         """Luck on the tasks follows from the seed.
@@ -147,13 +143,13 @@ class _Measuring:
     async def _measured(self, workflow: Workflow, task: Task, run_id: str) -> Result:
         seed = crc32(run_id.encode()) & 0x7FFFFFFF if self._seeded else None
         options = cast("RunOptions", {**self._options, "run_id": run_id, "sample_id": run_id, "seed": seed})
-        options["origin"] = {"fitting": task.id}
+        options["origin"] = {"fit": task.id}
         try:
             record = await run(workflow, task.question, self._pool, **options)
         except RunFailed as error:
             record = error.run
         calls = sum(step.status == "done" for step in record.steps)
-        cost = Fitting(calls, record.usage.total_tokens, record.list_usd)
+        cost = FitCost(calls, record.usage.total_tokens, record.list_usd)
         return Result(run_id, record.answer if record.status == "done" else None, cost)
 
 

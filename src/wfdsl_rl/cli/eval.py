@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from wfdsl._version import __version__
+from wfdsl.cli.options import add_config_options, add_options, add_pool_option, count, count_or_zero
 from wfdsl.cli.output import USAGE, ended
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from wfdsl.experiment import RunSettings
+from wfdsl.interpreter.budget import Budget
 
 PROGRAM = "wfdsl-eval"
 COMMANDS = {
@@ -28,6 +30,11 @@ EXIT_CODES = """\
 commands: wfdsl-eval compare DIR [DIR], wfdsl-eval strategies DIR, wfdsl-eval report DIR
 
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 runs failed, 4 budget spent, 130 interrupted"""
+_CONCURRENCY = 32
+_NEEDED = {
+    "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
+    "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/paper7",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,18 +51,18 @@ def _execute(arguments: list[str]) -> int:
         return USAGE
     if command is None and not arguments[0].startswith("-"):
         raise UsageError(f"there is no command {arguments[0]!r}: {', '.join(COMMANDS)}, or options for an evaluation")
-    module = import_module("wfdsl_rl.cli.eval_reports" if command else "wfdsl_rl.cli.eval_run")
-    parse: Callable[[Sequence[str]], argparse.Namespace] = parser.parse_args
     if command:
-        getattr(module, f"configure_{command}")(parser)
-        return int(getattr(module, f"execute_{command}")(parse(arguments[1:])))
-    module.configure(parser)
-    return int(module.execute(arguments, parse))
+        args = parser.parse_args(arguments[1:])
+        return int(getattr(import_module("wfdsl_rl.cli.eval_reports"), f"execute_{command}")(args))
+    args = completed(arguments, parser.parse_args)
+    return int(import_module("wfdsl_rl.cli.eval_run").execute(args, arguments))
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
     if command:
-        return argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=COMMANDS[command])
+        parser = argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=COMMANDS[command])
+        _CONFIGURE[command](parser)
+        return parser
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} --policy NAME ... --tasks NAME ... --pool POOL [OPTION]...",
@@ -64,8 +71,121 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    _configure(parser)
     return parser
 
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a baseline, a .wf file, worker:NAME, a Conductor by its model (local, PROVIDER:MODEL, a checkpoint's "
+        "folder, a pool file with one worker), or a group: workers, baselines; may be repeated",
+    )
+    parser.add_argument(
+        "--tasks", action="append", default=[], metavar="NAME", help="a file, a data set or a gym; may be repeated"
+    )
+    add_pool_option(parser, "the workers")
+    add_config_options(parser)
+    _add_task_options(parser)
+    _add_run_options(parser)
+    _add_output_options(parser)
+    add_options(parser, ConductorConfig, "conductor", without=["model"])
+    add_options(parser, Budget, "budget", only=["usd"])
+    add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
+
+
+def _add_task_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
+    parser.add_argument(
+        "--sample-seed",
+        type=count_or_zero,
+        metavar="N",
+        help="draw the tasks of --limit by this seed, in place of the first ones; of a gym: which questions it asks",
+    )
+    parser.add_argument("--task-format", metavar="NAME", help="the format of the rows (default: told by the columns)")
+    parser.add_argument(
+        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
+    )
+    parser.add_argument("--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)")
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-seed", action="store_true", help="send no seed: workers draw as they like (default: the seed 0)"
+    )
+    parser.add_argument(
+        "--concurrency", type=count, default=_CONCURRENCY, metavar="N", help="runs at a time (default: %(default)s)"
+    )
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the evaluation in --out; its options need not be given again"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="ask nobody and write nothing: say what would be asked")
+    parser.add_argument("--no-plots", action="store_true", help="write no plots")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed at the end")
+
+
+def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> argparse.Namespace:
+    """The options; those that a resumed evaluation was begun with need not be given again.
+
+    Raises:
+        UsageError: something that is needed is not given.
+    """
+    args = parse(arguments)
+    if args.resume and not args.out:
+        raise UsageError("--resume goes on with an evaluation: say which one, with --out DIR")
+    if args.resume and not args.policy and not args.tasks:
+        from wfdsl_rl.evaluation.manifest import read_manifest
+
+        args = parse([*read_manifest(Path(args.out))["command"], *arguments])
+    missing = [each for name, each in _NEEDED.items() if not getattr(args, name)]
+    if missing:
+        raise UsageError(f"give {', and '.join(missing)}")
+    return args
+
+
+def _configure_compare(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl-eval compare`."""
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="one folder, or two")
+    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
+    parser.add_argument("--against", metavar="NAME", help="the policy to compare with (default: see below)")
+    _add_format(parser)
+    parser.epilog = (
+        "In one folder each policy is compared with the first. Of two folders, each policy of the first is compared "
+        "with the policy of the same name in the second; where no name is in both, with every one."
+    )
+
+
+def _configure_strategies(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl-eval strategies`."""
+    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
+    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
+    parser.add_argument(
+        "--patterns", type=count, default=5, metavar="N", help="the most frequent workflows to show (default: 5)"
+    )
+    parser.add_argument("--no-plots", action="store_true", help="write no plots")
+    _add_format(parser)
+
+
+def _configure_report(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl-eval report`."""
+    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
+    parser.add_argument("--no-plots", action="store_true", help="write no plots")
+    _add_format(parser)
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed")
+
+
+_CONFIGURE = {"compare": _configure_compare, "strategies": _configure_strategies, "report": _configure_report}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from wfdsl.cli.options import count
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from wfdsl.errors import UsageError
+from wfdsl_rl.evaluation.plots import draw_strategies
+from wfdsl_rl.evaluation.report import (
+    COMPARED,
+    Report,
+    accuracy_table,
+    comparison_table,
+    cost_table,
+    markdown_table,
+    read_report,
+    strategy_table,
+    write_summaries,
+)
+from wfdsl_rl.evaluation.statistics import difference_of
+from wfdsl_rl.evaluation.summary import Comparison, Summary
+from wfdsl_rl.workflow_statistics import STRUCTURE_RULES, WORDING_RULES
 
-if TYPE_CHECKING:
-    import argparse
-
-    from wfdsl_rl.evaluation.report import Report
-    from wfdsl_rl.evaluation.summary import Comparison
-
-
-def configure_compare(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl-eval compare`."""
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="one folder, or two")
-    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
-    parser.add_argument("--against", metavar="NAME", help="the policy to compare with (default: see below)")
-    _add_format(parser)
-    parser.epilog = (
-        "In one folder each policy is compared with the first. Of two folders, each policy of the first is compared "
-        "with the policy of the same name in the second; where no name is in both, with every one."
-    )
+_PADDING: Final = 1
 
 
 def execute_compare(args: argparse.Namespace) -> int:
     """Print paired comparisons."""
-    from wfdsl_rl.cli.eval_printing import print_table
-    from wfdsl_rl.evaluation.report import read_report
-    from wfdsl_rl.evaluation.tables import COMPARED, comparison_table
-
     if len(args.folders) > 2:
         raise UsageError(f"{len(args.folders)} folders: give one, or two")
     reports = [read_report(Path(folder)) for folder in args.folders]
@@ -49,25 +49,8 @@ def execute_compare(args: argparse.Namespace) -> int:
     return 0
 
 
-def configure_strategies(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl-eval strategies`."""
-    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
-    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
-    parser.add_argument(
-        "--patterns", type=count, default=5, metavar="N", help="the most frequent workflows to show (default: 5)"
-    )
-    parser.add_argument("--no-plots", action="store_true", help="write no plots")
-    _add_format(parser)
-
-
 def execute_strategies(args: argparse.Namespace) -> int:
     """Print what workflows look like, and draw it."""
-    from wfdsl_rl.cli.eval_printing import print_table
-    from wfdsl_rl.evaluation.plots import draw_strategies
-    from wfdsl_rl.evaluation.report import read_report
-    from wfdsl_rl.evaluation.tables import strategy_table
-    from wfdsl_rl.strategies import STRUCTURE_RULES, WORDING_RULES
-
     report = read_report(Path(args.folder))
     chosen = _chosen(report, args.policy)
     found = {name: each for name, each in report.strategies(patterns=args.patterns).items() if name in chosen}
@@ -87,18 +70,8 @@ def execute_strategies(args: argparse.Namespace) -> int:
     return 0
 
 
-def configure_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl-eval report`."""
-    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
-    parser.add_argument("--no-plots", action="store_true", help="write no plots")
-    _add_format(parser)
-
-
 def execute_report(args: argparse.Namespace) -> int:
     """Write summaries and plots anew, and print the table."""
-    from wfdsl_rl.cli.eval_printing import print_summary
-    from wfdsl_rl.evaluation.report import read_report, write_summaries
-
     report = read_report(Path(args.folder))
     written = write_summaries(report, plots=not args.no_plots)
     summary = report.summary()
@@ -110,14 +83,7 @@ def execute_report(args: argparse.Namespace) -> int:
     return 0
 
 
-def _add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed")
-
-
 def _comparisons(first: Report, second: Report, args: argparse.Namespace) -> list[Comparison]:
-    from wfdsl_rl.evaluation.estimates import difference_of
-    from wfdsl_rl.evaluation.summary import Comparison
-
     pairs = _pairs(first, second, _chosen(first, args.policy), args.against)
     if not pairs:
         raise UsageError(f"{first.folder} has only one policy: give a second folder to compare it with")
@@ -156,3 +122,51 @@ def _placed(policy: str, folder: str) -> str:
 
 def _marked(*reports: Any) -> str:
     return "simulated workers" if any(report.simulated for report in reports) else ""
+
+
+def print_summary(summary: Summary) -> None:
+    """Print accuracies and costs."""
+    print_table(*accuracy_table(summary), title="simulated workers" if summary.simulated else "")
+    print()
+    print_table(*cost_table(summary))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print a table."""
+    if sys.stdout.isatty():
+        _draw(head, rows, title)
+        return
+    print(f"{title}\n\n" if title else "", markdown_table(head, rows), sep="")
+
+
+def _draw(head: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    console = Console()
+    if title:
+        console.print(f"{title}\n", style="italic", highlight=False, markup=False)
+    for number, columns in enumerate(_fitting(head, rows, console.width)):
+        if number:
+            console.print()
+        console.print(_drawn(head, rows, columns))
+
+
+def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> Table:
+    table = Table(header_style="bold", box=None, padding=(0, _PADDING))
+    for column in columns:
+        first = column == 0
+        table.add_column(Text(head[column]), justify="left" if first else "right", no_wrap=not first, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[column]) for column in columns))
+    return table
+
+
+def _fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+    """The columns of as many tables, one below the other, as it takes to show every column whole."""
+    widths = [max(map(len, column)) + 2 * _PADDING for column in zip(head, *rows, strict=True)]
+    tables, used = [[0]], widths[0]
+    for column in range(1, len(head)):
+        if used + widths[column] > width and len(tables[-1]) > 1:
+            tables.append([0])
+            used = widths[0]
+        tables[-1].append(column)
+        used += widths[column]
+    return tables

@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import signal
 import sys
 import threading
 import time
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, Final, TextIO
 
+from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT
 from wfdsl.errors import UsageError
-from wfdsl_rl.cli.eval_options import completed, configure, evaluation_of, read_options
+from wfdsl.experiment import Experiment, run_options
+from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.journal import Journal
+from wfdsl.render.status import dollars
+from wfdsl_rl.baselines.fitted import fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl_rl.cli.eval_reports import print_summary, print_table
+from wfdsl_rl.evaluation.estimate import estimate_policies, estimate_text
+from wfdsl_rl.evaluation.evaluate import evaluate
+from wfdsl_rl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
+from wfdsl_rl.evaluation.report import RESULTS, Report, read_report, write_summaries
+from wfdsl_rl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
+from wfdsl_rl.fingerprints import is_simulated
+from wfdsl_rl.policy_names import policies_of
+from wfdsl_rl.tasks.loading import load_tasks
+from wfdsl_rl.tasks.task import Task
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
-
-    from wfdsl.experiment import Experiment
-    from wfdsl.interpreter.budget import BudgetTracker
-    from wfdsl.interpreter.journal import Journal
-    from wfdsl_rl.evaluation.cell import Cell, CellKey
-    from wfdsl_rl.evaluation.evaluating import Evaluation
-    from wfdsl_rl.evaluation.report import Report
-    from wfdsl_rl.evaluation.results import Results
-
-__all__ = ["configure", "execute"]
+_SEED = 0
+_LINES: Final = 20
+"""How many lines a whole evaluation prints where there is no terminal."""
 
 
-def execute(arguments: Sequence[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> int:
-    """Evaluate, or say what would be asked; the exit code."""
-    args = completed(list(arguments), parse)
-    experiment = read_options(args)
+def execute(args: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Evaluate, or say what would be asked; the exit code. `arguments` is the command as it was written."""
+    experiment = experiment_of(args)
     evaluation = evaluation_of(args, experiment)
     if args.dry_run:
-        _print_outlook(evaluation, args)
+        _print_estimate(evaluation, args)
         return 0
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
     return _Session(_begun(evaluation, folder, args, list(arguments)), folder, args, experiment).work()
@@ -48,8 +55,6 @@ class _Session:
     """One process's part of an evaluation."""
 
     def __init__(self, evaluation: Evaluation, folder: Path, args: argparse.Namespace, experiment: Experiment) -> None:
-        from wfdsl_rl.evaluation.report import RESULTS
-
         self._evaluation = evaluation
         self._folder = folder
         self._results = folder / RESULTS
@@ -58,10 +63,7 @@ class _Session:
 
     def work(self) -> int:
         """Evaluate what is left, write the summaries and print them; the exit code."""
-        from wfdsl_rl.evaluation.report import read_report, write_summaries
-        from wfdsl_rl.evaluation.results import read_cells
-
-        settled = {key: cell for key, cell in read_cells(self._results).items() if cell.judged}
+        settled = {key: trial for key, trial in read_trials(self._results).items() if trial.judged}
         try:
             stopped = self._evaluate(settled)
         except KeyboardInterrupt:
@@ -77,32 +79,24 @@ class _Session:
             return SPENT
         return self._code(report)
 
-    def _evaluate(self, settled: Mapping[CellKey, Cell]) -> str:
-        from wfdsl.interpreter.journal import Journal
-        from wfdsl_rl.baselines.learning_costs import keep_learning_costs, learning_costs
-        from wfdsl_rl.evaluation.results import Results
-
+    def _evaluate(self, settled: Mapping[TrialKey, Trial]) -> str:
         store = Journal() if self._experiment.run.journal else nullcontext()
         with store as journal, Results(self._results) as results:
             try:
-                return asyncio.run(_stopped_by_sigterm(self._cells(settled, journal, results)))
+                return asyncio.run(_stopped_by_sigterm(self._trials(settled, journal, results)))
             finally:
-                keep_learning_costs(self._folder, learning_costs(self._evaluation.policies))
+                write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
-    async def _cells(self, settled: Mapping[CellKey, Cell], journal: Journal | None, results: Results) -> str:
-        from wfdsl_rl.cli.eval_progress import Counts, progress_on_stderr
-        from wfdsl_rl.evaluation.evaluating import evaluate
-        from wfdsl_rl.evaluation.manifest import is_simulated
-
-        total = len(self._evaluation.cells())
+    async def _trials(self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results) -> str:
+        total = len(self._evaluation.trials())
         simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
         counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
         account = _account(self._evaluation, self._experiment, journal, settled)
         with progress_on_stderr(total, counts) as progress:
 
-            def keep(cell: Cell) -> None:
-                results.keep(cell)
-                progress.add(cell)
+            def keep(trial: Trial) -> None:
+                results.keep(trial)
+                progress.add(trial)
 
             return await evaluate(
                 self._evaluation,
@@ -117,12 +111,12 @@ class _Session:
         return f"wfdsl-eval --resume --out {self._folder}"
 
     def _code(self, report: Report) -> int:
-        failed = [cell for cell in report.cells if cell.outcome == "failed"]
-        unjudged = [cell for cell in report.cells if cell.outcome == "unjudged"]
-        for cells, what in ((unjudged, "answers could not be judged"), (failed, "runs failed")):
-            if cells:
-                print(f"wfdsl-eval: {len(cells)} of {len(report.cells)} {what}", file=sys.stderr)
-                print(f"the first: {cells[0].policy} on {cells[0].task}: {cells[0].reason}", file=sys.stderr)
+        failed = [trial for trial in report.trials if trial.outcome == "failed"]
+        unjudged = [trial for trial in report.trials if trial.outcome == "unjudged"]
+        for trials, what in ((unjudged, "answers could not be judged"), (failed, "runs failed")):
+            if trials:
+                print(f"wfdsl-eval: {len(trials)} of {len(report.trials)} {what}", file=sys.stderr)
+                print(f"the first: {trials[0].policy} on {trials[0].task}: {trials[0].reason}", file=sys.stderr)
         if failed or unjudged:
             print(f"`{self._again()}` tries them again", file=sys.stderr)
         return FAILED if failed else 0
@@ -142,20 +136,17 @@ async def _stopped_by_sigterm(work: Coroutine[Any, Any, str]) -> str:
 
 
 def _account(
-    evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[CellKey, Cell]
+    evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[TrialKey, Trial]
 ) -> BudgetTracker | None:
     """The account of the budget, with what earlier sessions have spent; None without a budget."""
-    from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
-    from wfdsl_rl.evaluation.naming import spent_on
-
     budget = experiment.budget
     if budget == UNLIMITED:
         return None
     if journal is not None:
         return BudgetTracker(budget, spent_on(evaluation.id, journal.path))
-    cells = settled.values()
-    calls, tokens = sum(cell.calls + cell.completions for cell in cells), sum(cell.tokens for cell in cells)
-    return BudgetTracker(budget, BudgetUsage(calls, tokens, sum(cell.paid_usd or 0.0 for cell in cells)))
+    trials = settled.values()
+    calls, tokens = sum(trial.calls + trial.completions for trial in trials), sum(trial.tokens for trial in trials)
+    return BudgetTracker(budget, BudgetUsage(calls, tokens, sum(trial.paid_usd or 0.0 for trial in trials)))
 
 
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, command: list[str]) -> Evaluation:
@@ -164,16 +155,12 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, comma
     Raises:
         UsageError: the folder holds an evaluation already, or another one than is to be gone on with.
     """
-    from wfdsl_rl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
-    from wfdsl_rl.evaluation.report import RESULTS
-    from wfdsl_rl.evaluation.results import read_cells
-
     now = manifest_of(evaluation, task_sources=args.tasks, command=command)
     if args.resume:
         before = read_manifest(folder)
         require_same(before, now, folder)
         return replace(evaluation, id=before["id"])
-    if read_cells(folder / RESULTS):
+    if read_trials(folder / RESULTS):
         raise UsageError(f"{folder} holds an evaluation already: go on with it by --resume, or give another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -183,27 +170,149 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, comma
     return evaluation
 
 
-def _print_outlook(evaluation: Evaluation, args: argparse.Namespace) -> None:
-    from wfdsl_rl.evaluation.outlook import outlook_on, outlook_text
-
-    found = outlook_on(evaluation)
+def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
+    found = estimate_policies(evaluation)
     if args.format == "json":
         print(json.dumps([each.to_dict() for each in found], ensure_ascii=False, indent=2))
     else:
-        print(outlook_text(found))
+        print(estimate_text(found))
 
 
 def _print_report(report: Report, args: argparse.Namespace) -> None:
-    from wfdsl_rl.baselines.learning_costs import learning_table, read_learning_costs
-    from wfdsl_rl.cli.eval_printing import print_summary, print_table
-
     summary = report.summary()
     if args.format == "json":
         print(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2))
         return
     print_summary(summary)
-    if costs := read_learning_costs(report.folder):
+    if costs := read_fit_costs(report.folder):
         print()
-        print_table(*learning_table(costs))
+        print_table(*fit_cost_table(costs))
     written = "results and tables" if args.no_plots else "results, tables and plots"
     print(f"{written} are in {report.folder}", file=sys.stderr)
+
+
+def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluation:
+    """What the options describe.
+
+    Raises:
+        UsageError: an option cannot be used, or there is nothing to evaluate.
+        WorkflowError: a file holds no valid workflow.
+    """
+    if experiment.pool is None:
+        raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
+    pool = experiment.pool
+    policies = policies_of(args.policy, pool, config=experiment.conductor, params=parameters_of(args))
+    seed = _SEED if experiment.run.seed is None else experiment.run.seed
+    return Evaluation(
+        policies=policies,
+        tasks=_tasks(args),
+        pool=pool,
+        repeats=args.repeats,
+        seed=None if args.no_seed else seed,
+        options=run_options(experiment.run, without=("concurrency", "seed")),
+    )
+
+
+def _tasks(args: argparse.Namespace) -> list[Task]:
+    columns, seed = _columns(args.map), args.sample_seed
+    found = [
+        task
+        for name in args.tasks
+        for task in load_tasks(name, format=args.task_format, limit=args.limit, seed=seed, columns=columns)
+    ]
+    if not found:
+        raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
+    return found
+
+
+def _columns(mapping: str | None) -> dict[str, str] | None:
+    columns: dict[str, str] = {}
+    for part in filter(None, (mapping or "").split(",")):
+        ours, equals, theirs = part.partition("=")
+        if not ours or not equals or not theirs:
+            raise UsageError(f"--map {part!r}: write FIELD=COLUMN, such as question=prompt")
+        columns[ours] = theirs
+    return columns or None
+
+
+class Counts:
+    """What has become of the trials so far."""
+
+    def __init__(self, trials: Iterable[Trial], *, budget_usd: float | None = None, simulated: bool = False) -> None:
+        self.done = 0
+        self._outcomes = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0}
+        self._usd: float | None = 0.0
+        self._budget_usd = budget_usd
+        self._simulated = simulated
+        for trial in trials:
+            self.add(trial)
+
+    def add(self, trial: Trial) -> None:
+        """Count a trial."""
+        self.done += 1
+        self._outcomes[trial.outcome] += 1
+        self._usd = None if self._usd is None or trial.paid_usd is None else self._usd + trial.paid_usd
+
+    def text(self) -> str:
+        """Outcomes and cost in one line."""
+        shown = [f"{count:,} {name}" for name, count in self._outcomes.items() if count or name in ("right", "wrong")]
+        cost = "cost not known" if self._usd is None else dollars(self._usd)
+        limit = "" if self._budget_usd is None else f" of {dollars(self._budget_usd)}"
+        return f"{', '.join(shown)}, {cost}{limit}{' (simulated)' if self._simulated else ''}"
+
+
+class PlainProgress:
+    """A line for every twentieth of the trials."""
+
+    def __init__(self, total: int, counts: Counts, out: TextIO) -> None:
+        self._total = total
+        self._counts = counts
+        self._out = out
+        self._every = max(total // _LINES, 1)
+
+    def add(self, trial: Trial) -> None:
+        """Count a trial, and print a line if it is time."""
+        counts = self._counts
+        counts.add(trial)
+        if counts.done % self._every == 0 or counts.done == self._total:
+            print(f"{counts.done:,} of {self._total:,} runs: {counts.text()}", file=self._out, flush=True)
+
+    def __enter__(self) -> PlainProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._out.flush()
+
+
+class BarProgress:
+    """A bar with the time left and the cost so far."""
+
+    def __init__(self, total: int, counts: Counts) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"))
+        self._bar: Any = Progress(*columns, console=Console(stderr=True), refresh_per_second=4)
+        self._counts = counts
+        self._task = self._bar.add_task("", total=total, completed=counts.done, counts=counts.text())
+
+    def add(self, trial: Trial) -> None:
+        """Count a trial; the next redraw shows it."""
+        self._counts.add(trial)
+        self._bar.update(self._task, completed=self._counts.done, counts=self._counts.text())
+
+    def __enter__(self) -> BarProgress:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+
+
+def progress_on_stderr(total: int, counts: Counts) -> PlainProgress | BarProgress:
+    """The progress that fits standard error; `counts` holds the trials that are done already."""
+    return BarProgress(total, counts) if sys.stderr.isatty() else PlainProgress(total, counts, sys.stderr)

@@ -9,34 +9,26 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wfdsl._version import __version__
-from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import workflow_to_list
-from wfdsl_rl.evaluation.naming import hash_of, named_tasks, task_hash
+from wfdsl_rl.evaluation.trials import Evaluation, named_tasks
 from wfdsl_rl.files import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from wfdsl.conductor.policy import Policy
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.evaluation.evaluating import Evaluation
+from wfdsl_rl.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
 
 FORMAT: Final = "wfdsl-evaluation"
 VERSION: Final = 1
-SIMULATED: Final = frozenset({"gym", "scripted"})
-"""Providers whose workers are no models."""
 _GRADERS: Final = ("math-verify", "sympy", "latex2sympy2_extended", "antlr4-python3-runtime")
 _ANSWERING: Final = ("question_for", "run_dead_steps", "max_depth")
 """Run options that can change an answer."""
-_HOW_ONLY: Final = {"description", "tags", "limits", "timeout_s", "idle_timeout_s", "retries"}
 
 
 def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command: Sequence[str]) -> dict[str, Any]:
@@ -70,11 +62,6 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
     }
 
 
-def is_simulated(pool: Pool) -> bool:
-    """Whether a pool has workers that are no models."""
-    return any(entry.provider in SIMULATED for entry in pool)
-
-
 def description_of(policy: Policy) -> dict[str, Any]:
     """What makes a policy what it is, and a hash of that.
 
@@ -89,21 +76,6 @@ def description_of(policy: Policy) -> dict[str, Any]:
     else:
         plain = _conductor(policy) or {"kind": type(policy).__qualname__, "repr": repr(policy)}
     return {**plain, "hash": hash_of(plain)}
-
-
-def pool_description(pool: Pool) -> dict[str, Any]:
-    """A pool with its prices, and a hash of what can change answers or costs. Entries hold no keys."""
-    entries = {str(ordinal): pool.entry(ordinal) for ordinal in pool.ordinals}
-    settings = pool.settings.model_dump(mode="json")
-    identity = {ordinal: entry.model_dump(mode="json", exclude=_HOW_ONLY) for ordinal, entry in entries.items()}
-    return {
-        "name": pool.name,
-        "settings": settings,
-        "workers": {
-            ordinal: entry.model_dump(mode="json", exclude_defaults=True) for ordinal, entry in entries.items()
-        },
-        "hash": hash_of([settings["max_reply_chars"], settings["oversize"], identity]),
-    }
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -164,7 +136,7 @@ def _conductor(policy: Policy) -> dict[str, Any] | None:
     return {
         "kind": "conductor",
         **to_table(policy.config),
-        "model": policy.entry.model_dump(mode="json", exclude=_HOW_ONLY),
+        "model": policy.entry.model_dump(mode="json", exclude=HOW_ONLY),
         "prompt": settings.prompt.fingerprint,
         "max_rounds": settings.max_rounds,
         "max_steps": settings.max_steps,

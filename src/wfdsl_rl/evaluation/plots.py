@@ -1,20 +1,23 @@
 """The plots of an evaluation: accuracy against cost, bars per benchmark, worker share, steps per kind of task.
 
 Source of the kinds: arXiv 2512.04388, figures 5 and 8; how they are drawn is our choice.
+
+What all plots share: the drawing surface, colours, how labels keep clear of each other, and how figures are saved.
+
+matplotlib is imported when the first plot is drawn, and draws without a display.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from wfdsl_rl.evaluation.drawing import COLOURS, Point, figure, label_points, save
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from wfdsl_rl.evaluation.summary import PolicySummary, Summary
-    from wfdsl_rl.strategies import Strategies
+from wfdsl.errors import UsageError
+from wfdsl_rl.evaluation.summary import PolicySummary, Summary
+from wfdsl_rl.workflow_statistics import WorkflowStatistics
 
 
 def draw_plots(summary: Summary, folder: Path) -> list[Path]:
@@ -111,7 +114,7 @@ def draw_steps(summary: Summary, folder: Path) -> list[Path]:
         return save(drawn, folder, "steps-by-domain")
 
 
-def draw_strategies(strategies: Mapping[str, Strategies], folder: Path, *, simulated: bool) -> list[Path]:
+def draw_strategies(strategies: Mapping[str, WorkflowStatistics], folder: Path, *, simulated: bool) -> list[Path]:
     """Topologies, numbers of steps and roles of sets of workflows; gives the files.
 
     Raises:
@@ -131,7 +134,7 @@ def draw_strategies(strategies: Mapping[str, Strategies], folder: Path, *, simul
     ]
 
 
-def _draw_roles(strategies: Mapping[str, Strategies], folder: Path, *, simulated: bool) -> list[Path]:
+def _draw_roles(strategies: Mapping[str, WorkflowStatistics], folder: Path, *, simulated: bool) -> list[Path]:
     names = list(strategies)
     roles = list(next(iter(strategies.values())).roles_by_structure)
     with figure(9.0, _height(len(names)), columns=len(roles), simulated=simulated) as (drawn, axes):
@@ -150,7 +153,7 @@ def _draw_roles(strategies: Mapping[str, Strategies], folder: Path, *, simulated
         return save(drawn, folder, "strategy-roles")
 
 
-def _role_share(found: Strategies, role: Any, label: str) -> float:
+def _role_share(found: WorkflowStatistics, role: Any, label: str) -> float:
     counts = found.roles_by_structure if label == "by structure" else found.roles_by_wording
     return 100 * counts.get(role, 0) / found.workflows
 
@@ -215,3 +218,139 @@ def _at_least(ends: tuple[float, float], span: float) -> tuple[float, float]:
 
 def _height(rows: int) -> float:
     return 1.5 + 0.27 * max(rows, 2)
+
+
+COLOURS: Final = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#6A3D9A", "#7F7F7F"),
+    *("#8C564B", "#1B9E77", "#A6761D"),
+)
+"""Okabe and Ito's palette, which colour-blind readers can tell apart, and more behind it for those who need more."""
+_STYLE: Final[Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "wfdsl",
+}
+_SIMULATED: Final = "simulated workers: these figures say nothing about real models"
+_DPI: Final = 160
+_DIRECTIONS: Final = ((1, 0), (0, 1), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
+_DISTANCES: Final = (6, 13, 22, 34, 48)
+
+
+class Point(NamedTuple):
+    """A point with a name."""
+
+    x: float
+    y: float
+    name: str
+    error: float = 0.0
+    """Half the length of its error bar, on the y axis."""
+
+
+@contextmanager
+def figure(width: float, height: float, *, columns: int = 1, simulated: bool) -> Iterator[tuple[Any, Any]]:
+    """A figure with axes side by side, in inches; closed behind the block.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  (large, and only plots need it)
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(
+            'plots need matplotlib: pip install "wfdsl[eval]", or leave them out with --no-plots'
+        ) from error
+    with mpl.rc_context(_STYLE):
+        drawn = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+        FigureCanvasAgg(drawn)
+        axes = drawn.subplots(1, columns, sharey=True, squeeze=False)[0]
+        if simulated:
+            drawn.supxlabel(_SIMULATED, fontsize=7.5, color="#a03000", x=0.01, ha="left")
+        yield drawn, axes
+
+
+def save(drawn: Any, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and SVG."""
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    drawn.savefig(paths[0], dpi=_DPI, metadata={"Software": None})
+    drawn.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def label_points(drawn: Any, axes: Any, points: Sequence[Point]) -> None:
+    """Write a name at each point, where it hides neither another name nor a point; names far off get a thin line."""
+    drawn.canvas.draw()
+    at = [axes.transData.transform((point.x, point.y)) for point in points]
+    taken: list[Any] = [box for point in points for box in _around(axes, point)]
+    for (x, y, name, _), place in sorted(zip(points, at, strict=True), key=lambda pair: -pair[1][1]):
+        written = axes.annotate(name, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=7.5, zorder=5)
+        (right, up, offset), box = _best_place(drawn, axes, written, taken)
+        written.set(position=offset, ha=_ALIGNED[right], va=_ALIGNED_UP[up])
+        taken.append(box)
+        if max(map(abs, offset)) > _DISTANCES[0]:
+            axes.annotate(
+                "",
+                (x, y),
+                xytext=_nearest(box, place, drawn),
+                textcoords="offset points",
+                arrowprops={"arrowstyle": "-", "color": "#777777", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3},
+            )
+
+
+_ALIGNED: Final = {1: "left", 0: "center", -1: "right"}
+_ALIGNED_UP: Final = {1: "bottom", 0: "center", -1: "top"}
+
+
+def _best_place(
+    drawn: Any, axes: Any, written: Any, taken: list[Any]
+) -> tuple[tuple[int, int, tuple[float, float]], Any]:
+    """Where a label covers least: its direction and offset in points, and the box that it fills there, in pixels."""
+    scale, frame = drawn.dpi / 72, axes.get_window_extent()
+    best: Any = None
+    for distance, (right, up) in product(_DISTANCES, _DIRECTIONS):
+        offset = (distance * right, distance * up)
+        written.set(position=offset, ha=_ALIGNED[right], va=_ALIGNED_UP[up])
+        box = written.get_window_extent(drawn.canvas.get_renderer()).padded(scale)
+        cost = sum(_overlap(box, other) for other in taken) + 4 * _outside(box, frame)
+        if best is None or cost < best[0]:
+            best = (cost, (right, up, offset), box)
+        if cost == 0:
+            break
+    return best[1], best[2]
+
+
+def _nearest(box: Any, place: Any, drawn: Any) -> tuple[float, float]:
+    """The point of a label's box that is nearest to its point, as an offset from the point, in points."""
+    scale = drawn.dpi / 72
+    x = min(max(place[0], box.x0), box.x1) - place[0]
+    y = min(max(place[1], box.y0), box.y1) - place[1]
+    return x / scale, y / scale
+
+
+def _around(axes: Any, point: Point) -> Iterator[Any]:
+    """What a point fills, in pixels: its mark, and its error bar."""
+    from matplotlib.transforms import Bbox  # noqa: PLC0415  (as above)
+
+    x, y = axes.transData.transform((point.x, point.y))
+    reach = axes.transData.transform((point.x, point.y + point.error))[1] - y
+    yield Bbox.from_extents(x - 9, y - 9, x + 9, y + 9)
+    yield Bbox.from_extents(x - 1, y - reach, x + 1, y + reach)
+
+
+def _overlap(one: Any, other: Any) -> float:
+    width = float(min(one.x1, other.x1) - max(one.x0, other.x0))
+    height = float(min(one.y1, other.y1) - max(one.y0, other.y0))
+    return max(width, 0.0) * max(height, 0.0)
+
+
+def _outside(box: Any, frame: Any) -> float:
+    return float(box.width * box.height - _overlap(box, frame))

@@ -6,16 +6,12 @@ Benchmarks are the tasks' sources; where all tasks have one source, they are its
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from wfdsl_rl.evaluation.estimates import Accuracy, Estimate, accuracy_of, difference_of, mean_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from wfdsl_rl.evaluation.cell import Cell
-    from wfdsl_rl.evaluation.estimates import Difference
+from wfdsl_rl.evaluation.statistics import Accuracy, Difference, Mean, accuracy_of, difference_of, mean_of
+from wfdsl_rl.evaluation.trials import Trial
 
 FORMAT = "wfdsl-evaluation-summary"
 VERSION = 1
@@ -31,7 +27,7 @@ class PolicySummary:
     overall: Accuracy
     """Over all results."""
     benchmarks: Mapping[str, Accuracy]
-    average: Estimate | None
+    average: Mean | None
     """The unweighted mean over benchmarks; None if nothing was judged in one of them."""
     input_tokens: float
     """Per sample, as everything below."""
@@ -116,12 +112,12 @@ class Summary:
         }
 
 
-def summarise(cells: Iterable[Cell], *, policies: Sequence[str], simulated: bool = False) -> Summary:
+def summarise(trials: Iterable[Trial], *, policies: Sequence[str], simulated: bool = False) -> Summary:
     """Sum up the results of an evaluation; `policies` is the order in which they are listed."""
-    everything = list(cells)
+    everything = list(trials)
     split = split_of(everything)
-    names = tuple(dict.fromkeys(benchmark_of(cell, split) for cell in everything))
-    by_policy = {policy: [cell for cell in everything if cell.policy == policy] for policy in policies}
+    names = tuple(dict.fromkeys(benchmark_of(trial, split) for trial in everything))
+    by_policy = {policy: [trial for trial in everything if trial.policy == policy] for policy in policies}
     present = {policy: own for policy, own in by_policy.items() if own}
     reference = next(iter(present), "")
     return Summary(
@@ -137,44 +133,46 @@ def summarise(cells: Iterable[Cell], *, policies: Sequence[str], simulated: bool
     )
 
 
-def split_of(cells: Iterable[Cell]) -> Split:
+def split_of(trials: Iterable[Trial]) -> Split:
     """What the benchmarks of some results are: sources if there are several, else domains."""
-    return "source" if len({cell.source for cell in cells}) > 1 else "domain"
+    return "source" if len({trial.source for trial in trials}) > 1 else "domain"
 
 
-def benchmark_of(cell: Cell, split: Split) -> str:
+def benchmark_of(trial: Trial, split: Split) -> str:
     """The benchmark that a result counts to."""
-    return cell.domain if split == "domain" else cell.source or "no source"
+    return trial.domain if split == "domain" else trial.source or "no source"
 
 
-def summary_of(policy: str, cells: Sequence[Cell], benchmarks: Sequence[str], split: Split) -> PolicySummary:
+def summary_of(policy: str, trials: Sequence[Trial], benchmarks: Sequence[str], split: Split) -> PolicySummary:
     """Sum up one policy."""
-    accuracies = {name: accuracy_of(cell for cell in cells if benchmark_of(cell, split) == name) for name in benchmarks}
+    accuracies = {
+        name: accuracy_of(trial for trial in trials if benchmark_of(trial, split) == name) for name in benchmarks
+    }
     workers: Counter[str] = Counter()
-    for cell in cells:
-        workers.update(cell.workers)
-    domains = dict.fromkeys(cell.domain for cell in cells)
-    fresh = [cell.latency_s for cell in cells if cell.latency_s is not None]
+    for trial in trials:
+        workers.update(trial.workers)
+    domains = dict.fromkeys(trial.domain for trial in trials)
+    fresh = [trial.latency_s for trial in trials if trial.latency_s is not None]
     return PolicySummary(
         policy=policy,
-        overall=accuracy_of(cells),
+        overall=accuracy_of(trials),
         benchmarks=accuracies,
         average=_average(list(accuracies.values())),
-        input_tokens=_mean([cell.input_tokens for cell in cells]),
-        output_tokens=_mean([cell.output_tokens for cell in cells]),
-        list_usd=_mean_usd([cell.list_usd for cell in cells]),
-        paid_usd=_mean_usd([cell.paid_usd for cell in cells]),
+        input_tokens=_mean([trial.input_tokens for trial in trials]),
+        output_tokens=_mean([trial.output_tokens for trial in trials]),
+        list_usd=_mean_usd([trial.list_usd for trial in trials]),
+        paid_usd=_mean_usd([trial.paid_usd for trial in trials]),
         latency_s=_mean(fresh) if fresh else None,
-        calls=_mean([cell.calls for cell in cells]),
-        completions=_mean([cell.completions for cell in cells]),
-        steps=_mean([cell.steps for cell in cells]),
-        steps_by_domain={name: _mean([cell.steps for cell in cells if cell.domain == name]) for name in domains},
+        calls=_mean([trial.calls for trial in trials]),
+        completions=_mean([trial.completions for trial in trials]),
+        steps=_mean([trial.steps for trial in trials]),
+        steps_by_domain={name: _mean([trial.steps for trial in trials if trial.domain == name]) for name in domains},
         workers=dict(sorted(workers.items(), key=lambda pair: (-pair[1], pair[0]))),
     )
 
 
-def _average(accuracies: Sequence[Accuracy]) -> Estimate | None:
-    known = [Estimate(each.value, each.error) for each in accuracies if each.value is not None]
+def _average(accuracies: Sequence[Accuracy]) -> Mean | None:
+    known = [Mean(each.value, each.error) for each in accuracies if each.value is not None]
     return mean_of(known) if len(known) == len(accuracies) else None
 
 

@@ -17,7 +17,7 @@ from wfdsl.graph import graph_of
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import right_share
-from wfdsl_rl.strategies import asked_steps
+from wfdsl_rl.workflow_statistics import asked_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wfdsl_rl.evaluation.drawing import COLOURS, figure, save
+from wfdsl_rl.evaluation.plots import COLOURS, figure, save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

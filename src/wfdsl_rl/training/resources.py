@@ -14,7 +14,7 @@ from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.limits import ConcurrencyLimiter
-from wfdsl_rl.evaluation.manifest import is_simulated
+from wfdsl_rl.fingerprints import is_simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

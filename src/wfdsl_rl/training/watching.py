@@ -11,14 +11,14 @@ from transformers import TrainerCallback
 
 from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.evaluation.manifest import is_simulated
 from wfdsl_rl.files import write_whole
+from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.gym.tiny.synthetic import short_lists
 from wfdsl_rl.scoring import Rollout, Scorer, right_share
-from wfdsl_rl.strategies import strategies_of
 from wfdsl_rl.training.curves import Curve
 from wfdsl_rl.training.health import signs_of, valid_share
 from wfdsl_rl.training.plots import draw_stage
+from wfdsl_rl.workflow_statistics import statistics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -116,7 +116,7 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
             self._say(f"no plots: {error}")
 
     def _write_strategies(self, workflows: Sequence[Workflow]) -> None:
-        report = strategies_of(workflows, names=self._names, patterns=len(workflows))
+        report = statistics_of(workflows, names=self._names, patterns=len(workflows))
         plain = report.to_dict()
         plain["patterns"] = sorted(plain["patterns"], key=lambda pattern: pattern["first"])[:_PATTERNS]
         write_whole(self._folder / "strategies.json", json.dumps(plain, indent=2) + "\n")

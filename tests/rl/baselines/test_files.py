@@ -9,7 +9,7 @@ import pytest
 from wfdsl.api import analyze_file_text
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl_rl.baselines.catalogue import BASELINES, FOLDER
-from wfdsl_rl.policies import policy_of
+from wfdsl_rl.policy_names import policy_of
 
 from .toys import staff
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +11,13 @@ from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.baselines.alone import alone
 from wfdsl_rl.baselines.catalogue import BASELINES, baseline_called
+from wfdsl_rl.baselines.single_worker import alone
 from wfdsl_rl.baselines.voting import MajorityVote
-from wfdsl_rl.policies import policies_of, policy_names, policy_of, spelled_out
+from wfdsl_rl.policy_names import policies_of, policy_names, policy_of, spelled_out
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POOL = staff().pool()
 

@@ -9,9 +9,8 @@ import pytest
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
-from wfdsl_rl.baselines.alone import SOLVE
-from wfdsl_rl.baselines.drawing import PLAN, RandomRouter, RandomWorkflow, random_workflow
-from wfdsl_rl.baselines.long_context import LongContext
+from wfdsl_rl.baselines.random_policies import PLAN, RandomRouter, RandomWorkflow, random_workflow
+from wfdsl_rl.baselines.single_worker import SOLVE, LongContext
 
 from .toys import staff
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.baselines.learned import LearnedPolicy
+from wfdsl.protocols import Call
+from wfdsl_rl.baselines.fitted import FittedPolicy
 from wfdsl_rl.baselines.smoothie import SmoothieDependent, SmoothieIndependent, scatter
 from wfdsl_rl.baselines.validation import Validation
 
 from .toys import Asked, staff, tasks
 
-if TYPE_CHECKING:
-    from wfdsl.protocols import Call
 
-
-def learned(method: object, count: int = 4) -> LearnedPolicy:
-    return LearnedPolicy(method, Validation(tasks(count)))
+def learned(method: object, count: int = 4) -> FittedPolicy:
+    return FittedPolicy(method, Validation(tasks(count)))
 
 
 def two_agree(asked: Asked, call: Call) -> str:
@@ -53,7 +50,7 @@ async def test_the_independent_form_asks_one_worker_and_needs_no_gold_answers() 
     workers = staff(two_agree)
     pool = workers.pool()
     policy = learned(SmoothieIndependent())
-    await policy.learn(pool)
+    await policy.fit(pool)
     workers.calls.clear()
 
     await policy.solve("Any question", pool)
@@ -65,7 +62,7 @@ async def test_the_dependent_form_asks_all_and_gives_the_reply_of_the_nearest_to
     workers = staff(two_agree)
     pool = workers.pool()
     policy = learned(SmoothieDependent(k=1))
-    await policy.learn(pool)
+    await policy.fit(pool)
     workers.calls.clear()
 
     red = await policy.solve("Name the red thing 7.", pool)

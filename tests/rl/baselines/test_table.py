@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wfdsl_rl.baselines.catalogue import BASELINES
 from wfdsl_rl.baselines.table import baseline_table, parameter_table
-from wfdsl_rl.policies import policy_of
+from wfdsl_rl.policy_names import policy_of
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIXED = [name for name, row in BASELINES.items() if not row.learns and not name.startswith("random")]
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
-from wfdsl_rl.baselines.answers import Ballot, ballot, kind_of, majority
-from wfdsl_rl.baselines.picking import PICKER
-from wfdsl_rl.baselines.voting import MajorityVote
+from wfdsl_rl.baselines.answer_selection import PICKER
+from wfdsl_rl.baselines.voting import Ballot, MajorityVote, ballot, kind_of, majority
 
-from .toys import staff
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .toys import Staff
+from .toys import Staff, staff
 
 
 def saying(*replies: str) -> Staff:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wfdsl.protocols import Reply, Usage
+from wfdsl.protocols import Call, Reply, Usage
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wfdsl.protocols import Call
 
 NAMES = ("ann", "bob", "cy")
 

@@ -7,15 +7,13 @@ import re
 import sqlite3
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wfdsl_rl.cli.eval import main
-from wfdsl_rl.cli.eval_printing import print_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wfdsl_rl.cli.eval_reports import print_table
 
 HEAVY = ("matplotlib", "networkx", "numpy", "openai", "pydantic", "rich", "sympy", "torch")
 
@@ -101,8 +99,8 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(home: Path, capsys: pytest.Cap
 
     out = capsys.readouterr().out
     assert code == 0
-    assert "worker:ann: 30 cells, 30 calls, at most $" in out
-    assert "all: 60 cells, 60 calls" in out
+    assert "worker:ann: 30 trials, 30 calls, at most $" in out
+    assert "all: 60 trials, 60 calls" in out
     assert sorted(home.rglob("*")) == before
 
 
@@ -110,7 +108,7 @@ def test_what_cannot_be_foreseen_is_said(home: Path, capsys: pytest.CaptureFixtu
     evaluated("--dry-run", policies=("worker:ann", "openai:gpt-5-mini"))
 
     out = capsys.readouterr().out
-    assert "openai:gpt-5-mini: 10 cells, calls not known, cost not known" in out
+    assert "openai:gpt-5-mini: 10 trials, calls not known, cost not known" in out
     assert "and what is not known of 1 policy" in out
 
 
@@ -118,7 +116,7 @@ def test_of_one_policy_nothing_is_said_twice(home: Path, capsys: pytest.CaptureF
     evaluated("--dry-run", "--limit", "1", policies=("openai:gpt-5-mini",))
 
     out = capsys.readouterr().out
-    assert out == "openai:gpt-5-mini: 1 cell, calls not known, cost not known\nnothing was asked\n"
+    assert out == "openai:gpt-5-mini: 1 trial, calls not known, cost not known\nnothing was asked\n"
 
 
 def test_failed_runs_end_in_code_3_and_are_tried_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,20 +16,16 @@ from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.workers.entry import Limits, Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl_rl.evaluation.manifest import (
     description_of,
     manifest_of,
-    pool_description,
     read_manifest,
     require_same,
     write_manifest,
 )
-from wfdsl_rl.evaluation.outlook import outlook_on, outlook_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wfdsl_rl.evaluation.evaluating import Evaluation
+from wfdsl_rl.evaluation.trials import Evaluation
+from wfdsl_rl.fingerprints import pool_description
 
 
 def manifest(what: Evaluation, *sources: str) -> dict[str, Any]:
@@ -129,14 +126,14 @@ def test_a_policy_may_say_how_many_calls_it_makes_at_most() -> None:
     pool, _ = pool_of(["42"], ["42"])
     policies = {"router": Router(), "vote": object(), "two": WorkflowPolicy(TWO)}
 
-    found = outlook_on(evaluation(pool, policies=policies, repeats=5))
+    found = estimate_policies(evaluation(pool, policies=policies, repeats=5))
 
-    assert [(each.cells, each.calls, each.usd is None) for each in found] == [
+    assert [(each.trials, each.calls, each.usd is None) for each in found] == [
         (15, 60, True),
         (15, None, True),
         (15, 30, False),
     ]
-    assert "all: 45 cells, 90 calls" in outlook_text(found)
+    assert "all: 45 trials, 90 calls" in estimate_text(found)
 
 
 def test_pools_are_listed_with_their_prices() -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
-from tests.rl.evaluation.toys import ONE, TWO, cell
-from wfdsl_rl.evaluation.drawing import Point, figure, label_points
-from wfdsl_rl.evaluation.plots import draw_plots, draw_strategies
+from tests.rl.evaluation.toys import ONE, TWO, trial
+from wfdsl_rl.evaluation.plots import Point, draw_plots, draw_strategies, figure, label_points
 from wfdsl_rl.evaluation.summary import summarise
-from wfdsl_rl.strategies import strategies_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wfdsl_rl.workflow_statistics import statistics_of
 
 CELLS = [
-    cell("one", "t1", "right"),
-    cell("one", "t2", "wrong", domain="code"),
-    cell("two", "t1", "right", list_usd=0.01, rounds=(TWO,), workers={"ann": 1, "bob": 1}),
-    cell("two", "t2", "unjudged", domain="code", list_usd=0.01),
+    trial("one", "t1", "right"),
+    trial("one", "t2", "wrong", domain="code"),
+    trial("two", "t1", "right", list_usd=0.01, rounds=(TWO,), workers={"ann": 1, "bob": 1}),
+    trial("two", "t2", "unjudged", domain="code", list_usd=0.01),
 ]
 
 
@@ -38,7 +34,7 @@ def test_every_plot_says_that_workers_were_simulated(tmp_path: Path) -> None:
     summary = summarise(CELLS, policies=["one", "two"], simulated=True)
     written = [
         *draw_plots(summary, tmp_path),
-        *draw_strategies({"one": strategies_of([ONE, TWO])}, tmp_path, simulated=True),
+        *draw_strategies({"one": statistics_of([ONE, TWO])}, tmp_path, simulated=True),
     ]
 
     pictures = [path.read_text(encoding="utf-8") for path in written if path.suffix == ".svg"]
@@ -55,13 +51,13 @@ def test_plots_of_real_workers_do_not_say_so(tmp_path: Path) -> None:
 
 def test_nothing_to_show_draws_nothing(tmp_path: Path) -> None:
     assert draw_plots(summarise([], policies=["one"]), tmp_path) == []
-    assert draw_strategies({"one": strategies_of([])}, tmp_path, simulated=False) == []
+    assert draw_strategies({"one": statistics_of([])}, tmp_path, simulated=False) == []
 
 
 def test_results_without_prices_and_without_judgement_can_be_drawn(tmp_path: Path) -> None:
-    cells = [cell("one", outcome="unjudged", list_usd=None), cell("two", list_usd=None, input_tokens=50)]
+    trials = [trial("one", outcome="unjudged", list_usd=None), trial("two", list_usd=None, input_tokens=50)]
 
-    written = draw_plots(summarise(cells, policies=["one", "two"]), tmp_path)
+    written = draw_plots(summarise(trials, policies=["one", "two"]), tmp_path)
 
     assert "tokens per sample" in (tmp_path / "accuracy-against-cost.svg").read_text()
     assert len(written) == 8

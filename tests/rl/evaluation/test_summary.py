@@ -8,18 +8,18 @@ import json
 
 import pytest
 
-from tests.rl.evaluation.toys import TWO, cell
+from tests.rl.evaluation.toys import TWO, trial
+from wfdsl_rl.evaluation.report import accuracy_table, comparison_table, cost_table, csv_of, markdown_of, markdown_table
 from wfdsl_rl.evaluation.summary import summarise
-from wfdsl_rl.evaluation.tables import accuracy_table, comparison_table, cost_table, csv_of, markdown_of, markdown_table
 
 CELLS = [
-    cell("a", "t1", "right", source="gsm8k"),
-    cell("a", "t2", "wrong", source="gsm8k"),
-    cell("a", "t3", "right", source="math", list_usd=1.5, calls=3, rounds=(TWO,), workers={"bob": 3}),
-    cell("a", "t4", "failed", source="math", latency_s=None),
-    cell("b", "t1", "right", source="gsm8k"),
-    cell("b", "t2", "right", source="gsm8k"),
-    cell("b", "t3", "right", source="math", list_usd=None),
+    trial("a", "t1", "right", source="gsm8k"),
+    trial("a", "t2", "wrong", source="gsm8k"),
+    trial("a", "t3", "right", source="math", list_usd=1.5, calls=3, rounds=(TWO,), workers={"bob": 3}),
+    trial("a", "t4", "failed", source="math", latency_s=None),
+    trial("b", "t1", "right", source="gsm8k"),
+    trial("b", "t2", "right", source="gsm8k"),
+    trial("b", "t3", "right", source="math", list_usd=None),
 ]
 
 
@@ -33,7 +33,7 @@ def test_benchmarks_are_the_sources_where_there_are_several() -> None:
 
 
 def test_benchmarks_are_the_domains_of_a_single_source() -> None:
-    summary = summarise([cell(domain="math"), cell(task="t2", domain="code")], policies=["p"])
+    summary = summarise([trial(domain="math"), trial(task="t2", domain="code")], policies=["p"])
 
     assert (summary.split, summary.benchmarks) == ("domain", ("math", "code"))
 
@@ -61,9 +61,9 @@ def test_each_policy_is_compared_with_the_first() -> None:
 
 
 def test_an_average_is_missing_where_a_benchmark_has_nothing_judged() -> None:
-    cells = [cell(domain="math"), cell(task="t2", domain="code", outcome="unjudged")]
+    trials = [trial(domain="math"), trial(task="t2", domain="code", outcome="unjudged")]
 
-    assert summarise(cells, policies=["p"]).policies[0].average is None
+    assert summarise(trials, policies=["p"]).policies[0].average is None
 
 
 def test_the_table_shows_failures_beside_the_accuracy_with_bounds() -> None:
@@ -82,7 +82,7 @@ def test_the_table_of_costs_shows_what_is_not_known() -> None:
 
 
 def test_the_comparison_table_has_a_row_where_nothing_is_common() -> None:
-    summary = summarise([cell("a", "t1"), cell("b", "t2")], policies=["a", "b"])
+    summary = summarise([trial("a", "t1"), trial("b", "t2")], policies=["a", "b"])
 
     head, rows = comparison_table(summary.comparisons)
 
@@ -91,11 +91,11 @@ def test_the_comparison_table_has_a_row_where_nothing_is_common() -> None:
 
 
 def test_markdown_says_simulated_and_keeps_bars_in_names_apart() -> None:
-    text = markdown_of(summarise([cell("x|y")], policies=["x|y"], simulated=True), title="T")
+    text = markdown_of(summarise([trial("x|y")], policies=["x|y"], simulated=True), title="T")
 
     assert "simulated" in text
     assert "x\\|y" in text
-    assert "simulated" not in markdown_of(summarise([cell("p")], policies=["p"]), title="T")
+    assert "simulated" not in markdown_of(summarise([trial("p")], policies=["p"]), title="T")
 
 
 def test_markdown_tables_have_as_many_columns_in_every_line() -> None:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Call
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
-from wfdsl.workers.scripted import ScriptedWorker
-from wfdsl_rl.evaluation.cell import Cell
-from wfdsl_rl.evaluation.evaluating import Evaluation, evaluate
+from wfdsl.workers.scripted import Script, ScriptedWorker
+from wfdsl_rl.evaluation.evaluate import evaluate
+from wfdsl_rl.evaluation.trials import Evaluation, Trial
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
-
-if TYPE_CHECKING:
-    from wfdsl.protocols import Call
-    from wfdsl.workers.scripted import Script
 
 ONE = Workflow((Step(0, "Solve."),))
 TWO = Workflow((Step(0, "Solve."), Step(1, "Check.", "all")))
 
 
-def cell(policy: str = "p", task: str = "t", outcome: Any = "right", **more: Any) -> Cell:
+def trial(policy: str = "p", task: str = "t", outcome: Any = "right", **more: Any) -> Trial:
     given: dict[str, Any] = {"task_hash": f"hash of {task}", "source": "toy", "domain": "math", "repeat": 0}
     given |= {"workers": {"ann": 1}, "rounds": (ONE,), "calls": 1, "list_usd": 0.5, "paid_usd": 0.5, "latency_s": 2.0}
-    return Cell(policy=policy, task=task, outcome=outcome, **{**given, **more})
+    return Trial(policy=policy, task=task, outcome=outcome, **{**given, **more})
 
 
 def tasks(count: int, **more: Any) -> list[Task]:
@@ -50,8 +47,8 @@ async def judge_42(task: Task, text: str) -> Verdict:
     return Verdict("right" if text == task.gold else "wrong", text, "compared")
 
 
-async def cells_of(what: Evaluation, **options: Any) -> tuple[list[Cell], str]:
-    found: list[Cell] = []
+async def trials_of(what: Evaluation, **options: Any) -> tuple[list[Trial], str]:
+    found: list[Trial] = []
     stopped = await evaluate(what, keep=found.append, **{"judge": judge_42, **options})
     return found, stopped
 

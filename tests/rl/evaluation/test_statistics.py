@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rl.evaluation.toys import cell
-from wfdsl_rl.evaluation.estimates import (
-    Estimate,
+from tests.rl.evaluation.toys import trial
+from wfdsl_rl.evaluation.statistics import (
+    Mean,
     accuracy_of,
     clustered_mean,
     difference_of,
@@ -21,18 +21,18 @@ from wfdsl_rl.evaluation.estimates import (
 
 
 def test_with_one_repeat_the_error_is_that_of_a_share() -> None:
-    cells = [cell(task=f"t{number}", outcome="right" if number < 6 else "wrong") for number in range(10)]
+    trials = [trial(task=f"t{number}", outcome="right" if number < 6 else "wrong") for number in range(10)]
 
-    found = accuracy_of(cells)
+    found = accuracy_of(trials)
 
     assert found.value == pytest.approx(0.6)
     assert found.error == pytest.approx(math.sqrt(0.6 * 0.4 / 9))
 
 
 def test_repeats_that_always_agree_add_nothing_to_the_certainty() -> None:
-    once = [cell(task=f"t{number}", outcome="right" if number < 6 else "wrong") for number in range(10)]
+    once = [trial(task=f"t{number}", outcome="right" if number < 6 else "wrong") for number in range(10)]
     thrice = [
-        cell(task=f"t{number}", repeat=repeat, outcome="right" if number < 6 else "wrong")
+        trial(task=f"t{number}", repeat=repeat, outcome="right" if number < 6 else "wrong")
         for number in range(10)
         for repeat in range(3)
     ]
@@ -48,14 +48,14 @@ def test_clusters_of_different_size_weigh_by_their_values() -> None:
 
 
 def test_one_task_gives_an_accuracy_without_an_error() -> None:
-    assert accuracy_of([cell(outcome="right")]).value == 1.0
-    assert accuracy_of([cell(outcome="right")]).error is None
+    assert accuracy_of([trial(outcome="right")]).value == 1.0
+    assert accuracy_of([trial(outcome="right")]).error is None
 
 
 def test_what_is_not_judged_is_in_no_accuracy_but_in_the_bounds() -> None:
     outcomes = ["right", "right", "wrong", "unjudged", "failed"]
 
-    found = accuracy_of([cell(task=f"t{number}", outcome=outcome) for number, outcome in enumerate(outcomes)])
+    found = accuracy_of([trial(task=f"t{number}", outcome=outcome) for number, outcome in enumerate(outcomes)])
 
     assert (found.right, found.wrong, found.unjudged, found.failed) == (2, 1, 1, 1)
     assert found.value == pytest.approx(2 / 3)
@@ -64,7 +64,7 @@ def test_what_is_not_judged_is_in_no_accuracy_but_in_the_bounds() -> None:
 
 
 def test_without_a_judged_answer_there_is_no_accuracy() -> None:
-    found = accuracy_of([cell(outcome="unjudged")])
+    found = accuracy_of([trial(outcome="unjudged")])
 
     assert found.value is None
     assert (found.low, found.high) == (0.0, 1.0)
@@ -72,21 +72,21 @@ def test_without_a_judged_answer_there_is_no_accuracy() -> None:
 
 @given(st.lists(st.sampled_from(["right", "wrong", "unjudged", "failed"]), min_size=1, max_size=30))
 def test_an_accuracy_lies_within_its_bounds(outcomes: list[str]) -> None:
-    found = accuracy_of([cell(task=f"t{number}", outcome=outcome) for number, outcome in enumerate(outcomes)])
+    found = accuracy_of([trial(task=f"t{number}", outcome=outcome) for number, outcome in enumerate(outcomes)])
 
     assert found.value is None or found.low - 1e-12 <= found.value <= found.high + 1e-12
-    assert found.cells == len(outcomes)
+    assert found.trials == len(outcomes)
 
 
 def test_the_average_over_benchmarks_weighs_them_equally() -> None:
-    found = mean_of([Estimate(0.5, 0.03), Estimate(0.9, 0.04)])
+    found = mean_of([Mean(0.5, 0.03), Mean(0.9, 0.04)])
 
     assert found == pytest.approx((0.7, 0.025))
 
 
 def test_a_difference_is_taken_task_by_task() -> None:
-    first = [cell("a", f"t{number}", "right" if number < 8 else "wrong") for number in range(10)]
-    second = [cell("b", f"t{number}", "right" if number >= 5 else "wrong") for number in range(10)]
+    first = [trial("a", f"t{number}", "right" if number < 8 else "wrong") for number in range(10)]
+    second = [trial("b", f"t{number}", "right" if number >= 5 else "wrong") for number in range(10)]
 
     found = difference_of(first, second)
 
@@ -100,8 +100,8 @@ def test_a_difference_is_taken_task_by_task() -> None:
 
 
 def test_only_common_judged_tasks_count_and_content_says_which_are_common() -> None:
-    first = [cell("a", "x", task_hash="1"), cell("a", "y", task_hash="2"), cell("a", "z", "failed", task_hash="3")]
-    second = [cell("b", "other name", "wrong", task_hash="1"), cell("b", "z", task_hash="3")]
+    first = [trial("a", "x", task_hash="1"), trial("a", "y", task_hash="2"), trial("a", "z", "failed", task_hash="3")]
+    second = [trial("b", "other name", "wrong", task_hash="1"), trial("b", "z", task_hash="3")]
 
     found = difference_of(first, second)
 
@@ -110,7 +110,7 @@ def test_only_common_judged_tasks_count_and_content_says_which_are_common() -> N
 
 
 def test_nothing_in_common_is_no_difference() -> None:
-    assert difference_of([cell("a", "x")], [cell("b", "y")]) is None
+    assert difference_of([trial("a", "x")], [trial("b", "y")]) is None
 
 
 @pytest.mark.parametrize(("better", "worse", "expected"), [(0, 0, 1.0), (1, 0, 1.0), (0, 5, 0.0625), (10, 10, 1.0)])

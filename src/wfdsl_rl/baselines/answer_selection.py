@@ -7,25 +7,20 @@ call, and its answer is the last step's response.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from wfdsl.conductor.policy import Solution
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Reply
+from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-    from typing import TypeAlias
-
-    from wfdsl.interpreter.context import Question
-    from wfdsl.protocols import Call, Worker, WorkerPool
-    from wfdsl.workers.pool import Pool
-
-    Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
-    """From the responses, in order, to the index of the one to give."""
+Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
+"""From the responses, in order, to the index of the one to give."""
 
 PICKER: Final = -2
 """The picker's ordinal. No workflow that is read can name it, and -1 is a Conductor's."""

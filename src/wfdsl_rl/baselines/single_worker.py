@@ -1,22 +1,51 @@
-"""A worker alone with several times the usual token limit."""
+"""What all baselines share: whom they ask, what a worker alone is asked, and where there are tasks to fit on.
+
+A worker alone with several times the usual token limit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Final, Unpack
 
 from wfdsl.conductor.policy import Solution
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl_rl.baselines.alone import alone
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Call, Reply, Worker, WorkerPool
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+SOLVE: Final = "Solve the task and give the final answer."
+"""What a worker is asked that solves the task by itself, in every baseline; our choice."""
 
-    from wfdsl.interpreter.context import Question
-    from wfdsl.protocols import Call, Reply, Worker, WorkerPool
-    from wfdsl.workers.entry import WorkerEntry
-    from wfdsl.workers.pool import Pool
+_GYM: Final = "gym"
+
+
+def alone(worker: int) -> Workflow:
+    """The workflow of one call."""
+    return Workflow((Step(worker, SOLVE),))
+
+
+def workers_of(pool: Pool) -> tuple[int, ...]:
+    """The ordinals that baselines ask: all but the Conductors, which would bring workflows of their own.
+
+    Raises:
+        UsageError: the pool has Conductors only.
+    """
+    found = tuple(ordinal for ordinal in pool.ordinals if ordinal not in pool.conductors)
+    if not found:
+        raise UsageError(f"pool {pool.name!r} has Conductors only: a baseline asks plain workers, so give it one")
+    return found
+
+
+def own_tasks(pool: Pool) -> str | None:
+    """The name of the training tasks that a pool of simulated workers brings along; None for all other pools."""
+    presets = [entry.options.get("preset") for entry in pool if entry.provider == _GYM]
+    return f"{presets[0]}@train" if presets else None
 
 
 @dataclass(frozen=True, slots=True)

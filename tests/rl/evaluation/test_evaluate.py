@@ -1,37 +1,32 @@
-"""Evaluating: every cell once, what becomes of it, and what stops an evaluation."""
+"""Evaluating: every trial once, what becomes of it, and what stops an evaluation."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.rl.evaluation.toys import ONE, TWO, by_question, cells_of, evaluation, judge_42, pool_of, tasks
+from tests.rl.evaluation.toys import ONE, TWO, by_question, evaluation, judge_42, pool_of, tasks, trials_of
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import WorkerFailure
+from wfdsl.protocols import Call, WorkerFailure
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 from wfdsl_rl.baselines.voting import MajorityVote
-from wfdsl_rl.evaluation.cell import Cell
-from wfdsl_rl.evaluation.grading import final_part
-from wfdsl_rl.evaluation.naming import run_id_of, seed_of, spent_on, task_hash
+from wfdsl_rl.evaluation.evaluate import final_part
+from wfdsl_rl.evaluation.trials import Trial, run_id_of, seed_of, spent_on
+from wfdsl_rl.fingerprints import task_hash
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.gym import make
-from wfdsl_rl.tasks.task import CodeTests
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wfdsl.protocols import Call
-    from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.tasks.task import CodeTests, Task
 
 BOTH = {"one": WorkflowPolicy(ONE), "two": WorkflowPolicy(TWO)}
 
@@ -40,24 +35,24 @@ async def test_every_policy_meets_every_task_as_often_as_asked() -> None:
     pool, _ = pool_of(["42"], ["7"])
     what = evaluation(pool, policies=BOTH, repeats=2)
 
-    cells, stopped = await cells_of(what)
+    trials, stopped = await trials_of(what)
 
-    assert sorted(cell.key for cell in cells) == sorted(what.cells())
-    assert len(cells) == 2 * 3 * 2
-    assert {(cell.policy, cell.outcome) for cell in cells} == {("one", "right"), ("two", "wrong")}
+    assert sorted(trial.key for trial in trials) == sorted(what.trials())
+    assert len(trials) == 2 * 3 * 2
+    assert {(trial.policy, trial.outcome) for trial in trials} == {("one", "right"), ("two", "wrong")}
     assert stopped == ""
 
 
 async def test_a_cell_says_what_happened() -> None:
     pool, _ = pool_of(["42"], ["7 it is"])
 
-    (cell,), _ = await cells_of(evaluation(pool, policies={"two": WorkflowPolicy(TWO)}, count=1))
+    (trial,), _ = await trials_of(evaluation(pool, policies={"two": WorkflowPolicy(TWO)}, count=1))
 
-    assert (cell.answer, cell.extracted, cell.reason) == ("7 it is", "7 it is", "compared")
-    assert (cell.calls, cell.steps, cell.topology, cell.workers) == (2, 2, "chain", {"ann": 1, "bob": 1})
-    assert (cell.output_tokens, cell.replayed, cell.rounds) == (4, 0, (TWO,))
-    assert cell.list_usd == pytest.approx(cell.tokens / 1_000_000)
-    assert cell.latency_s is not None
+    assert (trial.answer, trial.extracted, trial.reason) == ("7 it is", "7 it is", "compared")
+    assert (trial.calls, trial.steps, trial.topology, trial.workers) == (2, 2, "chain", {"ann": 1, "bob": 1})
+    assert (trial.output_tokens, trial.replayed, trial.rounds) == (4, 0, (TWO,))
+    assert trial.list_usd == pytest.approx(trial.tokens / 1_000_000)
+    assert trial.latency_s is not None
 
 
 async def test_a_failed_run_is_a_result_with_its_cost() -> None:
@@ -66,9 +61,9 @@ async def test_a_failed_run_is_a_result_with_its_cost() -> None:
 
     pool, _ = pool_of(["42"], fail)
 
-    cells, stopped = await cells_of(evaluation(pool, policies=BOTH, count=1))
+    trials, stopped = await trials_of(evaluation(pool, policies=BOTH, count=1))
 
-    failed = next(cell for cell in cells if cell.policy == "two")
+    failed = next(trial for trial in trials if trial.policy == "two")
     assert (failed.outcome, failed.answer, failed.calls) == ("failed", None, 1)
     assert failed.reason.endswith("the server is gone")
     assert failed.tokens > 0
@@ -81,9 +76,9 @@ async def test_an_unjudged_answer_is_neither_right_nor_wrong() -> None:
 
     pool, _ = pool_of(["42"])
 
-    cells, _ = await cells_of(evaluation(pool), judge=shrug)
+    trials, _ = await trials_of(evaluation(pool), judge=shrug)
 
-    assert [(cell.outcome, cell.reason) for cell in cells] == [("unjudged", "there is no sandbox")] * 3
+    assert [(trial.outcome, trial.reason) for trial in trials] == [("unjudged", "there is no sandbox")] * 3
 
 
 async def test_the_same_answer_to_a_task_is_judged_once() -> None:
@@ -96,7 +91,7 @@ async def test_the_same_answer_to_a_task_is_judged_once() -> None:
 
     pool, _ = pool_of(["42"], ["42"])
 
-    await cells_of(evaluation(pool, policies=BOTH), judge=count, concurrency=6)
+    await trials_of(evaluation(pool, policies=BOTH), judge=count, concurrency=6)
 
     assert sorted(judged) == [("t0", "42"), ("t1", "42"), ("t2", "42")]
 
@@ -105,9 +100,9 @@ async def test_cells_that_are_done_are_not_asked_again() -> None:
     pool, (ann,) = pool_of(["42"])
     what = evaluation(pool)
 
-    cells, _ = await cells_of(what, done=what.cells()[:2])
+    trials, _ = await trials_of(what, done=what.trials()[:2])
 
-    assert [cell.task for cell in cells] == ["toy/t2"]
+    assert [trial.task for trial in trials] == ["toy/t2"]
     assert len(ann.calls) == 1
 
 
@@ -116,21 +111,21 @@ async def test_what_the_journal_holds_is_not_asked_again(tmp_path: Path) -> None
     what = evaluation(pool, policies=BOTH)
 
     with Journal(tmp_path / "journal.db") as journal:
-        first, _ = await cells_of(what, journal=journal)
+        first, _ = await trials_of(what, journal=journal)
         calls = [len(worker.calls) for worker in workers]
-        again, _ = await cells_of(what, journal=journal)
+        again, _ = await trials_of(what, journal=journal)
 
     assert [len(worker.calls) for worker in workers] == calls
     assert sorted(map(_lasting, again)) == sorted(map(_lasting, first))
-    assert all(cell.replayed == cell.calls and cell.latency_s is None for cell in again)
+    assert all(trial.replayed == trial.calls and trial.latency_s is None for trial in again)
 
 
 async def test_another_evaluation_asks_anew(tmp_path: Path) -> None:
     pool, (ann,) = pool_of(["42"])
 
     with Journal(tmp_path / "journal.db") as journal:
-        await cells_of(evaluation(pool, id="first"), journal=journal)
-        await cells_of(evaluation(pool, id="second"), journal=journal)
+        await trials_of(evaluation(pool, id="first"), journal=journal)
+        await trials_of(evaluation(pool, id="second"), journal=journal)
 
     assert len(ann.calls) == 6
 
@@ -139,14 +134,14 @@ async def test_a_spent_budget_stops_the_evaluation_and_keeps_what_is_there(tmp_p
     pool, (ann,) = pool_of(["42"])
 
     with Journal(tmp_path / "journal.db") as journal:
-        cells, stopped = await cells_of(
+        trials, stopped = await trials_of(
             evaluation(pool, count=50), journal=journal, budget=Budget(calls=20), concurrency=4
         )
         spent = spent_on("e", journal.path)
 
     assert stopped.endswith("the budget of 20 calls is spent")
-    assert len(cells) == len(ann.calls) == 20
-    assert all(cell.outcome == "right" for cell in cells)
+    assert len(trials) == len(ann.calls) == 20
+    assert all(trial.outcome == "right" for trial in trials)
     assert spent.calls == 20
 
 
@@ -160,11 +155,11 @@ async def test_once_the_budget_is_spent_no_further_cell_is_begun() -> None:
 
     pool, _ = pool_of(["42"])
 
-    cells, _ = await cells_of(
+    trials, _ = await trials_of(
         evaluation(pool, policies={"counted": Counted()}, count=50), budget=Budget(calls=3), concurrency=1
     )
 
-    assert (len(cells), len(begun)) == (3, 4)
+    assert (len(trials), len(begun)) == (3, 4)
 
 
 async def test_no_more_cells_at_a_time_than_allowed() -> None:
@@ -180,7 +175,7 @@ async def test_no_more_cells_at_a_time_than_allowed() -> None:
 
     pool, _ = pool_of(slowly)
 
-    await cells_of(evaluation(pool, count=12), concurrency=3)
+    await trials_of(evaluation(pool, count=12), concurrency=3)
 
     assert most == 3
 
@@ -195,7 +190,7 @@ async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
     pool, _ = pool_of(note)
     policies = {"a": WorkflowPolicy(ONE), "b": WorkflowPolicy(ONE)}
 
-    await cells_of(evaluation(pool, policies=policies, repeats=2, count=2))
+    await trials_of(evaluation(pool, policies=policies, repeats=2, count=2))
 
     assert [len(set(found)) for found in seeds.values()] == [2, 2]
     assert len({seed for found in seeds.values() for seed in found}) == 4
@@ -204,7 +199,7 @@ async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
 async def test_without_a_seed_none_is_sent() -> None:
     pool, (ann,) = pool_of(["42"])
 
-    await cells_of(evaluation(pool, seed=None))
+    await trials_of(evaluation(pool, seed=None))
 
     assert all("seed" not in call.settings for call in ann.calls)
 
@@ -213,14 +208,14 @@ async def test_a_policy_that_cannot_work_on_the_pool_is_an_error_of_usage() -> N
     pool, _ = pool_of(["42"])
 
     with pytest.raises(UsageError, match="asks worker 5"):
-        await cells_of(evaluation(pool, policies={"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}))
+        await trials_of(evaluation(pool, policies={"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}))
 
 
 async def test_two_tasks_of_one_name_are_refused() -> None:
     pool, _ = pool_of(["42"])
 
     with pytest.raises(UsageError, match="two tasks are called 'toy/t0'"):
-        await cells_of(evaluation(pool, tasks=[*tasks(1), *tasks(1)]))
+        await trials_of(evaluation(pool, tasks=[*tasks(1), *tasks(1)]))
 
 
 async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_running() -> None:
@@ -230,7 +225,7 @@ async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_runnin
     pool, _ = pool_of(["42"], delay_s=0.0)
 
     with pytest.raises(UsageError, match="nowhere:grade"):
-        await cells_of(evaluation(pool, count=20), judge=wrong)
+        await trials_of(evaluation(pool, count=20), judge=wrong)
 
     assert len(asyncio.all_tasks()) == 1
 
@@ -238,10 +233,10 @@ async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_runnin
 async def test_answers_depend_on_the_question_and_not_on_the_order() -> None:
     pool, _ = pool_of(by_question({"Question 1?": "42"}))
 
-    alone, _ = await cells_of(evaluation(pool), concurrency=1)
-    together, _ = await cells_of(evaluation(pool), concurrency=8)
+    alone, _ = await trials_of(evaluation(pool), concurrency=1)
+    together, _ = await trials_of(evaluation(pool), concurrency=8)
 
-    assert {cell.key: cell.outcome for cell in alone} == {cell.key: cell.outcome for cell in together}
+    assert {trial.key: trial.outcome for trial in alone} == {trial.key: trial.outcome for trial in together}
 
 
 async def test_a_conductors_rounds_and_completions_are_counted_apart() -> None:
@@ -251,24 +246,24 @@ async def test_a_conductors_rounds_and_completions_are_counted_apart() -> None:
     conductor = Conductor(ScriptedWorker(["no lists", first, second]), entry=entry)
     pool, _ = pool_of(["7"], ["8", "42"])
 
-    (cell,), _ = await cells_of(evaluation(pool, policies={"conductor": conductor}, count=1))
+    (trial,), _ = await trials_of(evaluation(pool, policies={"conductor": conductor}, count=1))
 
-    assert (cell.outcome, cell.answer) == ("right", "42")
-    assert (cell.calls, cell.completions, cell.steps) == (3, 3, 3)
-    assert cell.workers == {"ann": 1, "bob": 2}
-    assert [len(workflow) for workflow in cell.rounds] == [2, 1]
-    assert cell.topology == "chain"
-    assert cell.list_usd is not None
-    assert cell.list_usd > 0
+    assert (trial.outcome, trial.answer) == ("right", "42")
+    assert (trial.calls, trial.completions, trial.steps) == (3, 3, 3)
+    assert trial.workers == {"ann": 1, "bob": 2}
+    assert [len(workflow) for workflow in trial.rounds] == [2, 1]
+    assert trial.topology == "chain"
+    assert trial.list_usd is not None
+    assert trial.list_usd > 0
 
 
 async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
     pool, _ = pool_of(["42"])
 
-    (cell,), _ = await cells_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
+    (trial,), _ = await trials_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
 
-    assert (cell.calls, cell.steps, cell.workers) == (3, 3, {"ann": 3})
-    assert Cell.from_dict(json.loads(cell.to_json())) == cell
+    assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
+    assert Trial.from_dict(json.loads(trial.to_json())) == trial
 
 
 async def test_simulated_workers_take_the_time_of_those_that_they_stand_for() -> None:
@@ -277,9 +272,9 @@ async def test_simulated_workers_take_the_time_of_those_that_they_stand_for() ->
     chain = Workflow((Step(0, "Solve the problem."), Step(0, "Check the solution.", "all")))
     policies = {name: WorkflowPolicy(workflow) for name, workflow in (("one", ONE), ("twice", twice), ("chain", chain))}
 
-    cells, _ = await cells_of(evaluation(pool, policies=policies, tasks=make("gym/paper7", 4, 0)))
+    trials, _ = await trials_of(evaluation(pool, policies=policies, tasks=make("gym/paper7", 4, 0)))
 
-    seconds = {cell.key: cell.latency_s or 0.0 for cell in cells}
+    seconds = {trial.key: trial.latency_s or 0.0 for trial in trials}
     assert all(value > 0.1 for value in seconds.values())
     for key in seconds:
         # The dead first step of `twice` is not run; a chain takes the time of both of its steps.
@@ -319,7 +314,7 @@ def test_programs_are_run_once_whatever_stands_around_them() -> None:
 
 def test_names_of_runs_and_seeds_are_stable() -> None:
     pool, _ = pool_of(["42"])
-    key = evaluation(pool).cells()[0]
+    key = evaluation(pool).trials()[0]
     content = task_hash(tasks(1)[0])
 
     assert run_id_of("e", key, content) == run_id_of("e", key, content)
@@ -335,5 +330,5 @@ def test_a_tasks_hash_is_that_of_its_content() -> None:
     assert task_hash(task) != task_hash(task.model_copy(update={"gold": "43"}))
 
 
-def _lasting(cell: Cell) -> tuple[Any, ...]:
-    return cell.key, cell.outcome, cell.answer, cell.tokens, cell.paid_usd
+def _lasting(trial: Trial) -> tuple[Any, ...]:
+    return trial.key, trial.outcome, trial.answer, trial.tokens, trial.paid_usd

@@ -1,17 +1,18 @@
-"""Strategies: counts over live steps, roles by both rules, patterns and diversity."""
+"""WorkflowStatistics: counts over live steps, roles by both rules, patterns and diversity."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing import workflows
-from wfdsl_rl.strategies import (
+from wfdsl_rl.workflow_statistics import (
     ROLES,
     STRUCTURE_RULES,
     WORDING_RULES,
@@ -19,12 +20,9 @@ from wfdsl_rl.strategies import (
     entropy_bits,
     roles_by_structure,
     roles_by_wording,
-    strategies_of,
+    statistics_of,
     wording_roles,
 )
-
-if TYPE_CHECKING:
-    from wfdsl.language.tree import Access
 
 
 def flow(*steps: tuple[int, Access]) -> Workflow:
@@ -40,7 +38,7 @@ DEAD = flow((2, ()), (0, ()), (1, (1,)))
 
 
 def test_only_live_steps_count() -> None:
-    found = strategies_of([DEAD])
+    found = statistics_of([DEAD])
 
     assert found.steps == {2: 1}
     assert found.workers == {"worker 0": 1, "worker 1": 1}
@@ -49,14 +47,14 @@ def test_only_live_steps_count() -> None:
 
 
 def test_a_computed_step_is_in_the_shape_but_nobody_is_asked() -> None:
-    found = strategies_of([flow((0, ()), (0, ()), (-2, "all"))])
+    found = statistics_of([flow((0, ()), (0, ()), (-2, "all"))])
 
     assert (found.steps, found.workers, found.topologies) == ({2: 1}, {"worker 0": 2}, {"best-of-n": 1})
     assert found.patterns[0].text == "worker 0, worker 0, computed(all)"
 
 
 def test_workers_are_called_by_their_names() -> None:
-    found = strategies_of([VOTED, SINGLE], names={0: "ann", 1: "bob", 2: "cy"})
+    found = statistics_of([VOTED, SINGLE], names={0: "ann", 1: "bob", 2: "cy"})
 
     assert found.workers == {"ann": 2, "bob": 1, "cy": 1}
     assert found.worker_share() == {"ann": 0.5, "bob": 0.25, "cy": 0.25}
@@ -107,13 +105,13 @@ def test_roles_by_wording_are_those_of_live_steps() -> None:
 
 
 def test_a_workflow_counts_once_for_a_role() -> None:
-    found = strategies_of([flow((0, ()), (1, (0,)), (2, (1,))), SINGLE])
+    found = statistics_of([flow((0, ()), (1, (0,)), (2, (1,))), SINGLE])
 
     assert found.roles_by_structure == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
 
 
 def test_patterns_come_by_frequency_and_then_by_first_appearance() -> None:
-    found = strategies_of([SINGLE, CHECKED, REFLECTED, CHECKED, flow((1, ()))], patterns=3)
+    found = statistics_of([SINGLE, CHECKED, REFLECTED, CHECKED, flow((1, ()))], patterns=3)
 
     assert found.patterns == (
         Pattern("worker 0, worker 1(all)", 2, 1),
@@ -124,13 +122,13 @@ def test_patterns_come_by_frequency_and_then_by_first_appearance() -> None:
 
 
 def test_diversity_is_the_entropy_in_bits() -> None:
-    assert strategies_of([SINGLE] * 4).structure_bits == 0.0
-    assert strategies_of([SINGLE, CHECKED, VOTED, PLANNED]).structure_bits == pytest.approx(2.0)
+    assert statistics_of([SINGLE] * 4).structure_bits == 0.0
+    assert statistics_of([SINGLE, CHECKED, VOTED, PLANNED]).structure_bits == pytest.approx(2.0)
     assert entropy_bits({"a": 1, "b": 3}) == pytest.approx(0.8112781)
 
 
 def test_no_workflows_have_no_strategies() -> None:
-    found = strategies_of([])
+    found = statistics_of([])
 
     assert (found.workflows, found.mean_steps, found.patterns, found.pattern_bits) == (0, 0.0, (), 0)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["workflows"] == 0
@@ -142,7 +140,7 @@ def test_every_role_has_both_rules() -> None:
 
 @given(st.lists(workflows(), max_size=8))
 def test_counts_add_up(drawn: list[Any]) -> None:
-    found = strategies_of(drawn)
+    found = statistics_of(drawn)
 
     assert sum(found.steps.values()) == sum(found.topologies.values()) == found.workflows == len(drawn)
     assert sum(found.workers.values()) == pytest.approx(found.mean_steps * len(drawn))

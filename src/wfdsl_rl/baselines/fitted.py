@@ -1,28 +1,30 @@
 """Policies that learn once, on validation tasks, how to answer questions on a pool.
 
 Learning happens before the first question, and counts as what it is: its calls go through the same budget and journal,
-and `fitting` says what they cost.
+and `fit_cost` says what they cost.
+
+What policies have spent on learning, beside the cost of their answers: a file in an evaluation, and a table.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack
+from pathlib import Path
+from typing import Any, ClassVar, Final, Protocol, Unpack
 from weakref import WeakKeyDictionary
 
-from wfdsl.conductor.policy import Solution
+from wfdsl.conductor.policy import Policy, Solution
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl_rl.baselines.validation import Fitting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from wfdsl.interpreter.context import Question
-    from wfdsl.language.workflow import Workflow
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.baselines.validation import Result, Validation
+from wfdsl.language.workflow import Workflow
+from wfdsl.render.status import dollars
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.validation import FitCost, Result, Validation
 
 
 class Router(Protocol):
@@ -34,11 +36,11 @@ class Router(Protocol):
 
 
 class Method(Protocol):
-    """How to learn: a value, with what may be set of it."""
+    """How to fit: a value, with what may be set of it."""
 
     name: ClassVar[str]
 
-    async def learn(self, lessons: Lessons) -> Router:
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Learn from what workflows made of the validation tasks."""
         ...
 
@@ -46,25 +48,25 @@ class Method(Protocol):
         """Calls of workers for a question at most, learning apart."""
         ...
 
-    def lesson_calls(self, pool: Pool) -> int:
+    def fit_calls_per_task(self, pool: Pool) -> int:
         """Calls of workers for each validation task."""
         ...
 
 
 @dataclass(slots=True)
-class Lessons:
+class TrainingSet:
     """Validation tasks before a pool, as a method sees them."""
 
     validation: Validation
     pool: Pool
     options: RunOptions
-    _costs: dict[str, Fitting] = field(default_factory=dict)
+    _costs: dict[str, FitCost] = field(default_factory=dict)
     """By run: what is looked at twice has been paid for once."""
 
     @property
-    def spent(self) -> Fitting:
+    def spent(self) -> FitCost:
         """What the results so far have cost."""
-        return sum(self._costs.values(), Fitting())
+        return sum(self._costs.values(), FitCost())
 
     @property
     def questions(self) -> list[str]:
@@ -83,13 +85,13 @@ class Lessons:
 
 
 @dataclass(slots=True)
-class LearnedPolicy:
+class FittedPolicy:
     """A method with its validation tasks. Equal policies have the same method and tasks."""
 
     method: Any
     """A `Method`: a frozen dataclass."""
     validation: Validation
-    fitting: Fitting | None = field(default=None, init=False, compare=False)
+    fit_cost: FitCost | None = field(default=None, init=False, compare=False)
     """What learning has cost; None before it."""
     _routers: WeakKeyDictionary[Pool, Router] = field(default_factory=WeakKeyDictionary, init=False, compare=False)
     _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = field(
@@ -108,7 +110,7 @@ class LearnedPolicy:
             router = await self._learned(pool, options)
         return await router.solve(question, pool, options)
 
-    async def learn(self, pool: Pool, **options: Unpack[RunOptions]) -> Fitting:
+    async def fit(self, pool: Pool, **options: Unpack[RunOptions]) -> FitCost:
         """Learn before the first question, and give what it cost.
 
         Raises:
@@ -116,17 +118,17 @@ class LearnedPolicy:
         """
         if pool not in self._routers:
             await self._learned(pool, _with_account(options))
-        assert self.fitting is not None  # there is a router
-        return self.fitting
+        assert self.fit_cost is not None  # there is a router
+        return self.fit_cost
 
     async def _learned(self, pool: Pool, options: RunOptions) -> Router:
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
             router = self._routers.get(pool)
             if router is None:
-                lessons = Lessons(self.validation, pool, options)
-                router = self._routers[pool] = await self.method.learn(lessons)
-                self.fitting = lessons.spent
+                training_set = TrainingSet(self.validation, pool, options)
+                router = self._routers[pool] = await self.method.fit(training_set)
+                self.fit_cost = training_set.spent
         return router
 
     def most_calls(self, pool: Pool) -> int:
@@ -134,9 +136,9 @@ class LearnedPolicy:
         most: int = self.method.most_calls(pool)
         return most
 
-    def learning_calls(self, pool: Pool) -> int:
+    def fit_calls(self, pool: Pool) -> int:
         """Calls of workers for learning, if the journal has none of them."""
-        each: int = self.method.lesson_calls(pool)
+        each: int = self.method.fit_calls_per_task(pool)
         return each * len(self.validation.tasks)
 
     def describe(self) -> dict[str, Any]:
@@ -162,3 +164,47 @@ async def solved(workflow: Workflow, question: Question, pool: Pool, options: Ru
         RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
     """
     return Solution(await run(workflow, question, pool, **options))
+
+
+FILE: Final = "fit_costs.json"
+
+
+def fit_costs(policies: Mapping[str, Policy]) -> dict[str, FitCost]:
+    """What those of the policies have spent that have learned something."""
+    found = {name: getattr(policy, "fit_cost", None) for name, policy in policies.items()}
+    return {name: fit_cost for name, fit_cost in found.items() if isinstance(fit_cost, FitCost)}
+
+
+def write_fit_costs(folder: Path, costs: Mapping[str, FitCost]) -> None:
+    """Write costs to the folder, beside those that are there already; without any nothing is written.
+
+    Raises:
+        UsageError: what is there cannot be read.
+    """
+    if costs:
+        every = {name: asdict(cost) for name, cost in {**read_fit_costs(folder), **costs}.items()}
+        (folder / FILE).write_text(json.dumps(every, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def read_fit_costs(folder: Path) -> dict[str, FitCost]:
+    """The costs in the folder; none if no policy had to fit.
+
+    Raises:
+        UsageError: the file is damaged.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        return {name: FitCost(**cost) for name, cost in json.loads(path.read_text(encoding="utf-8")).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} holds no costs of learning ({error}): delete it, and go on with --resume") from error
+
+
+def fit_cost_table(costs: Mapping[str, FitCost]) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of a table."""
+    rows = [
+        [name, f"{cost.calls:,}", f"{cost.tokens:,}", "-" if cost.usd is None else dollars(cost.usd)]
+        for name, cost in costs.items()
+    ]
+    return ["policy, to fit", "calls", "tokens", "cost"], rows

@@ -12,16 +12,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.graph import graph_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
-
-    from wfdsl.language.workflow import Workflow
+from wfdsl.language.workflow import Workflow
 
 Role: TypeAlias = Literal["planner", "refiner", "verifier", "aggregator"]
 ROLES: Final[tuple[Role, ...]] = ("planner", "refiner", "verifier", "aggregator")
@@ -63,7 +60,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Strategies:
+class WorkflowStatistics:
     """What a set of workflows has in common, and how much it differs. Counts are numbers of workflows unless said."""
 
     workflows: int = 0
@@ -117,9 +114,9 @@ class Strategies:
         }
 
 
-def strategies_of(
+def statistics_of(
     workflows: Iterable[Workflow], *, names: Mapping[int, str] | None = None, patterns: int = 10
-) -> Strategies:
+) -> WorkflowStatistics:
     """Look at a set of workflows.
 
     Args:
@@ -134,7 +131,7 @@ def strategies_of(
     counts = Counter(found)
     first = {text: place for place, text in reversed(list(enumerate(found)))}
     steps = Counter(len(asked_steps(workflow)) for workflow in everything)
-    return Strategies(
+    return WorkflowStatistics(
         workflows=len(everything),
         steps=dict(sorted(steps.items())),
         topologies=_by_count(Counter(graph_of(workflow).topology for workflow in everything)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,32 +13,25 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted
-from wfdsl.protocols import WorkerFailure
-from wfdsl_rl.baselines.cascade import Cascade, team
-from wfdsl_rl.baselines.counting import Counts, best, ranked
-from wfdsl_rl.baselines.learned import LearnedPolicy
-from wfdsl_rl.baselines.routers import BestWorker, NearestNeighbours, fitting_k
+from wfdsl.protocols import Call, WorkerFailure
+from wfdsl_rl.baselines.fitted import FittedPolicy
+from wfdsl_rl.baselines.routers import BestWorker, Cascade, Counts, NearestNeighbours, best, fitting_k, ranked, team
 from wfdsl_rl.baselines.validation import Validation
-from wfdsl_rl.policies import policies_of, policy_of
+from wfdsl_rl.policy_names import policies_of, policy_of
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import Asked, Staff, specialists, staff, tasks
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wfdsl.protocols import Call
-
 KNOWS = {"ann": "red", "bob": "blue", "cy": "thing"}
 
 
-def routed(method: Any, count: int = 12, **settings: Any) -> LearnedPolicy:
-    return LearnedPolicy(method(**settings), Validation(tasks(count)))
+def routed(method: Any, count: int = 12, **settings: Any) -> FittedPolicy:
+    return FittedPolicy(method(**settings), Validation(tasks(count)))
 
 
-async def asked_on(policy: LearnedPolicy, workers: Staff, question: str) -> str:
+async def asked_on(policy: FittedPolicy, workers: Staff, question: str) -> str:
     pool = workers.pool()
-    await policy.learn(pool)
+    await policy.fit(pool)
     workers.calls.clear()
     await policy.solve(question, pool)
     return workers.calls[0].worker
@@ -45,7 +39,7 @@ async def asked_on(policy: LearnedPolicy, workers: Staff, question: str) -> str:
 
 async def test_the_best_worker_router_asks_whoever_was_right_most_often() -> None:
     workers = staff(specialists(KNOWS))
-    policy = LearnedPolicy(BestWorker(), Validation(tasks(12, kinds=("red", "blue", "blue"))))
+    policy = FittedPolicy(BestWorker(), Validation(tasks(12, kinds=("red", "blue", "blue"))))
 
     assert await asked_on(policy, workers, "Any question") == "bob"
 
@@ -67,7 +61,7 @@ async def test_the_number_of_neighbours_is_chosen_by_leaving_one_task_out() -> N
     pool = workers.pool()
     policy = routed(NearestNeighbours, count=24)
 
-    await policy.learn(pool)
+    await policy.fit(pool)
 
     router: Any = policy._routers[pool]
     assert router.k == 20  # of the 23 others 11 are of the same kind, which is a majority of 20, and not of all
@@ -78,15 +72,15 @@ async def test_learning_happens_once_and_its_cost_is_told() -> None:
     workers = staff(specialists(KNOWS))
     pool = workers.pool()
     policy = routed(BestWorker, count=4)
-    assert policy.fitting is None
+    assert policy.fit_cost is None
 
     await asyncio.gather(*(policy.solve(f"Question {at}", pool) for at in range(5)))
 
     assert len(workers.calls) == 3 * 4 + 5
-    assert policy.fitting is not None
-    assert (policy.fitting.calls, policy.fitting.tokens) == (12, 180)
-    assert policy.learning_calls(pool) == 12
-    assert policy.fitting.usd == pytest.approx(180e-6)
+    assert policy.fit_cost is not None
+    assert (policy.fit_cost.calls, policy.fit_cost.tokens) == (12, 180)
+    assert policy.fit_calls(pool) == 12
+    assert policy.fit_cost.usd == pytest.approx(180e-6)
 
 
 async def test_policies_share_what_they_measure_on_the_same_tasks(tmp_path: Path) -> None:
@@ -99,15 +93,15 @@ async def test_policies_share_what_they_measure_on_the_same_tasks(tmp_path: Path
     await asyncio.gather(*(policy.solve("What?", pool) for policy in policies.values()))
 
     assert len(workers.calls) == 3 * 4 + 3
-    assert [policy.fitting.calls for policy in policies.values()] == [12, 12, 12]  # type: ignore[attr-defined]
+    assert [policy.fit_cost.calls for policy in policies.values()] == [12, 12, 12]  # type: ignore[attr-defined]
 
 
 async def test_what_the_journal_knows_is_not_asked_again(tmp_path: Path) -> None:
     workers = staff(specialists(KNOWS))
 
     with Journal(tmp_path / "journal") as journal:
-        first = await routed(BestWorker, count=3).learn(workers.pool(), journal=journal)
-        again = await routed(BestWorker, count=3).learn(workers.pool(), journal=journal)
+        first = await routed(BestWorker, count=3).fit(workers.pool(), journal=journal)
+        again = await routed(BestWorker, count=3).fit(workers.pool(), journal=journal)
 
     assert len(workers.calls) == 9
     assert first == again
@@ -116,10 +110,10 @@ async def test_what_the_journal_knows_is_not_asked_again(tmp_path: Path) -> None
 async def test_calls_of_learning_have_seeds_where_the_run_has_one() -> None:
     workers = staff(specialists(KNOWS))
 
-    await routed(BestWorker, count=2).learn(workers.pool(), seed=5)
+    await routed(BestWorker, count=2).fit(workers.pool(), seed=5)
     seeds = [call.settings["seed"] for call in workers.calls]
     workers.calls.clear()
-    await routed(BestWorker, count=2).learn(workers.pool(), seed=6)
+    await routed(BestWorker, count=2).fit(workers.pool(), seed=6)
 
     assert len(set(seeds)) == 6
     assert seeds == [call.settings["seed"] for call in workers.calls]
@@ -150,7 +144,7 @@ async def test_learning_that_was_cut_off_is_done_when_it_is_needed_again() -> No
 
     await policy.solve("What?", pool)
 
-    assert policy.fitting is not None
+    assert policy.fit_cost is not None
 
 
 async def test_the_cascade_chooses_a_team_and_seats_the_best_of_the_neighbourhood() -> None:
@@ -164,14 +158,14 @@ async def test_the_cascade_chooses_a_team_and_seats_the_best_of_the_neighbourhoo
     workers = staff(answer)
     pool = workers.pool()
     policy = routed(Cascade, count=12, k=6)
-    await policy.learn(pool)
+    await policy.fit(pool)
     router: Any = policy._routers[pool]
 
     assert router.workflow_for("Name the red thing 99.") == team("S", [1])
     assert router.workflow_for("Name the blue thing 99.") == team("PSV", [1, 0, 2])
-    assert policy.fitting is not None
+    assert policy.fit_cost is not None
     assert (
-        policy.fitting.calls == 12 * (3 + 17) == len(workers.calls) == policy.learning_calls(pool)
+        policy.fit_cost.calls == 12 * (3 + 17) == len(workers.calls) == policy.fit_calls(pool)
     )  # the best worker alone is a team too
 
 
@@ -179,8 +173,8 @@ async def test_the_cascade_chooses_a_team_and_seats_the_best_of_the_neighbourhoo
 async def test_a_further_call_of_the_cascade_has_to_be_worth_its_price(price: float, size: int) -> None:
     workers = staff(lambda asked, call: f"The answer is {'red' if asked.seen else 'unknown'}")
     pool = workers.pool()
-    policy = LearnedPolicy(Cascade(k=6, call_price=price), Validation(tasks(12, kinds=("red",))))
-    await policy.learn(pool)
+    policy = FittedPolicy(Cascade(k=6, call_price=price), Validation(tasks(12, kinds=("red",))))
+    await policy.fit(pool)
 
     router: Any = policy._routers[pool]
 

@@ -7,22 +7,18 @@ repeats of a task draw anew.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
+from typing import Any, Final, Literal, TypeAlias, Unpack
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.language.tree import ALL
+from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.baselines.alone import SOLVE, alone, workers_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wfdsl.interpreter.context import Question
-    from wfdsl.language.tree import Access
-    from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
 
 Form: TypeAlias = Literal["sensible", "any"]
 """`sensible`: plans come first, then attempts, then second looks. `any`: whatever is valid."""

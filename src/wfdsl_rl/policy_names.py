@@ -11,25 +11,21 @@ anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a C
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import named_policy
-from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
-from wfdsl_rl.baselines.alone import alone, own_tasks, workers_of
 from wfdsl_rl.baselines.catalogue import BASELINES
 from wfdsl_rl.baselines.parameters import name_and_settings, worker_called
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from wfdsl.conductor.policy import Policy
-    from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.single_worker import alone, own_tasks, workers_of
 
 WORKER: Final = "worker:"
 WORKERS: Final = "workers"
@@ -134,8 +130,8 @@ def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
 
 def _with(name: str, settings: Mapping[str, str]) -> str:
     own = {parameter.name for parameter in BASELINES[name].parameters}
-    fitting = ",".join(f"{key}={value}" for key, value in settings.items() if key in own)
-    return f"{name}:{fitting}" if fitting else name
+    known = ",".join(f"{key}={value}" for key, value in settings.items() if key in own)
+    return f"{name}:{known}" if known else name
 
 
 def _for_each(name: str, pool: Pool) -> tuple[str, ...]:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.baselines.learned import LearnedPolicy
-from wfdsl_rl.baselines.learning_costs import (
+from wfdsl_rl.baselines.fitted import (
     FILE,
-    keep_learning_costs,
-    learning_costs,
-    learning_table,
-    read_learning_costs,
+    FittedPolicy,
+    fit_cost_table,
+    fit_costs,
+    read_fit_costs,
+    write_fit_costs,
 )
 from wfdsl_rl.baselines.routers import BestWorker
-from wfdsl_rl.baselines.validation import Fitting, Validation
+from wfdsl_rl.baselines.validation import FitCost, Validation
 from wfdsl_rl.baselines.voting import MajorityVote
 from wfdsl_rl.cli.eval import main
-from wfdsl_rl.evaluation.results import read_cells
+from wfdsl_rl.evaluation.trials import read_trials
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POOL = """
 [pool]
@@ -43,31 +40,31 @@ options = { replies = ["red"], repeat = true }
 
 async def test_only_policies_that_have_learned_have_costs() -> None:
     pool = staff().pool()
-    learned, waiting = (LearnedPolicy(BestWorker(), Validation(tasks(2))) for _ in range(2))
-    await learned.learn(pool)
+    learned, waiting = (FittedPolicy(BestWorker(), Validation(tasks(2))) for _ in range(2))
+    await learned.fit(pool)
 
-    costs = learning_costs({"a": learned, "b": waiting, "c": MajorityVote()})
+    costs = fit_costs({"a": learned, "b": waiting, "c": MajorityVote()})
 
     assert list(costs) == ["a"]
     assert costs["a"].calls == 6
 
 
 def test_costs_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None:
-    keep_learning_costs(tmp_path, {"a": Fitting(6, 90, 0.25), "b": Fitting(1, 2, None)})
-    keep_learning_costs(tmp_path, {"c": Fitting(3, 4, 0.5)})
-    keep_learning_costs(tmp_path, {})
+    write_fit_costs(tmp_path, {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None)})
+    write_fit_costs(tmp_path, {"c": FitCost(3, 4, 0.5)})
+    write_fit_costs(tmp_path, {})
 
-    costs = read_learning_costs(tmp_path)
+    costs = read_fit_costs(tmp_path)
 
-    assert costs == {"a": Fitting(6, 90, 0.25), "b": Fitting(1, 2, None), "c": Fitting(3, 4, 0.5)}
-    assert learning_table(costs)[1][:2] == [["a", "6", "90", "$0.25"], ["b", "1", "2", "-"]]
+    assert costs == {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None), "c": FitCost(3, 4, 0.5)}
+    assert fit_cost_table(costs)[1][:2] == [["a", "6", "90", "$0.25"], ["b", "1", "2", "-"]]
 
 
 def test_nothing_is_written_where_nobody_learned(tmp_path: Path) -> None:
-    keep_learning_costs(tmp_path, {})
+    write_fit_costs(tmp_path, {})
 
     assert list(tmp_path.iterdir()) == []
-    assert read_learning_costs(tmp_path) == {}
+    assert read_fit_costs(tmp_path) == {}
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"cost": 1}}', '{"a": 3}'])
@@ -75,7 +72,7 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, text: str) -> 
     (tmp_path / FILE).write_text(text)
 
     with pytest.raises(UsageError, match=FILE):
-        read_learning_costs(tmp_path)
+        read_fit_costs(tmp_path)
 
 
 def test_an_evaluation_reports_learning_apart(
@@ -90,13 +87,13 @@ def test_an_evaluation_reports_learning_apart(
     asked = ["--policy", name, "--tasks", "ask.jsonl", "--pool", "pool.toml", "--out", "out", "--no-plots"]
 
     foreseen = main([*asked, "--dry-run"])
-    outlook = capsys.readouterr().out
+    estimate = capsys.readouterr().out
     code = main(asked)
 
     assert (foreseen, code) == (0, 0)
-    assert f"{name}: 3 cells, 3 calls and at most 8 to learn, cost not known" in outlook
+    assert f"{name}: 3 trials, 3 calls and at most 8 to fit, cost not known" in estimate
     row = f"| {name} | 8 |"
     assert row in capsys.readouterr().out
     assert row in (tmp_path / "out/summary.md").read_text()
-    [cell] = {(cell.calls, cell.outcome) for cell in read_cells(tmp_path / "out/results.jsonl").values()}
-    assert cell == (1, "right")
+    [trial] = {(trial.calls, trial.outcome) for trial in read_trials(tmp_path / "out/results.jsonl").values()}
+    assert trial == (1, "right")

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from wfdsl_rl.evaluation.cell import Cell
+from wfdsl_rl.evaluation.trials import Trial
 
 CONFIDENCE = 0.95
 
 
-class Estimate(NamedTuple):
+class Mean(NamedTuple):
     """A figure and its standard error; the error is None where one task alone gives no idea of it."""
 
     value: float
@@ -44,19 +42,19 @@ class Accuracy:
     """The standard error of `value`, clustered by task; None with fewer than two tasks."""
 
     @property
-    def cells(self) -> int:
+    def trials(self) -> int:
         """All results."""
         return self.right + self.wrong + self.unjudged + self.failed
 
     @property
     def low(self) -> float:
         """The accuracy if everything that is not judged were wrong; 0 without results."""
-        return self.right / max(self.cells, 1)
+        return self.right / max(self.trials, 1)
 
     @property
     def high(self) -> float:
         """The accuracy if everything that is not judged were right; 1 without results."""
-        return (self.cells - self.wrong) / self.cells if self.cells else 1.0
+        return (self.trials - self.wrong) / self.trials if self.trials else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +77,14 @@ class Difference:
     """Of the two-sided exact sign test on the tasks that differ (with one repeat, McNemar's exact test)."""
 
 
-def accuracy_of(cells: Iterable[Cell]) -> Accuracy:
-    """The accuracy over some cells of one policy."""
+def accuracy_of(trials: Iterable[Trial]) -> Accuracy:
+    """The accuracy over some trials of one policy."""
     scores: dict[str, list[int]] = defaultdict(list)
     counts = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0}
-    for cell in cells:
-        counts[cell.outcome] += 1
-        if cell.judged:
-            scores[cell.task].append(cell.outcome == "right")
+    for trial in trials:
+        counts[trial.outcome] += 1
+        if trial.judged:
+            scores[trial.task].append(trial.outcome == "right")
     estimate = clustered_mean(scores.values())
     return Accuracy(
         tasks=len(scores),
@@ -96,7 +94,7 @@ def accuracy_of(cells: Iterable[Cell]) -> Accuracy:
     )
 
 
-def clustered_mean(clusters: Iterable[Sequence[float]]) -> Estimate | None:
+def clustered_mean(clusters: Iterable[Sequence[float]]) -> Mean | None:
     """The mean over all values, and its standard error when values of a cluster go together; None without values.
 
     With clusters i of sizes n_i, N values in all and G clusters: error² = G / (G - 1) · Σ_i (Σ_j (x_ij - mean))² / N².
@@ -107,24 +105,24 @@ def clustered_mean(clusters: Iterable[Sequence[float]]) -> Estimate | None:
         return None
     mean = sum(map(sum, groups)) / total
     if len(groups) < 2:
-        return Estimate(mean, None)
+        return Mean(mean, None)
     squares = sum(sum(value - mean for value in group) ** 2 for group in groups)
-    return Estimate(mean, math.sqrt(len(groups) / (len(groups) - 1) * squares) / total)
+    return Mean(mean, math.sqrt(len(groups) / (len(groups) - 1) * squares) / total)
 
 
-def mean_of(estimates: Sequence[Estimate]) -> Estimate | None:
-    """The unweighted mean of independent estimates, such as the average over benchmarks."""
-    if not estimates:
+def mean_of(means: Sequence[Mean]) -> Mean | None:
+    """The unweighted mean of independent means, such as the average over benchmarks."""
+    if not means:
         return None
-    errors = [estimate.error for estimate in estimates]
-    value = sum(estimate.value for estimate in estimates) / len(estimates)
+    errors = [estimate.error for estimate in means]
+    value = sum(estimate.value for estimate in means) / len(means)
     known = [error for error in errors if error is not None]
     if len(known) < len(errors):
-        return Estimate(value, None)
-    return Estimate(value, math.sqrt(sum(error * error for error in known)) / len(known))
+        return Mean(value, None)
+    return Mean(value, math.sqrt(sum(error * error for error in known)) / len(known))
 
 
-def difference_of(first: Iterable[Cell], second: Iterable[Cell]) -> Difference | None:
+def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference | None:
     """Compare two policies task by task; None if they have no judged task in common.
 
     The interval is the paired normal one: mean of the differences per task, plus and minus Student's quantile times
@@ -181,12 +179,12 @@ def student_quantile(probability: float, freedom: int) -> float:
     return z + sum(terms)
 
 
-def _scores(cells: Iterable[Cell]) -> Mapping[str, float]:
+def _scores(trials: Iterable[Trial]) -> Mapping[str, float]:
     """The mean over repeats of each judged task, by the task's content."""
     found: dict[str, list[int]] = defaultdict(list)
-    for cell in cells:
-        if cell.judged:
-            found[cell.task_hash].append(cell.outcome == "right")
+    for trial in trials:
+        if trial.judged:
+            found[trial.task_hash].append(trial.outcome == "right")
     return {task: sum(values) / len(values) for task, values in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +11,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError, WorkflowError
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.policies import label_of, policies_of, policy_of, spelled_out
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wfdsl_rl.policy_names import label_of, policies_of, policy_of, spelled_out
 
 
 @pytest.mark.parametrize(("name", "ordinal"), [("worker:bob", 1), ("worker:1", 1), ("worker:0", 0)])

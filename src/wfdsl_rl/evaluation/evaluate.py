@@ -1,0 +1,255 @@
+"""Evaluating: policies over tasks, several times each, every trial a run of its own.
+
+Trials come task by task, all policies on a task before the next one, so that what is there after an interruption can be
+compared. A trial whose run fails is a result like any other; a spent budget ends the evaluation, and the trials that it
+stopped are left for the next time.
+
+Grading within an evaluation: many policies give the same final answer to a task, and it is judged once.
+
+A verdict depends on the final answer alone, not on the words around it. So it is remembered under the answer that is
+found in a text, as long as trials of its task are being worked on.
+
+How long an answer took: measured, or for workers of the gym, what the same calls would take.
+
+Simulated workers answer at once, so their seconds are those of the price list's sort: a time to the first token and a
+speed for each profile, along the critical path of each round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeAlias
+
+from wfdsl.conductor.policy import Solution
+from wfdsl.graph import graph_of
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, named_tasks, run_id_of, seed_of
+from wfdsl_rl.fingerprints import task_hash
+from wfdsl_rl.grading.verdict import Verdict
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.workflow_statistics import is_computed
+
+_ADVICE: Final = re.compile(r"; (?:`wfdsl resume [^`]*` [^;]*|run it with a larger budget|once that is mended, [^;]*)$")
+"""How to go on with a run alone: an evaluation goes on as a whole."""
+
+
+async def evaluate(
+    evaluation: Evaluation,
+    *,
+    keep: Callable[[Trial], None],
+    done: Collection[TrialKey] = (),
+    journal: Journal | None = None,
+    budget: Budget | BudgetTracker | None = None,
+    concurrency: int = 32,
+    judge: Judge | None = None,
+) -> str:
+    """Evaluate, and give why it stopped early: empty if every trial has its result.
+
+    Args:
+        evaluation: What is to be evaluated.
+        keep: Takes each trial as soon as it is there.
+        done: The trials that have a result already.
+        journal: Where each call is kept, so that a trial can be gone on with.
+        budget: The most that may be spent on all trials together, or its account.
+        concurrency: How many trials are worked on at a time.
+        judge: Judges answers in place of `wfdsl_rl.grade`.
+
+    Raises:
+        UsageError: a policy cannot work on the pool, or a task cannot be judged at all.
+    """
+    work = _Work(evaluation, keep, _options(evaluation.options, journal, budget))
+    known = set(done)
+    left = iter([key for key in evaluation.trials() if key not in known])
+    try:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(evaluation.pool.open())
+            for policy in evaluation.policies.values():
+                if hasattr(policy, "open"):
+                    await stack.enter_async_context(policy.open())
+            async with asyncio.TaskGroup() as group:
+                grading = Grading(group, judge)
+                for _ in range(concurrency):
+                    group.create_task(work.take(left, grading))
+    except BaseExceptionGroup as several:
+        raise _first(several) from several
+    return work.stopped
+
+
+class _Work:
+    """The trials of one evaluation on their way."""
+
+    def __init__(self, evaluation: Evaluation, keep: Callable[[Trial], None], options: RunOptions) -> None:
+        self._evaluation = evaluation
+        self._keep = keep
+        self._options = options
+        self._tasks = named_tasks(evaluation.tasks)
+        self._hashes = {name: task_hash(task) for name, task in self._tasks.items()}
+        self._open: dict[str, int] = {}
+        """How many trials of each task are being worked on."""
+        self.stopped = ""
+
+    async def take(self, left: Iterator[TrialKey], grading: Grading) -> None:
+        """Work on one trial after the other, until there are none or the budget is spent."""
+        for key in left:
+            if self.stopped:
+                return
+            self._open[key.task] = self._open.get(key.task, 0) + 1
+            trial = await self._trial(key, grading)
+            if trial is not None:
+                self._keep(trial)
+            self._close(key.task, grading)
+
+    def _close(self, name: str, grading: Grading) -> None:
+        self._open[name] -= 1
+        if not self._open[name]:
+            del self._open[name]
+            grading.forget(name)
+
+    async def _trial(self, key: TrialKey, grading: Grading) -> Trial | None:
+        evaluation, task = self._evaluation, self._tasks[key.task]
+        options: RunOptions = {
+            **self._options,
+            "run_id": run_id_of(evaluation.id, key, self._hashes[key.task]),
+            "seed": seed_of(evaluation.seed, key),
+            "origin": {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)},
+        }
+        try:
+            solution = await evaluation.policies[key.policy].solve(task.question, evaluation.pool, **options)
+        except BudgetExhausted as error:
+            self.stopped = _cause(error)
+            return None
+        except RunFailed as error:
+            return self._result(key, Solution(error.run), outcome="failed", reason=_cause(error))
+        if solution.answer is None:
+            return self._result(key, solution, outcome="failed", reason="the policy gave no answer")
+        verdict = await grading.verdict(key.task, task, solution.answer)
+        return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
+
+    def _result(self, key: TrialKey, solution: Solution, **judged: Any) -> Trial:
+        task, usage, workers = self._tasks[key.task], solution.usage, _answers(solution.rounds)
+        replayed = _replayed(solution.rounds)
+        return Trial(
+            **key._asdict(),
+            **judged,
+            task_hash=self._hashes[key.task],
+            source=task.source,
+            domain=domain_of(task),
+            answer=solution.answer,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            list_usd=solution.list_usd,
+            paid_usd=solution.paid_usd,
+            latency_s=latency_of(solution, self._evaluation.pool, replayed=replayed),
+            calls=sum(workers.values()),
+            completions=sum(len(note.completions) for note in solution.log),
+            replayed=replayed,
+            workers=workers,
+            rounds=tuple(run.workflow for run in solution.rounds),
+            run_id=solution.run.id,
+        )
+
+
+def _cause(error: BudgetExhausted | RunFailed) -> str:
+    return _ADVICE.sub("", str(error))
+
+
+def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
+    account = BudgetTracker(budget) if isinstance(budget, Budget) else budget
+    return {**options, "journal": journal, "budget": account}
+
+
+def _answers(runs: Sequence[Run]) -> dict[str, int]:
+    """Workers' answers in runs and in the runs inside them, by worker."""
+    counts: dict[str, int] = {}
+    for run in runs:
+        for step in run.steps:
+            if step.nested:
+                for name, count in _answers(step.nested).items():
+                    counts[name] = counts.get(name, 0) + count
+            elif step.status == "done" and not is_computed(step.worker):
+                counts[step.worker_name] = counts.get(step.worker_name, 0) + 1
+    return counts
+
+
+def _replayed(runs: Sequence[Run]) -> int:
+    return sum(_replayed(step.nested) if step.nested else step.replayed for run in runs for step in run.steps)
+
+
+def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = several.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+Judge: TypeAlias = "Callable[[Task, str], Awaitable[Verdict]]"
+
+
+class Grading:
+    """Judges answers, the same final answer to the same task once."""
+
+    def __init__(self, group: asyncio.TaskGroup, judge: Judge | None = None) -> None:
+        """`group` holds what is being judged, so that nothing is left running; `judge` replaces `wfdsl_rl.grade`."""
+        self._group = group
+        self._judge = judge
+        self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
+
+    async def verdict(self, name: str, task: Task, text: str) -> Verdict:
+        """What the judge says; `name` is the task's within the evaluation."""
+        key = (name, final_part(task, text) if self._judge is None else text)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self._group.create_task(self._judged(task, text))
+        return await asyncio.shield(found)
+
+    def forget(self, name: str) -> None:
+        """Drop what is remembered of a task."""
+        for key in [key for key, verdict in self._verdicts.items() if key[0] == name and verdict.done()]:
+            del self._verdicts[key]
+
+    async def _judged(self, task: Task, text: str) -> Verdict:
+        if self._judge is not None:
+            return await self._judge(task, text)
+        from wfdsl_rl.grading.grade import grade  # noqa: PLC0415  (graders are large; tests of policies bring their own)
+
+        return await grade(task, text)
+
+
+def final_part(task: Task, text: str) -> str | None:
+    """What a verdict on a text depends on: the program or final answer in it; of custom graders, all of it."""
+    from wfdsl_rl.grading.extraction import final_answer, final_code  # noqa: PLC0415  (as above)
+
+    if task.kind == "custom":
+        return text
+    if task.kind == "code":
+        return final_code(text, wanted=task.tests.entry_point if task.tests is not None else "")
+    return final_answer(text, task.kind, choices=task.choices)
+
+
+_GYM = "gym"
+
+
+def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None:
+    """Seconds from question to answer; None if it was measured and a part of it came from the journal."""
+    if any(entry.provider == _GYM for entry in pool):
+        return sum(_simulated(run, pool) for run in solution.rounds)
+    return None if replayed else solution.run.seconds
+
+
+def _simulated(run: Run, pool: Pool) -> float:
+    from wfdsl_rl.gym.world.profiles import PROFILES, seconds_of  # noqa: PLC0415  (most pools are none of the gym's)
+
+    profiles = {profile.name: profile for profile in PROFILES}
+    seconds = [0.0] * len(run.steps)
+    for step in run.steps:
+        if step.nested:
+            seconds[step.step] = sum(_simulated(nested, pool) for nested in step.nested)
+        elif step.status == "done" and step.worker in pool.ordinals:
+            profile = profiles.get(str(pool.entry(step.worker).options.get("profile")))
+            seconds[step.step] = 0.0 if profile is None else seconds_of(profile, step.usage)
+    return graph_of(run.workflow).critical_path(seconds).length
