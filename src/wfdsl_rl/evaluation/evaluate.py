@@ -18,10 +18,9 @@ speed for each profile, along the critical path of each round.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.graph import graph_of
@@ -35,9 +34,6 @@ from wfdsl_rl.fingerprints import task_hash
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.workflow_statistics import is_computed
-
-_ADVICE: Final = re.compile(r"; (?:`wfdsl resume [^`]*` [^;]*|run it with a larger budget|once that is mended, [^;]*)$")
-"""How to go on with a run alone: an evaluation goes on as a whole."""
 
 
 async def evaluate(
@@ -123,10 +119,10 @@ class _Work:
         try:
             solution = await evaluation.policies[key.policy].solve(task.question, evaluation.pool, **options)
         except BudgetExhausted as error:
-            self.stopped = _cause(error)
+            self.stopped = str(error)
             return None
         except RunFailed as error:
-            return self._result(key, Solution(error.run), outcome="failed", reason=_cause(error))
+            return self._result(key, Solution(error.run), outcome="failed", reason=str(error))
         if solution.answer is None:
             return self._result(key, solution, outcome="failed", reason="the policy gave no answer")
         verdict = await grading.verdict(key.task, task, solution.answer)
@@ -154,10 +150,6 @@ class _Work:
             rounds=tuple(run.workflow for run in solution.rounds),
             run_id=solution.run.id,
         )
-
-
-def _cause(error: BudgetExhausted | RunFailed) -> str:
-    return _ADVICE.sub("", str(error))
 
 
 def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
