@@ -36,13 +36,13 @@ PRESET = "gym/paper7"
 QUESTIONS, SUBSET_QUESTIONS, SEED, LUCK = 4000, 2000, 77, 4
 """How many questions, of which series (training has others), and draws of luck for each completion."""
 RANDOM, ORACLE, MOA_CALLS = 57.5, 79.0, 8
-"""Random well-formed workflows (mean over lengths), best workflow per family (both docs/explanation/gym.md), calls of a
+"""Random well-formed workflows (mean over lengths), best workflow per family (both docs/research/gym.md), calls of a
 mixture of seven agents."""
 ENOUGH = {
     "arithmetic": 2, "algebra": 4, "counting": 3, "knowledge": 2, "measures": 2, "numbers": 2, "strings": 3, "dates": 3,
     "units": 5, "list-code": 4, "string-code": 4, "number-code": 4, "line-code": 4,
 }  # fmt: skip
-"""Steps that are enough for each family. Source: the table of docs/explanation/gym.md."""
+"""Steps that are enough for each family. Source: the table of docs/research/gym.md."""
 UNSEEN = Draw(pick=(2, 3, 4, 5, 6), shuffle=True, held_out=0.25, unseen=True, seed=SEED)
 
 console = Console(width=140)
@@ -160,7 +160,7 @@ def alone_in(offers: Sequence[WorkerListing], tasks: Sequence[Task]) -> Marks:
 
 
 ORDER = (0, 2, 1, 5, 3, 6, 4)
-"""The workers, the best alone first. Source: the fitted single calls of docs/explanation/gym.md."""
+"""The workers, the best alone first. Source: the fitted single calls of docs/research/gym.md."""
 
 
 def _print_subsets(found: Sequence[tuple[str, Marks, Marks]]) -> None:
