@@ -35,7 +35,7 @@ from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.search import second_round
 from wfdsl_rl.scoring import Rollout, Scored, Scorer
-from wfdsl_rl.training.recursion_rows import asked_again
+from wfdsl_rl.training.data import revision_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +112,7 @@ async def play(writer: Writer, tasks: Sequence[Task], pool: Pool, offers: Sequen
         )  # fmt: skip
         pairs = {at: first.pair for at, first in enumerate(firsts) if first.pair is not None}
         second = [
-            asked_again(asked[at], said[at], response, writer.prompt, max_steps=writer.max_steps)
+            revision_messages(asked[at], said[at], response, writer.prompt, max_steps=writer.max_steps)
             for at, (_, response) in pairs.items()
         ]
         again = writer.texts(second, 0.0)

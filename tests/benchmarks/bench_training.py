@@ -51,34 +51,36 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
     from wfdsl_rl.grading.code import SHARED_CACHE
     from wfdsl_rl.gym.checkpoints import GYM_TINY, load
+    from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries
-    from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.setup import plan_training
-    from wfdsl_rl.training.stages import reinforce, stage_rows
+    from wfdsl_rl.training.plan import read_plan
+    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.stages import train_grpo
 
     quiet_libraries()
     settings = [
         f"train.base.iterations={ITERATIONS}",
-        "train.base.beta_free=0",
+        "train.base.kl_free_steps=0",
         "train.base.learning_rate=1e-30",
         "train.base.save_every=1000",
-        "train.base.refresh.steps=0",
+        "train.tiny.replay.base.steps=0",
         "train.eval_count=0",
     ]
-    planned = plan_training(PRESET, settings)
+    plan = read_plan(PRESET, settings)
     entries: list[dict[str, Any]] = []
-    setting = Setting(
-        train=planned.train,
-        prompt=planned.prompt,
-        max_steps=planned.max_steps,
-        pool=planned.pool,
-        tasks=planned.tasks(),
+    setup = Setup(
+        train=plan.train,
+        extension=plan.extension,
+        prompt=plan.prompt,
+        max_steps=plan.max_steps,
+        pool=plan.pool,
+        tasks=plan.tasks(),
         eval_tasks=(),
         out=folder,
         say=lambda _: None,
     )
     model = str(load(GYM_TINY))
-    most = planned.train.base.executions
+    most = plan.train.base.executions_per_completion
     ways = {
         "wfdsl-train": (1, False),
         f"wfdsl-train, {most} executions": (most, False),
@@ -87,27 +89,29 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     plain: list[float] = []
     ours: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(ROUNDS):
-        plain += _plain(replace(setting, out=folder / f"{turn}"), model, stage_rows(setting, "base"))
+        plain += _plain(replace(setup, out=folder / f"{turn}"), model, stage_rows(setup, "base"))
         for name, (executions, shared) in ways.items():
-            update = {"executions": executions, "share_prompts": shared, "common_random_numbers": shared}
-            base = planned.train.base.model_copy(update=update)
+            update = {"executions_per_completion": executions, "common_random_numbers": shared}
+            base = plan.train.base.model_copy(update=update)
+            tiny = plan.extension.model_copy(update={"prefix_cache": shared})
             SHARED_CACHE.clear()
-            stamps, train = _Stamps(), planned.train.model_copy(update={"base": base})
+            stamps, train = _Stamps(), plan.train.model_copy(update={"base": base})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
-            reinforce(replace(setting, train=train, out=out, listeners=listeners), "base", model)
+            own = replace(setup, train=train, extension=tiny, out=out, listeners=listeners)
+            train_grpo(own, tiny.build(own), "base", model)
             ours[name] += stamps.gaps()
     valid = statistics.mean(entry["valid"] for entry in entries if "valid" in entry)
     return statistics.median(plain), {name: statistics.median(gaps) for name, gaps in ours.items()}, valid
 
 
-def _plain(setting: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
+def _plain(setup: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
     """Seconds of each step of plain TRL on the same model, rows and arguments."""
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
+    from wfdsl_rl.training.checkpoints import load_model
     from wfdsl_rl.training.grpo import grpo_config
-    from wfdsl_rl.training.networks import load
 
     stamps = _Stamps()
 
@@ -118,9 +122,9 @@ def _plain(setting: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
     def constant(completions: list[Any], **_: Any) -> list[float]:
         return [1.0] * len(completions)
 
-    tokenizer, network = load(model)
-    train, folder = setting.train, setting.out / "plain"
-    config = grpo_config(train.base, train, folder, cpu=True, evaluate=False, resumed=False)
+    tokenizer, network = load_model(model)
+    train, folder = setup.train, setup.out / "plain"
+    config = grpo_config(train.base, train, folder, evaluate=False, resumed=False)
     trainer = GRPOTrainer(
         model=network,
         processing_class=tokenizer,

@@ -30,11 +30,11 @@ class Writer:
 
     def __init__(self, folder: Path, seed: int) -> None:
         from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
-        from wfdsl_rl.training.networks import load
+        from wfdsl_rl.training.checkpoints import load_model
 
         self.folder = folder
         self._seed = seed
-        self._tokenizer, self._network = load(str(folder))
+        self._tokenizer, self._network = load_model(str(folder))
         share_prompts(self._network)
         trained = load_prompt(folder)
         assert trained is not None, f"{folder} says nothing of a prompt"
@@ -63,12 +63,12 @@ class Writer:
         """A completion for each conversation."""
         import torch
 
-        from wfdsl_rl.training.networks import written
+        from wfdsl_rl.gym.tiny.generation import write
 
         texts: list[str] = []
         for at in range(0, len(asked), _AT_A_TIME):
             torch.manual_seed(self._seed)
-            texts += written(
+            texts += write(
                 self._network,
                 self._tokenizer,
                 asked[at : at + _AT_A_TIME],

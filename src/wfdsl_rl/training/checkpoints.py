@@ -1,8 +1,7 @@
-"""Which checkpoint a training can go on from: the newest one that is whole.
+"""Checkpoints: load and save models with their prompt, and find the newest complete checkpoint to resume from.
 
-transformers loads a checkpoint without optimizer or random states silently, and dies on a truncated file. Both would
-make a resumed training another one than the interrupted. So each file is looked at before, and whoever asks is told
-what was skipped and why.
+transformers loads a checkpoint without optimizer or random states silently, and crashes on a truncated file. So each
+file is checked first, and damaged checkpoints are skipped.
 """
 
 from __future__ import annotations
@@ -10,39 +9,63 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import transformers
 from safetensors import SafetensorError, safe_open
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl_rl.training.config import StageName
+from wfdsl_rl.training.setup import Setup
 
 _NAME = re.compile(r"checkpoint-(\d+)")
 _ARCHIVES = ("optimizer.pt", "scheduler.pt")
 
 
 class Found(NamedTuple):
-    """The checkpoint to go on from."""
+    """The checkpoint to resume from."""
 
     path: Path | None
-    """None: there is no whole one, so that the stage starts anew."""
+    """None: there is no complete one, and the stage starts again."""
     skipped: tuple[str, ...]
-    """What is damaged, newest first, a line each."""
+    """The damaged ones, newest first, a line each."""
 
 
-def newest_whole(folder: Path) -> Found:
-    """The newest checkpoint of a stage's folder that has everything."""
+def load_model(model: str) -> tuple[Any, Any]:
+    """Tokenizer and network of a local directory or a Hugging Face model id."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
+    return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype="auto")
+
+
+def save_model(setup: Setup, stage: StageName, network: Any, tokenizer: Any, folder: Path) -> Path:
+    """Save the model of a stage with its prompt; adapters are merged, because the next stage trains its own."""
+    if hasattr(network, "merge_and_unload"):
+        network = network.merge_and_unload()
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(stage))
+    return folder
+
+
+def revisions_of(stage: StageName) -> int:
+    """How many revisions a stage trains for: a model that was never shown one makes answers worse by it."""
+    return int(stage == "recursion")
+
+
+def newest_complete(folder: Path) -> Found:
+    """The newest complete checkpoint of a stage's folder."""
     skipped: list[str] = []
     for path in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
-        problem = damage(path)
+        problem = problem_of(path)
         if problem is None:
             return Found(path, tuple(skipped))
         skipped.append(f"{path}: {problem}")
     return Found(None, tuple(skipped))
 
 
-def damage(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint; None if it is whole."""
+def problem_of(checkpoint: Path) -> str | None:
+    """What is wrong with a checkpoint; None if it is complete."""
     return _bad_state(checkpoint) or _bad_weights(checkpoint) or _bad_archives(checkpoint)
 
 
@@ -57,7 +80,7 @@ def _bad_state(checkpoint: Path) -> str | None:
         step = json.loads(path.read_text(encoding="utf-8"))["global_step"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"trainer_state.json cannot be read ({error!r})"
-    return None if step == _step(checkpoint) else f"trainer_state.json is that of step {step}"
+    return None if step == _step(checkpoint) else f"trainer_state.json has step {step}"
 
 
 def _bad_weights(checkpoint: Path) -> str | None:

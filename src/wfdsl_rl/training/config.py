@@ -1,263 +1,209 @@
-"""The table [train] of an experiment: what is trained, on what, in which stages, with which numbers.
+"""TrainConfig: the table [train] of an experiment, with every option, its default, unit and source.
 
-Every number has a docstring with its unit and source. Defaults are the paper's where it gives one (arXiv 2512.04388,
-section 4), and else "our choice".
+Defaults are the paper's (arXiv 2512.04388, section 4) where it gives one. All other numbers are our choice.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wfdsl_rl.gym.tiny.synthetic import Thought
+from wfdsl.workers.pool import Pool
 
-StageName: TypeAlias = Literal["warmup", "base", "pools", "recursion"]
-Given: TypeAlias = Literal["nothing", "reading", "shape"]
-STAGES: tuple[StageName, ...] = ("warmup", "base", "pools", "recursion")
+StageName: TypeAlias = Literal["sft", "base", "pools", "recursion"]
+STAGES: Final[tuple[StageName, ...]] = ("sft", "base", "pools", "recursion")
+LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
+"""Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
 
-_Counts: TypeAlias = Annotated[tuple[int, ...], Field(strict=False)]
-_Names: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
+Counts: TypeAlias = Annotated[tuple[int, ...], Field(strict=False)]
+Names: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 
 
-class _Strict(BaseModel):
+class Table(BaseModel):
+    """A table of an experiment: frozen, and unknown keys are errors."""
+
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-class NewModel(_Strict):
-    """A model of random weights, of the Qwen2 architecture. Our choice, all of it."""
-
-    width: int = Field(default=96, gt=0)
-    """Size of a hidden state."""
-    inner: int = Field(default=192, gt=0)
-    """Size of a state inside a feed-forward block."""
-    layers: int = Field(default=2, gt=0)
-    heads: int = Field(default=4, gt=0)
-    vocabulary: int = Field(default=768, ge=300)
-    """The most tokens of its tokenizer, which is trained on the questions and on what a warm-up shows."""
-
-
-class Lora(_Strict):
-    """Adapters in place of full weights."""
+class LoraConfig(Table):
+    """LoRA adapters instead of full weights."""
 
     rank: int = Field(default=16, gt=0)
     alpha: int = Field(default=32, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
-class RewardTable(_Strict):
-    """What completions are worth. Source: arXiv 2512.04388, section 4."""
+class RewardConfig(Table):
+    """The reward of each outcome. Source: arXiv 2512.04388, section 4."""
 
     invalid: float = Field(default=0.0, allow_inf_nan=False)
     wrong: float = Field(default=0.5, allow_inf_nan=False)
     right: float = Field(default=1.0, allow_inf_nan=False)
     step: float = Field(default=0.0, allow_inf_nan=False)
-    """What each step of a valid workflow adds: below 0, the price of a call. Our choice: none."""
+    """Added for each step of a valid workflow; a negative value is the price of a call. Our choice: none."""
 
 
-class AblationTable(_Strict):
-    """What is taken from the Conductor, to see what it is worth. Source: arXiv 2512.04388, section 5."""
+class AblationConfig(Table):
+    """Decisions taken from the Conductor, to measure their value. Source: arXiv 2512.04388, section 5."""
 
     instruction: str = ""
-    """What every worker is told in place of its subtask."""
+    """Sent to every worker instead of its subtask."""
     worker: int | None = None
-    """The ordinal that every step asks."""
+    """Index of the worker that runs every step."""
     binary_access: bool = False
-    """Whether a step may see nothing or everything only."""
+    """Whether a step may see only nothing or everything."""
 
 
-class Supervised(_Strict):
-    """Supervised steps."""
+class SftConfig(Table):
+    """Supervised fine-tuning (SFT). The rows come from an extension."""
 
     steps: int = Field(default=0, ge=0)
-    """Optimisation steps; 0 leaves them out. The paper needs none."""
-    batch: int = Field(default=64, gt=0)
+    """Optimisation steps; 0 skips them. The paper needs none."""
+    batch_size: int = Field(default=64, gt=0)
     """Completions per step."""
     learning_rate: float = Field(default=2e-3, gt=0)
 
 
-class Warmup(Supervised):
-    """Supervised steps on well-formed workflows with random workers, for models that cannot write the lists yet."""
-
-    sharpen: float = Field(default=1.0, gt=0)
-    """What the output layer is multiplied with afterwards: the form becomes surer, even choices stay even."""
-    lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 3.0})
-    """How often workflows of each number of steps are shown: weights by number."""
-    wordings: int = Field(default=1, ge=1, le=3)
-    """How many wordings of each role are shown."""
-    habits: float = Field(default=0.7, ge=0)
-    """How much workers and shapes lean on the kind of the question, in directions drawn from the seed."""
-    second_rounds: float = Field(default=0.25, ge=0, le=1)
-    """The part of the completions that are second rounds, if the stage of recursion follows."""
-    thought: Thought = "sketch"
-    """What stands before the lists: a sketch (kind, who is advertised most for it, shape), a sketch with places (also
-    who gets which role, by place in that order), the kind, or nothing."""
-
-
-class Grpo(_Strict):
-    """One stage of GRPO."""
+class GrpoConfig(Table):
+    """One GRPO stage. Defaults without a source of their own: arXiv 2512.04388, section 4."""
 
     iterations: int = Field(default=200, ge=0)
-    """Optimisation steps; 0 leaves the stage out. Source: arXiv 2512.04388, section 4."""
-    questions: int = Field(default=4, gt=0)
-    """Questions per iteration. Source: the same."""
-    rollouts: int = Field(default=64, gt=1)
-    """Completions per question, the group. Source: the same."""
+    """Optimisation steps; 0 skips the stage."""
+    prompts_per_step: int = Field(default=4, gt=0)
+    """Questions per iteration."""
+    group_size: int = Field(default=64, gt=1)
+    """Completions per question; TRL's num_generations."""
     learning_rate: float = Field(default=1e-6, gt=0)
-    """Source: the same."""
     schedule: Literal["cosine", "linear", "constant", "constant_with_warmup"] = "cosine"
-    """Source: the same."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
-    """The part of the iterations in which the learning rate rises. Source: the same."""
+    """The fraction of the iterations in which the learning rate rises."""
     adam_beta2: float = Field(default=0.999, gt=0, lt=1)
-    """Source: the same."""
-    executions: int = Field(default=1, gt=0)
-    """How often each workflow is run; its reward is the mean. Source: the same. More of them are less noise in what is
-    learned from, where workers are cheaper than the model's own steps."""
+    executions_per_completion: int = Field(default=1, gt=0)
+    """How often each workflow is run; its reward is the mean. More executions mean less noise in the reward."""
     common_random_numbers: bool = False
-    """Whether the completions of a question are run in one sample: the same call has the same reply in all of them, and
-    completions that are the same are run once. Rewards then differ by what was written, and not by luck, and workers
-    are called less. Source: Glasserman and Yao 1992, "Some guidelines and guarantees for common random numbers". Our
-    choice: no, as in the paper, where each has a sample of its own."""
+    """Whether all completions of a question share one random stream: equal calls get equal replies, and equal
+    completions are run once. Rewards then differ by what was written, not by chance. Source: Glasserman and Yao 1992,
+    "Some guidelines and guarantees for common random numbers". Our choice: no, as in the paper."""
     epsilon: float = Field(default=0.2, gt=0)
-    """Where the ratio of probabilities is clipped. Source: the same."""
+    """Clipping range of the probability ratio."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the KL term to the model that the stage starts from, at its beginning; it falls in a line. Source: the
-    same, which has none."""
-    beta_free: int = Field(default=0, ge=0)
-    """Iterations at the end of the stage for which the weight of the KL term has come to 0. Our choice."""
+    """Weight of the KL term at the start of the stage; it falls linearly. The reference is the stage's first model."""
+    kl_free_steps: int = Field(default=0, ge=0)
+    """Iterations at the end of the stage without a KL term. Our choice."""
     loss: str = "grpo"
-    """TRL's name of the loss. Source: the same."""
+    """TRL's name of the loss."""
     scale_rewards: Literal["group", "batch", "none"] = "group"
-    """What advantages are divided by the spread of. Source: the same."""
+    """Over which completions the standard deviation is taken that advantages are divided by."""
     temperature: float = Field(default=1.0, gt=0)
-    """Source: the same."""
     max_completion_tokens: int = Field(default=1024, gt=0)
-    """Source: the same."""
     micro_batch: int | None = Field(default=None, gt=0)
-    """Completions per forward pass; None: all of an iteration. Memory only."""
-    share_prompts: bool = False
-    """Whether a prompt is computed once for all of its completions: the same numbers up to rounding, in less time the
-    longer prompts are. Activations are then kept, on a GPU too. Our choice."""
+    """Completions per forward pass; None: all of an iteration. It changes memory only."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Our choice; TRL's default."""
-    entropy_coefficient: float = Field(default=0.0, ge=0)
-    """Weight of an entropy bonus. Our choice: none."""
-    give: Given = "nothing"
-    """What is given of a thought in the completions that rewards judge: its reading, which says of the prompt what is
-    so, or the reading and, in first rounds, a shape drawn from those of the warm-up, evenly. What is given is not
-    taught: with readings rewards teach what is chosen and not what is read, with shapes who gets which role in each of
-    them. Needs a warm-up with thoughts, and evaluations give nothing. Our choice: nothing."""
-    refresh: Supervised = Supervised()
-    """Supervised steps behind the rewards, on what the model itself writes behind a thought that says of its prompt
-    what is so. Rewards let a small model forget how to read what they do not ask for. Our choice: none."""
     evaluate_every: int = Field(default=50, gt=0)
-    """Iterations between evaluations."""
+    """Iterations between evaluations. Our choice."""
     save_every: int = Field(default=50, gt=0)
-    """Iterations between checkpoints."""
+    """Iterations between checkpoints. Our choice."""
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """Completions of an iteration."""
-        return self.questions * self.rollouts
+        return self.prompts_per_step * self.group_size
 
     @model_validator(mode="after")
-    def _divides(self) -> Grpo:
-        if self.micro_batch is not None and self.batch % self.micro_batch:
-            raise ValueError(f"micro_batch {self.micro_batch} does not divide the {self.batch} completions")
-        if self.iterations and self.beta_free > self.iterations:  # a stage that is left out has none
-            raise ValueError(f"beta_free {self.beta_free} is more than the {self.iterations} iterations")
+    def _is_consistent(self) -> GrpoConfig:
+        if self.micro_batch is not None and self.batch_size % self.micro_batch:
+            raise ValueError(f"micro_batch {self.micro_batch} does not divide the {self.batch_size} completions")
+        if self.iterations and self.kl_free_steps > self.iterations:  # a stage without iterations is skipped
+            raise ValueError(f"kl_free_steps {self.kl_free_steps} is more than the {self.iterations} iterations")
         return self
 
 
-class Pools(Grpo):
-    """The stage of random pools. Source of the idea: arXiv 2512.04388, section 4; the numbers are our choice."""
+class PoolsConfig(GrpoConfig):
+    """The stage of random worker subsets. Source of the idea: arXiv 2512.04388, section 4; the numbers are ours."""
 
     iterations: int = Field(default=0, ge=0)
-    pick: _Counts = ()
-    """How many workers are offered: one of these numbers, drawn for each row; none: from 2 to all."""
+    pick: Counts = ()
+    """How many workers are offered: one of these numbers, drawn for each row; empty: from 2 to all."""
     held_out: float = Field(default=0.25, ge=0, lt=1)
-    """The part of all subsets that is never offered, so that the stage can be tested on some of them."""
+    """The fraction of all subsets that training never offers; evaluations use those."""
     shuffle: bool = True
-    """Whether ordinals are dealt out anew for each row."""
+    """Whether worker indices are shuffled for each row."""
 
 
-class RecursionWarmup(Supervised):
-    """Supervised steps before the stage of recursion, for models to which a second round means nothing (any more).
-
-    They show second rounds from the prior, after first rounds that the model writes itself, and in between the
-    model's own first rounds, so that it stays what it is. Our choice.
-    """
-
-    second_rounds: float = Field(default=0.5, gt=0, le=1)
-    """The part of the completions that are second rounds."""
-    sensible: float | None = Field(default=None, gt=0, lt=1)
-    """The part of the second rounds that do what the answer suggests: revise one that admits a doubt, in the words of
-    the gym's workers, and no check for it, and keep any other. None: they lean as the habits of the seed do."""
-    others: float = Field(default=0.0, ge=0, le=1)
-    """The part of the revisions that are what the model itself writes for the workers but the one who answered in the
-    first round; the rest are the prior's, with workers drawn at random."""
-
-
-class Recursion(Grpo):
-    """The stage of recursion. Source: arXiv 2512.04388, section 4."""
+class RecursionConfig(GrpoConfig):
+    """The recursion stage. Source: arXiv 2512.04388, section 4."""
 
     iterations: int = Field(default=0, ge=0)
     forced: float = Field(default=0.5, ge=0, le=1)
-    """The part of the rows in which a second round is forced. Source: the same."""
-    balanced: bool = False
-    """Whether the part of the forced groups that revise an answer which admits a doubt, in the words of the gym's
-    workers, is as large as the part of second rounds that kept theirs lately; the others revise one that admits none.
-    So neither keeping nor revising can win before what the answer says is looked at. Our choice: no."""
-    exchanged: float = Field(default=0.0, ge=0, le=1)
-    """The part of the forced rows in which one of the workers of the first round and one that it did not ask answer
-    for each other: their descriptions are wrong, and only replies can show it. Our choice: none."""
-    never_exchanged: _Counts = ()
-    """Ordinals of workers whose descriptions stay right. Our choice: none."""
+    """The fraction of the rows in which a second round is forced."""
     discount: float = Field(default=0.25, ge=0)
-    """What rewards of the first round are multiplied with. Source: the same."""
+    """Factor on the rewards of the first round."""
     scale_rewards: Literal["group", "batch", "none"] = "batch"
-    """Across rounds: so that the discount counts. Our reading of "normalised across rounds"."""
-    warmup: RecursionWarmup = RecursionWarmup()
+    """Across rounds, so that the discount has an effect. Our reading of "normalised across rounds"."""
 
 
-class TrainSettings(_Strict):
-    """The table [train]."""
+class TrainConfig(Table):
+    """The table [train]; an extension adds one table of its own, such as [train.tiny]."""
 
-    model: str = "new"
-    """`new` for random weights, else a folder or a name of the hub."""
-    new: NewModel = NewModel()
+    model: str
+    """A local directory or a Hugging Face model id; `new`: random weights, which an extension makes."""
     parameters: float | None = Field(default=None, gt=0)
-    """How many weights the model has, for the estimate of memory; of a new model it is known."""
-    lora: Lora | None = None
+    """Number of weights, for the estimate of memory."""
+    lora: LoraConfig | None = None
     tasks: str
-    """What is trained on: as for `wfdsl_rl.load_tasks`."""
+    """Training tasks: anything that `wfdsl_rl.load_tasks` reads."""
     task_count: int = Field(default=960, gt=0)
     """How many tasks. Source: arXiv 2512.04388, section 4."""
     eval_tasks: str = ""
-    """What evaluations ask; empty: the test split of `tasks`, if it is a gym."""
+    """Tasks of the evaluations; empty: the test split of `tasks`, if it is a gym."""
     eval_count: int = Field(default=200, ge=0)
-    """How many tasks an evaluation asks, once each; 0: no evaluation."""
+    """Tasks per evaluation, each asked once; 0: no evaluation."""
     seed: int = 0
-    reward: RewardTable = RewardTable()
-    ablation: AblationTable = AblationTable()
+    reward: RewardConfig = RewardConfig()
+    ablation: AblationConfig = AblationConfig()
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
-    report_to: _Names = ()
-    """Where TRL reports metrics besides our files, such as `tensorboard`."""
+    report_to: Names = ()
+    """Where TRL also reports metrics, such as `tensorboard`."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of TRL's GRPOConfig, for what has no name here (vLLM, bf16, gradient checkpointing)."""
-    warmup: Warmup = Warmup()
-    base: Grpo = Grpo()
-    pools: Pools = Pools()
-    recursion: Recursion = Recursion()
+    """Further arguments of TRL's GRPOConfig (vLLM, bf16, gradient checkpointing)."""
+    sft: SftConfig = SftConfig()
+    base: GrpoConfig = GrpoConfig()
+    pools: PoolsConfig = PoolsConfig()
+    recursion: RecursionConfig = RecursionConfig()
 
     def stages(self) -> tuple[StageName, ...]:
         """The stages that have any steps, in order."""
-        counts = {
-            "warmup": self.warmup.steps,
-            "base": self.base.iterations,
-            "pools": self.pools.iterations,
-            "recursion": self.recursion.iterations,
-        }
-        return tuple(name for name in STAGES if counts[name])
+        return tuple(name for name in STAGES if self.steps(name))
+
+    def steps(self, stage: StageName) -> int:
+        """Optimisation steps of a stage."""
+        return self.sft.steps if stage == "sft" else self.grpo(stage).iterations
+
+    def grpo(self, stage: StageName) -> GrpoConfig:
+        """The table of a GRPO stage."""
+        tables: dict[StageName, GrpoConfig] = {"base": self.base, "pools": self.pools, "recursion": self.recursion}
+        return tables[stage]
+
+    def problems(self, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:
+        """Options that are well-formed and cannot be run, one message each."""
+        if not stages:
+            yield "no stage has any steps: set train.base.iterations, or another stage's"
+        for name in stages:
+            if not self.steps(name):
+                key = "steps" if name == "sft" else "iterations"
+                yield f"train.{name}.{key} is 0, so the stage {name} has nothing to do; set it to a positive number"
+            if name != "sft" and (loss := self.grpo(name).loss) not in LOSSES:
+                yield f"train.{name}.loss: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}"
+        if self.ablation.worker is not None and self.ablation.worker not in pool.ordinals:
+            yield missing_worker("train.ablation.worker", self.ablation.worker, pool)
+        if "pools" in stages and any(not 0 < count <= len(pool) for count in self.pools.pick):
+            yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
+
+
+def missing_worker(key: str, worker: int, pool: Pool) -> str:
+    """The message for a worker index that the pool does not have."""
+    return f"{key}: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"

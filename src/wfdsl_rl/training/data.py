@@ -1,62 +1,70 @@
-"""The rows that a trainer is given: one per question and offer, built by the one prompt builder.
+"""Training data: rows of (question, workers offered), drawn by seed, and the rows of second rounds.
 
-A row is what TRL hands on to the reward function: besides the messages only plain values, so that it can be kept in a
-data set. `task` is the task's id, `row` the row's number, `shown` and `true` the ordinals of the offer and those of the
-pool behind them; `answering` are those of the workers who answer, which are the same unless two were exchanged.
-`weight` is what the reward is multiplied with, `forced` asks for a second round, and `previous` is the final pair of
-the round before, in a second one.
+TRL passes a row's columns on to the reward function, so all values are plain:
+
+row         the row's number
+task, kind  the task's id and kind
+split       `train`, `eval`, or the name of other rows
+shown       the worker indices in the prompt
+true        the pool's indices of the same workers
+answering   the pool's indices of the workers that really answer, usually the same
+forced      whether a second round is forced
+previous    in a second round, the final subtask and response of the first one
+weight      factor on the reward
+prefix      text that the completion begins with, which is part of the prompt (a forced prefix); usually empty
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
+from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from wfdsl.conductor.prompt import Prompt
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.tasks.task import Task
-
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.reward import row_of, text_of
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import StageName
+from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.training.setup import Setup
 
 _ATTEMPTS = 1000
+_RECURSION_SEED = 500  # so that the recursion stage has other rows than the stages before it
 
 
-def is_held_out(ordinals: Sequence[int], share: float) -> bool:
-    """Whether a subset is one of those that are kept from training: for all seeds the same."""
-    named = ",".join(map(str, sorted(ordinals)))
+def is_held_out(workers: Sequence[int], share: float) -> bool:
+    """Whether training never offers a subset of the workers; the same for all seeds."""
+    named = ",".join(map(str, sorted(workers)))
     return random.Random(f"held out:{named}").random() < share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What is drawn for each row, besides its question."""
+    """How the workers of each row are drawn."""
 
     pick: tuple[int, ...] = ()
-    """How many workers are offered: one of these numbers; none: all of them."""
+    """How many workers are offered: one of these numbers; empty: all of them."""
     shuffle: bool = False
-    """Whether the ordinals of a subset are dealt out anew for each row; the whole pool keeps its own."""
+    """Whether the indices of a subset are shuffled for each row; the whole pool keeps its own."""
     held_out: float = 0.0
-    """The part of the subsets that is kept from training; the whole pool never is."""
+    """The fraction of the subsets that training never offers; the whole pool is always offered."""
     unseen: bool = False
-    """Whether only those that are held out are offered, rather than only the others."""
+    """Whether only held-out subsets are offered, instead of only the others."""
     seed: int = 0
 
     def offer(self, pool: Pool, row: int) -> WorkerListing:
-        """The offer of a row.
+        """The workers offered in a row.
 
         Raises:
-            UsageError: no subset of these sizes is on the wanted side of those that are held out.
+            UsageError: no subset of these sizes may be offered.
         """
         for attempt in range(_ATTEMPTS):
             key = str(row) if attempt == 0 else f"{row}:{attempt}"
-            count = self._count(key)
+            count = random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
             subset = count is not None and count < len(pool)
             config = ConductorConfig(pick=count, shuffle=self.shuffle and subset, seed=self.seed)
             chosen = offered_workers(config, pool, key)
@@ -67,22 +75,37 @@ class Draw:
             f"of the subsets of {self.pick} workers, {side} of those held out may be offered: widen `pick`"
         )
 
-    def _count(self, key: str) -> int | None:
-        return random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
-
     def _wanted(self, chosen: Pool, size: int) -> bool:
         if not self.pick or not self.held_out:
             return True
         return self.unseen == (len(chosen) < size and is_held_out(chosen.ordinals, self.held_out))
 
 
-def rows_of(
+def draw_of(setup: Setup, stage: StageName, *, more: int = 0, unseen: bool = False) -> Draw:
+    """How the rows of a stage are drawn; `more` separates its draws from others of the same seed.
+
+    After a `pools` stage, recursion keeps offering subsets, so that reading the workers is not forgotten. Its
+    evaluations offer the whole pool.
+    """
+    train, pools = setup.train, setup.train.pools
+    seed = 1000 * train.seed + more
+    if stage == "recursion":
+        seed += _RECURSION_SEED
+    if stage == "base" or (stage == "recursion" and (unseen or not pools.iterations)):
+        return Draw(seed=seed)
+    pick = pools.pick or tuple(range(2, len(setup.pool) + 1))
+    unseen = unseen and pools.held_out > 0
+    if unseen:  # the whole pool is never held out
+        pick = tuple(count for count in pick if count < len(setup.pool))
+    return Draw(pick=pick, shuffle=pools.shuffle, held_out=pools.held_out, unseen=unseen, seed=seed)
+
+
+def make_rows(
     tasks: Sequence[Task], pool: Pool, prompt: Prompt, *, count: int, max_steps: int, draw: Draw, split: str = "train"
 ) -> list[dict[str, Any]]:
-    """`count` rows, which go through the tasks in a shuffled order, again and again.
+    """Make `count` rows, which pass through the tasks again and again, each pass in an order of its own.
 
-    Each pass has an order of its own, drawn from the seed: a trainer that reads the rows once, in order, reads the same
-    ones after it was interrupted.
+    A trainer reads them once and in order, so that it reads the same ones after an interruption.
     """
     return [
         _row(number, tasks[at], draw.offer(pool, number), prompt, max_steps=max_steps, split=split)
@@ -90,46 +113,84 @@ def rows_of(
     ]
 
 
+def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
+    """The rows of a GRPO stage, each read once."""
+    config = setup.train.grpo(stage)
+    rows = make_rows(
+        setup.tasks,
+        setup.pool,
+        setup.prompt,
+        count=config.iterations * config.prompts_per_step,
+        max_steps=setup.max_steps,
+        draw=draw_of(setup, stage),
+    )
+    if stage == "recursion":
+        recursion = setup.train.recursion
+        return with_second_rounds(rows, share=recursion.forced, discount=recursion.discount)
+    return rows
+
+
+def eval_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
+    """The rows of a stage's evaluations; in the recursion stage, every question has a second round."""
+    if not setup.eval_tasks:
+        return []
+    rows = make_rows(
+        setup.eval_tasks,
+        setup.pool,
+        setup.prompt,
+        count=len(setup.eval_tasks),
+        max_steps=setup.max_steps,
+        draw=draw_of(setup, stage, more=1, unseen=True),
+        split="eval",
+    )
+    second = stage == "recursion" and setup.train.recursion.forced
+    return with_second_rounds(rows, share=1.0, discount=1.0) if second else rows
+
+
 def with_second_rounds(rows: Sequence[dict[str, Any]], *, share: float, discount: float) -> list[dict[str, Any]]:
-    """The rows with a second round forced in a share of each stretch of them; the others count for `discount`."""
+    """The rows with a second round forced in a share of them; the others are weighted by `discount`."""
     return [
         {**row, "forced": True} if falls_into(share, at) else {**row, "weight": discount} for at, row in enumerate(rows)
     ]
 
 
 def falls_into(share: float, at: int) -> bool:
-    """Whether the row in a place is one of a share of them, evenly spread, so that every stretch has its part."""
+    """Whether place `at` belongs to a share of all places, evenly spread."""
     return int((at + 1) * share) > int(at * share)
 
 
-def offer_of(row: dict[str, Any], pool: Pool) -> WorkerListing:
-    """The offer that a row was built with."""
-    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
-
-
 def answering(row: Mapping[str, Any], offer: WorkerListing) -> WorkerListing:
-    """The offer of a row with the workers who answer behind its ordinals."""
+    """The workers offered in a row, with the workers that really answer."""
     return replace(offer, indices=dict(zip(row["shown"], row["answering"], strict=True)))
+
+
+def completion_text(row: Mapping[str, Any], completion: Any) -> str:
+    """A whole completion, from its forced prefix."""
+    return f"{row['prefix']}{text_of(completion)}"
+
+
+def second_round(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_steps: int) -> dict[str, Any]:
+    """The row of a second round: the conversation continues after a first round, which must have an answer."""
+    pair = first.scored.pair
+    assert pair is not None
+    messages = revision_messages(row["prompt"], first.completion, pair[1], prompt, max_steps=max_steps)
+    return {**row, "prompt": messages, "prefix": "", "previous": list(pair), "weight": 1.0}
+
+
+def revision_messages(
+    messages: Sequence[Any], completion: str, response: str, prompt: Prompt, *, max_steps: int
+) -> list[dict[str, Any]]:
+    """The conversation after a first round, asking for the last revision."""
+    again = prompt.revise(response, max_steps=max_steps, rounds_left=0)
+    return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
 def _row(
     number: int, task: Task, offer: WorkerListing, prompt: Prompt, *, max_steps: int, split: str
 ) -> dict[str, Any]:
-    return {
-        "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
-        "row": number,
-        "task": task.id,
-        "kind": task.kind,
-        "split": split,
-        "shown": list(offer.ordinals),
-        "true": [offer.indices[ordinal] for ordinal in offer.ordinals],
-        "answering": [offer.indices[ordinal] for ordinal in offer.ordinals],
-        "forced": False,
-        "weight": 1.0,
-        "previous": None,
-        "begun": "",
-        "asked": None,
-    }
+    row = row_of(task, offer, prompt, number=number, max_steps=max_steps, split=split)
+    own = {"kind": task.kind, "answering": list(row["true"]), "forced": False, "weight": 1.0, "previous": None}
+    return {**row, **own, "prefix": ""}
 
 
 def _order(size: int, count: int, seed: int) -> list[int]:

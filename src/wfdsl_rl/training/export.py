@@ -1,22 +1,21 @@
-"""A folder for serving, out of what a training made: whole weights, tokenizer, prompt, a card and how to serve it."""
+"""Export a trained model as a folder for serving: merged weights, tokenizer, prompt and model card."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import STAGES
-from wfdsl_rl.training.pipeline import DONE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from wfdsl_rl.training.pipeline import DONE, RESOLVED
 
 CARD = "README.md"
 GGUF = "model.gguf"
@@ -24,21 +23,21 @@ GGUF = "model.gguf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What a folder for serving may have besides."""
+    """Options of an export."""
 
     gguf: bool = False
     """Whether the model is also written as a GGUF file, which needs no torch."""
     figures: Path | None = None
-    """A Markdown file that the card ends with."""
+    """A Markdown file that is appended to the card."""
     replace: bool = False
-    """Whether the folder may take the place of one that was made in the same way."""
+    """Whether the folder may replace an earlier export."""
 
 
 def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callable[[str], None]) -> None:
-    """Write a stage's model into a new folder; adapters are merged into the weights. It is there whole, or not at all.
+    """Write a stage's model into a new folder, completely or not at all; adapters are merged into the weights.
 
     Raises:
-        UsageError: there is no model, the new folder is in the way of something, or a GGUF file cannot hold the model.
+        UsageError: there is no model, the folder exists already, or a GGUF file cannot hold the model.
     """
     extras = extras or Extras()
     transformers.utils.logging.disable_progress_bar()
@@ -54,7 +53,7 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
         network = _write_model(source, made, gguf=extras.gguf)
         save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=_rounds(source))
         (made / CARD).write_text(_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
-        for weights in made.glob("*.safetensors"):  # nobody else may read what safetensors writes
+        for weights in made.glob("*.safetensors"):  # safetensors makes them readable for the owner only
             weights.chmod((made / CARD).stat().st_mode)
         if out.exists():
             out.rename(Path(kept) / "before")
@@ -65,22 +64,22 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
 
 
 def _model_folder(folder: Path) -> Path:
-    """The folder itself, or that of the latest stage that is over."""
+    """The folder itself, or the latest complete stage's."""
     candidates = [folder, *(folder / name / "final" for name in reversed(STAGES))]
     for each in candidates:
         if (each / "config.json").is_file() or (each / "adapter_config.json").is_file():
             return each
-    raise UsageError(f"{folder} holds no model: give the folder of a training, or a stage's `final`")
+    raise UsageError(f"{folder} does not hold a model: give the folder of a training, or a stage's `final`")
 
 
 def _require_room(out: Path, *, replace: bool) -> None:
     """Refuse to write over anything but an earlier export."""
     if out.is_file():
-        raise UsageError(f"{out} is a file: take a new folder")
+        raise UsageError(f"{out} is a file: use a new folder")
     if not out.exists() or not any(out.iterdir()):
         return
     if not replace:
-        raise UsageError(f"{out} is not empty: take a new folder, or add --replace if an earlier export is there")
+        raise UsageError(f"{out} is not empty: use a new folder, or add --replace if an earlier export is there")
     if not (out / FILE).is_file() or any(each.is_dir() for each in out.iterdir()):
         raise UsageError(f"{out} was not made by wfdsl-train export: --replace leaves it as it is")
 
@@ -99,14 +98,19 @@ def _write_model(source: Path, made: Path, *, gguf: bool) -> Any:
     network, tokenizer = _load(source)
     network.save_pretrained(made, safe_serialization=True)
     tokenizer.save_pretrained(made)
-    _leave_out_strange_tokens(made, network.config.vocab_size)
+    _remove_unknown_tokens(made, network.config.vocab_size)
     if gguf:
-        try:
-            from wfdsl_rl.gym.tiny.gguf_file import write_gguf  # noqa: PLC0415  (an optional package)
-        except ModuleNotFoundError as error:
-            raise UsageError(f'--gguf needs the package {error.name}: pip install "wfdsl[rl]"') from error
-        write_gguf(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made))
+        _gguf_writer()(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made))
     return network
+
+
+def _gguf_writer() -> Callable[[Path, Any, Any], None]:
+    """The function that the entry point `gguf` of `wfdsl.export` names."""
+    try:
+        writer: Callable[[Path, Any, Any], None] = entry_points(group="wfdsl.export")["gguf"].load()
+    except ModuleNotFoundError as error:
+        raise UsageError(f'--gguf needs the package {error.name}: pip install "wfdsl[rl]"') from error
+    return writer
 
 
 def _load(source: Path) -> tuple[Any, Any]:
@@ -118,20 +122,20 @@ def _load(source: Path) -> tuple[Any, Any]:
     return transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto"), tokenizer
 
 
-def _leave_out_strange_tokens(folder: Path, vocabulary: int) -> None:
-    """Take out tokens for which the model has no weights, so that no text can lead to one.
+def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
+    """Remove tokens for which the model has no weights, so that no text can contain one.
 
-    transformers gives a tokenizer of the Qwen2 architecture a token of its own for what is unknown, known or not.
+    transformers adds a token for unknown text to every tokenizer of the Qwen2 architecture.
     """
     tokens, settings = folder / "tokenizer.json", folder / "tokenizer_config.json"
     plain = json.loads(tokens.read_text(encoding="utf-8"))
-    strange = {each["content"] for each in plain["added_tokens"] if each["id"] >= vocabulary}
-    if not strange:
+    unknown = {each["content"] for each in plain["added_tokens"] if each["id"] >= vocabulary}
+    if not unknown:
         return
-    plain["added_tokens"] = [each for each in plain["added_tokens"] if each["content"] not in strange]
+    plain["added_tokens"] = [each for each in plain["added_tokens"] if each["content"] not in unknown]
     tokens.write_text(json.dumps(plain, ensure_ascii=False, indent=2), encoding="utf-8")
     told = json.loads(settings.read_text(encoding="utf-8"))
-    told |= {name: None for name, value in told.items() if isinstance(value, str) and value in strange}
+    told |= {name: None for name, value in told.items() if isinstance(value, str) and value in unknown}
     settings.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
@@ -150,7 +154,7 @@ def _card(source: Path, network: Any, *, gguf: bool) -> str:
 | pool | {resolved.get("pool", {}).get("name", "not known")} |
 | stages | {" -> ".join(_stages(source)) or "not known"} |
 
-It is asked with the prompt in `{FILE}`, whose hash is checked. With this folder as `FOLDER`:
+Use it with the prompt in `{FILE}`, whose hash is checked. With this folder as `FOLDER`:
 
     wfdsl solve --conductor FOLDER -q QUESTION
 {_ABOUT_GGUF if gguf else ""}
@@ -177,12 +181,12 @@ runs it, and torch is not needed. Greedy completions are the same.
 
 def _start(train: dict[str, Any]) -> str:
     model = train.get("model", "not known")
-    return f"random weights: {json.dumps(train.get('new', {}))}" if model == "new" else str(model)
+    return f"random weights: {json.dumps(train.get('tiny', {}).get('network', {}))}" if model == "new" else str(model)
 
 
 def _resolved(source: Path) -> dict[str, Any]:
     for folder in source.parents:
-        path = folder / "resolved.json"
+        path = folder / RESOLVED
         if path.is_file():
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             return found

@@ -1,26 +1,71 @@
-"""Signs that a training goes wrong, a line each: in its numbers, in the workflows, and in the answers."""
+"""Health checks of a training: warnings about its metrics, workflows and answers."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from wfdsl_rl.training.samples import Sample
 
-    from wfdsl_rl.training.rewarding import Sample
-
+_PATIENCE: Final = 10
+"""Consecutive iterations before a warning is given."""
+_REASONS: Final = 5
+"""How many reasons for completions without a score are printed."""
 _FALL: Final = 0.1
-"""How far the share of valid completions may fall behind its best. Our choice, as all limits here."""
+"""How far the share of valid completions may fall below its best. Our choice, as all limits here."""
 _COPY: Final = 12
-"""The fewest characters that are a copy: a shorter answer may well stand in its question."""
+"""The fewest characters that count as a copy: a shorter answer may be part of its question."""
 
 
-def signs_of(entry: Mapping[str, Any], samples: Sequence[Sample], *, best_valid: float = 0.0) -> list[str]:
-    """The signs of an iteration.
+class HealthChecks:
+    """Warns once about what was wrong for several iterations in a row, and why completions have no score."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._seen: dict[str, int] = {}
+        self._entry: Mapping[str, Any] = {}
+        self._valid: deque[float] = deque(maxlen=_PATIENCE)
+        self._best_valid = 0.0
+        self._told: set[str] = set()
+
+    def on_metrics(self, entry: Mapping[str, Any]) -> None:
+        """Remember a log entry; it is checked with the next batch."""
+        if "reward" in entry:
+            self._entry = entry
+
+    def on_samples(self, samples: Sequence[Sample]) -> None:
+        """Check a batch."""
+        self._report_unscored(samples)
+        if samples[0].row["split"] != "train":
+            return
+        found = warnings_for(self._entry, samples, best_valid=self._best_valid)
+        self._valid.append(valid_share(samples))
+        if len(self._valid) == _PATIENCE:
+            self._best_valid = max(self._best_valid, sum(self._valid) / _PATIENCE)
+        self._seen = {warning: self._seen.get(warning, 0) + 1 for warning in found}
+        for warning, count in self._seen.items():
+            if count == _PATIENCE:
+                self._say(f"warning: for {count} iterations: {warning}")
+
+    def _report_unscored(self, samples: Sequence[Sample]) -> None:
+        """Print each reason for completions without a score once, up to a limit."""
+        unscored = [sample for sample in samples if not sample.scored.has_score]
+        for sample in unscored:
+            reason = sample.scored.problems[0]
+            if reason not in self._told and len(self._told) < _REASONS:
+                self._told.add(reason)
+                self._say(
+                    f"warning: step {sample.step}: {len(unscored)} of {len(samples)} completions have no score and "
+                    f"are left out, such as: {reason}"
+                )
+
+
+def warnings_for(entry: Mapping[str, Any], samples: Sequence[Sample], *, best_valid: float = 0.0) -> list[str]:
+    """The warnings of one iteration.
 
     Args:
-        entry: What was logged last; numbers that were not measured are absent or None.
+        entry: The latest log entry; missing metrics are absent or None.
         samples: The iteration's completions.
         best_valid: The best share of valid completions so far.
     """
@@ -34,7 +79,7 @@ def valid_share(samples: Sequence[Sample]) -> float:
 
 def _of_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
     if (entry.get("frac_reward_zero_std") or 0.0) > 0.8:
-        yield "most groups have equal rewards: nothing is learned from them; take harder or easier questions"
+        yield "most groups have equal rewards, so nothing is learned from them; use harder or easier questions"
     entropy = entry.get("entropy")
     if entropy is not None and entropy < 0.01:
         yield "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate"
@@ -43,7 +88,7 @@ def _of_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
 def _of_validity(samples: Sequence[Sample], best: float) -> Iterator[str]:
     valid = valid_share(samples)
     if valid < 0.5:
-        yield "fewer than half of the completions are valid: warm up longer, or lower the learning rate"
+        yield "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate"
     elif valid < best - _FALL:
         yield "the share of valid completions has fallen by more than a tenth: raise beta or lower the learning rate"
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from wfdsl_rl.evaluation.plots import COLOURS, figure, save
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from wfdsl_rl.training.curves import Iteration
+from wfdsl_rl.training.samples import Iteration
 
 _SHARES: Final = {
     "worker-share": "Share of calls by worker",

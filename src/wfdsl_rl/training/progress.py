@@ -1,37 +1,35 @@
-"""What a training shows while it runs: a live line on a terminal, plain lines elsewhere, JSON lines on demand."""
+"""Progress of a training on the screen: a bar on a terminal, plain lines elsewhere, JSON lines on demand."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from wfdsl_rl.training.config import StageName, TrainSettings
+from wfdsl_rl.training.config import StageName, TrainConfig
 
 _SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
 
 
 class Progress:
-    """Hears log entries; one stage has one bar. The cost is that of the session, by the price list."""
+    """Shows log entries; each stage has a bar. The cost is the session's, by the price list."""
 
     def __init__(
         self,
-        train: TrainSettings,
+        train: TrainConfig,
         stages: Sequence[StageName],
         *,
         form: Literal["text", "json"],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._totals = {name: _length(train, name) for name in stages}
+        self._totals = {name: train.steps(name) for name in stages}
         self._json = form == "json"
         self._console = Console(stderr=not self._json)
         self._bar: Bar | None = None
@@ -59,13 +57,13 @@ class Progress:
             self._bar.stop()
 
     def say(self, line: str) -> None:
-        """Tell something in a line of its own."""
+        """Print a line."""
         if self._json:
             print(json.dumps({"message": line}), flush=True)
         else:
             self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
-    def hear(self, entry: dict[str, Any]) -> None:
+    def on_metrics(self, entry: dict[str, Any]) -> None:
         """Show a log entry."""
         self._usd += entry.get("usd") or 0.0
         if self._json:
@@ -90,7 +88,7 @@ class Progress:
         return "  ".join(filter(None, (numbers_of(entry), f"cost ${self._usd:,.2f}" if "usd" in entry else "")))
 
     def _left(self, entry: dict[str, Any]) -> str:
-        """How long the stage will still take, by how long it took so far; nothing in its first lines."""
+        """The time that the stage still needs, at its speed so far; nothing before that is known."""
         step, since = self._begun.get(entry["stage"], (entry["step"], 0.0))
         if entry["step"] <= step:
             return ""
@@ -99,10 +97,6 @@ class Progress:
 
 
 def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
-    """The numbers that people look at, in one line."""
+    """The main metrics in one line."""
     found = [(name, entry.get(prefix + name)) for name in _SHOWN]
     return "  ".join(f"{name} {value:.3f}" for name, value in found if isinstance(value, float))
-
-
-def _length(train: TrainSettings, name: StageName) -> int:
-    return train.warmup.steps if name == "warmup" else int(getattr(train, name).iterations)

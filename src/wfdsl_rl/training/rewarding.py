@@ -1,224 +1,170 @@
-"""The one function that TRL calls: a batch of completions in, a reward for each out.
+"""The reward of a training batch, through `wfdsl_rl.make_reward`: TRL's rows and completions in, samples out.
 
-Completions of a batch are judged together, up to a number of calls at a time. What has no outcome gets None, which TRL
-leaves out of the group; a whole batch without outcomes means that the workers are down, and stops the training. In an
-evaluation it does not, because the last batch of one may be a single completion.
+A completion without a score gets None, which TRL leaves out of its group. A training batch without any score means that
+the workers are down, and stops the training; an evaluation continues, because its last batch may be one completion.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wfdsl.errors import WfdslError
-from wfdsl.interpreter.record import BudgetExhausted, total_usd
-from wfdsl_rl.gym.tiny.forced_prefix import whole
-from wfdsl_rl.gym.tiny.synthetic import reading_in, true_reading
-from wfdsl_rl.scoring import Rollout, right_share
-from wfdsl_rl.training.data import answering, offer_of
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from wfdsl.conductor.listing import WorkerListing
-    from wfdsl.interpreter.record import Run
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.gym.tiny.synthetic import Thought
-    from wfdsl_rl.scoring import Scored, Scorer
-    from wfdsl_rl.tasks.task import Task
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A completion and what came of it."""
-
-    step: int
-    """The optimisation step that it was written for, counted from 0."""
-    row: Mapping[str, Any]
-    index: int
-    """Which of the completions of its row it is."""
-    completion: str
-    scored: Scored
-    reward: float | None
-    read: bool | None = None
-    """Whether what the thought says of the prompt is so; None if nobody asked."""
-    shared: bool = False
-    """Whether nothing was run for it, because the same completion of the same row was run already."""
-
-    @property
-    def executions(self) -> tuple[Scored, ...]:
-        """By every execution."""
-        return self.scored.executions
-
-    @property
-    def runs(self) -> list[Run]:
-        """What was run for it, and cost something: nothing if it is shared."""
-        return [] if self.shared else [each.run for each in self.executions if each.run is not None]
-
-
-class NoOutcome(WfdslError):  # noqa: N818  (what it says, not what it is)
-    """No completion of a batch has an outcome: the workers or the graders are down."""
+from wfdsl.interpreter.record import total_usd
+from wfdsl_rl.reward import Reward, make_reward, offer_of
+from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, metrics_of, require_scores
+from wfdsl_rl.training.data import answering, completion_text
+from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.training.setup import Setup
 
 
 @dataclass(slots=True)
 class Rewarder:
-    """Judges batches and tells listeners what it saw."""
+    """Scores batches and passes the samples on."""
 
-    tasks: Mapping[str, Task]
-    pool: Pool
-    scorer: Scorer
-    seed: int
-    concurrency: int = 64
-    """The most workflows in flight. Our choice."""
+    reward: Reward
     listeners: list[Callable[[Sequence[Sample]], None]] = field(default_factory=list)
-    stage: str = ""
-    """Part of the name of each run: without it, two stages have the same names, and the later one would be given the
-    journal's replies of the earlier."""
-    thought: Thought | None = None
-    """The form of thoughts whose truth is looked at, which no reward depends on; None: it is not looked at."""
-    executions: int = 1
-    """How often each workflow of a training is run; its reward is the mean."""
-    common_random_numbers: bool = False
-    """Whether the completions of a row of a training are run in one sample, and equal ones once."""
+    """Called with every batch, first rounds included."""
+    on_samples: Callable[[Sequence[Sample]], Mapping[str, float]] = lambda _: {}
+    """Called with every batch that TRL asks to score; the result is logged."""
     spent: list[float | None] = field(default_factory=list)
-    """What runs since the last iteration cost by the price list, in US dollars; None where a price is not known."""
+    """Costs of runs since they were last logged, in US dollars by the price list; None where a price is not known."""
 
     async def batch(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
-        """Score the completions of a batch; row i has the completion i.
+        """Score the completions of a batch, one per row.
 
         Raises:
-            NoOutcome: nothing in a batch of training has an outcome.
+            NoScore: no completion of a training batch has a score.
             BudgetExhausted: a call does not fit into the budget any more.
         """
-        samples = await self._samples(rows, texts, step)
-        trained = [sample for sample in samples if sample.row["split"] == "train"]
-        if trained and all(sample.reward is None for sample in trained):
-            why = next((problem for sample in samples for problem in sample.scored.problems), "nothing was graded")
-            raise NoOutcome(f"step {step}: no completion has an outcome: {why}")
-        return self._told(samples)
+        samples = await self._scored(rows, texts, step)
+        if any(row["split"] == "train" for row in rows):
+            require_scores([sample.scored for sample in samples], step)
+        return self._passed_on(samples)
 
     async def first_rounds(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
-        """Run the first rounds of rows that force a second one; their rewards teach nothing.
-
-        Listeners are told of a training's, and not of a warm-up's or an evaluation's.
-        """
+        """Run the first rounds of rows that force a second one. Listeners get those of training rows only."""
         splits = {row["split"] for row in rows}
         split = "first eval" if "eval" in splits else "first"
-        samples = await self._samples([{**row, "split": split} for row in rows], texts, step)
-        return self._told(samples) if "train" in splits else samples
+        samples = await self._scored([{**row, "split": split} for row in rows], texts, step)
+        return self._passed_on(samples) if "train" in splits else samples
 
-    def usd(self) -> float | None:
-        """What runs have cost since this was asked before, by the price list; None if a price is not known."""
-        costs, self.spent = self.spent, []
-        return total_usd(costs)
+    async def trl(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        *,
+        trainer_state: Any,
+        log_metric: Any = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """The reward function in the form of TRL 1.16. It needs the columns of `data.make_rows`."""
+        names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)]
+        rows = [{name: columns[name][at] for name in names} for at in range(len(prompts))]
+        texts = [completion_text(row, completion) for row, completion in zip(rows, completions, strict=True)]
+        samples = await self.batch(rows, texts, trainer_state.global_step)
+        for name, value in self._metrics(samples).items() if log_metric is not None else ():
+            log_metric(name, value)
+        return [sample.reward for sample in samples]
 
-    @property
-    def _names(self) -> list[object]:
-        return [self.seed, self.stage] if self.stage else [self.seed]
+    def _metrics(self, samples: Sequence[Sample]) -> dict[str, float]:
+        metrics = {**metrics_of([sample.scored for sample in samples]), **self.on_samples(samples)}
+        metrics.pop("usd", None)  # ours includes first rounds, and no evaluation
+        kept = [sample.scored.kept for sample in samples if sample.row.get("previous")]
+        if kept:
+            metrics["kept"] = sum(kept) / len(kept)
+        if samples[0].row["split"] == "train":
+            costs, self.spent = self.spent, []
+            if (usd := total_usd(costs)) is not None:
+                metrics["usd"] = usd
+        return metrics
 
-    def _told(self, samples: list[Sample]) -> list[Sample]:
+    def _passed_on(self, samples: list[Sample]) -> list[Sample]:
         self.spent += [run.list_usd for sample in samples for run in sample.runs]
         for listener in self.listeners:
             listener(samples)
         return samples
 
-    async def _samples(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
+    async def _scored(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
         seen: Counter[int] = Counter()
-        gate = asyncio.Semaphore(self.concurrency)
-        running: dict[object, asyncio.Task[Sample]] = {}
-        asked: list[tuple[object, int]] = []
-        try:
-            async with self.pool.open(), asyncio.TaskGroup() as group:
-                for row, text in zip(rows, texts, strict=True):
-                    index = seen[row["row"]]
-                    seen[row["row"]] += 1
-                    key = self._key(row, text, index)
-                    asked.append((key, index))
-                    if key not in running:
-                        running[key] = group.create_task(self._sample(gate, row, text, step, index))
-        except BaseExceptionGroup as failures:
-            spent, _ = failures.split(BudgetExhausted)
-            raise (spent or failures).exceptions[0] from failures
-        return [_as(running[key].result(), index) for key, index in asked]
+        rollouts, indices = [], []
+        for row, text in zip(rows, texts, strict=True):
+            indices.append(seen[row["row"]])
+            seen[row["row"]] += 1
+            rollouts.append(self._rollout(row, text, step, indices[-1]))
+        samples, known = [], set[int]()
+        for row, text, index, scored in zip(rows, texts, indices, await self.reward.score(rollouts), strict=True):
+            reward = None if scored.score is None else row["weight"] * scored.score
+            samples.append(Sample(step, row, index, text, scored, reward, id(scored) in known))
+            known.add(id(scored))
+        return samples
 
-    def _key(self, row: Mapping[str, Any], text: str, index: int) -> object:
-        """The same for what is run together."""
-        if self._in_one_sample(row):
-            return row["row"], tuple(row["previous"] or ()), text
-        return row["row"], index
-
-    def _in_one_sample(self, row: Mapping[str, Any]) -> bool:
-        return self.common_random_numbers and row["split"] == "train"
-
-    async def _sample(
-        self, gate: asyncio.Semaphore, row: Mapping[str, Any], text: str, step: int, index: int
-    ) -> Sample:
-        group = "/".join(map(str, [*self._names, row["split"], step, row["row"]]))
-        name = f"{group}/{index}"
-        luck = group if self._in_one_sample(row) else name
-        task, previous = self.tasks[row["task"]], tuple(row["previous"]) if row.get("previous") else None
-        offer = offer_of(dict(row), self.pool)
-        async with gate:
-            rollout = Rollout(
-                completion=text,
-                task=task,
-                sample_id=luck,
-                run_id=name,
-                offer=answering(row, offer),
-                previous=previous,
-                executions=self.executions if row["split"] == "train" else 1,
-            )
-            scored = await self.scorer.score(rollout, self.pool)
-        reward, read = scored.score, self._read(text, task, offer, previous)
-        return Sample(step, row, index, text, scored, None if reward is None else row["weight"] * reward, read)
-
-    def _read(self, text: str, task: Task, offer: WorkerListing, previous: tuple[str, ...] | None) -> bool | None:
-        if self.thought is None:
-            return None
-        return reading_in(text) == true_reading(self.thought, task.kind, offer, previous)
-
-
-def _as(sample: Sample, index: int) -> Sample:
-    """A sample as that of an equal completion, which may be itself."""
-    return sample if sample.index == index else replace(sample, index=index, shared=True)
+    def _rollout(self, row: Mapping[str, Any], text: str, step: int, index: int) -> Rollout:
+        reward, trained = self.reward, row["split"] == "train"
+        group = "/".join(map(str, [reward.seed, *filter(None, [reward.name]), row["split"], step, row["row"]]))
+        return Rollout(
+            completion=text,
+            task=reward.tasks[row["task"]],
+            sample_id=group if reward.common_random_numbers and trained else f"{group}/{index}",
+            run_id=f"{group}/{index}",
+            offer=answering(row, offer_of(row, reward.pool)),
+            previous=tuple(row["previous"]) if row.get("previous") else None,
+            executions=reward.executions if trained else 1,
+        )
 
 
 def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:
-    """The function in the form that TRL 1.16 takes: a coroutine function of lists."""
+    """The reward as a coroutine function, which TRL awaits."""
 
-    async def workflow_reward(
-        prompts: list[Any], completions: list[Any], *, trainer_state: Any, log_metric: Any = None, **columns: Any
-    ) -> list[float | None]:
-        names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)]
-        rows = [{name: columns[name][at] for name in names} for at in range(len(prompts))]
-        texts = [whole(row, completion) for row, completion in zip(rows, completions, strict=True)]
-        samples = await rewarder.batch(rows, texts, trainer_state.global_step)
-        if log_metric is not None:
-            for name, value in _shares(samples).items():
-                log_metric(name, value)
-            if samples[0].row["split"] == "train" and (usd := rewarder.usd()) is not None:
-                log_metric("usd", usd)
-        return [sample.reward for sample in samples]
+    async def workflow_reward(*arguments: Any, **named: Any) -> list[float | None]:
+        return await rewarder.trl(*arguments, **named)
 
     return workflow_reward
 
 
-def _shares(samples: Sequence[Sample]) -> dict[str, float]:
-    count = len(samples)
-    outcomes = Counter(sample.scored.outcome for sample in samples)
-    steps = [len(sample.scored.workflow) for sample in samples if sample.scored.workflow is not None]
-    shares = [right_share(each.outcome for each in sample.executions) for sample in samples]
-    right = [share for share in shares if share is not None]
-    read = [sample.read for sample in samples if sample.read is not None]
-    kept = [sample.scored.kept for sample in samples if sample.row.get("previous")]
-    return {
-        "valid": (count - outcomes["invalid"]) / count,
-        "accuracy": sum(right) / max(len(right), 1),
-        "unjudged": outcomes["unjudged"] / count,
-        "failed": outcomes["failed"] / count,
-        "steps": sum(steps) / max(len(steps), 1),
-        **({"read": sum(read) / len(read)} if read else {}),
-        **({"kept": sum(kept) / len(kept)} if kept else {}),
-    }
+def make_rewarder(
+    setup: Setup, name: str, *, executions: int = 1, common_random_numbers: bool = False, grades: bool = True
+) -> Rewarder:
+    """The rewarder of a stage, whose `name` is part of all sample ids. Without grades it only runs workflows."""
+    train = setup.train
+    reward = make_reward(
+        setup.pool,
+        {task.id: task for task in (*setup.tasks, *setup.eval_tasks)}.values(),
+        prompt=setup.prompt,
+        max_steps=setup.max_steps,
+        values=RewardValues(**train.reward.model_dump()),
+        ablation=Ablation(**train.ablation.model_dump()),
+        executions=executions,
+        common_random_numbers=common_random_numbers,
+        concurrency=train.concurrency,
+        options=setup.options,
+        seed=train.seed,
+        name=name,
+    )
+    return Rewarder(replace(reward, scorer=replace(reward.scorer, grades=grades)))
+
+
+@contextmanager
+def programs_between_batches(setup: Setup, rewarder: Rewarder, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Start processes of the sandbox for the next batch once one is scored, while a core is idle.
+
+    `loop` is the one in which batches are scored, in another thread.
+    """
+    if not setup.has_programs:
+        yield
+        return
+    from wfdsl_rl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+
+    sandbox = shared_sandbox()
+
+    def warm_up(_: Sequence[Sample]) -> None:
+        sandbox.warm_up()
+
+    rewarder.listeners.append(warm_up)
+    try:
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(sandbox.cool_down(), loop).result()

@@ -1,131 +1,118 @@
-"""From the name of a preset or a file to what a training needs: the pool, the tasks, the prompt, the settings."""
+"""What all stages of a training share (`Setup`), and the hooks by which an extension changes a training.
+
+An extension is a package that the entry point NAME of the group `wfdsl.training` names, and that a table [train.NAME]
+attaches. Its options are an `ExtensionConfig`, its hooks an `Extension`. The classes here change nothing.
+
+OUT/resolved.json             the experiment as it was run
+OUT/single-workers.json       accuracy of each worker alone, where it costs nothing
+OUT/metrics.jsonl             every log entry of every stage
+OUT/STAGE/                    checkpoints, samples, plots, and `final/`, which loads as a Conductor
+"""
 
 from __future__ import annotations
 
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from pydantic import ValidationError
+from typing import Any
 
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.config import to_table
 from wfdsl.errors import UsageError
-from wfdsl.experiment import read_experiment
-from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.workers.entry import first_problem
-from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.rows import is_data_file
-from wfdsl_rl.training.config import TrainSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from wfdsl.experiment import Experiment
-    from wfdsl.workers.pool import Pool
-    from wfdsl_rl.tasks.task import Task
-
-_PRESETS = files("wfdsl_rl.training") / "presets"
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import StageName, Table, TrainConfig
+from wfdsl_rl.training.samples import Sample
 
 
-class Planned(NamedTuple):
-    """All that a training needs, but for where it goes."""
+class ExtensionConfig(Table):
+    """The table of an extension. Everything here works without torch, because a dry run uses it."""
 
-    name: str
-    experiment: Experiment
-    train: TrainSettings
-    pool: Pool
+    def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:  # noqa: ARG002
+        """Options that cannot be run, one message each."""
+        if "sft" in stages:
+            yield "train.sft: nothing provides training rows; add an extension such as [train.tiny]"
+        if train.model == "new":
+            yield 'train.model: "new" needs an extension that makes the model, such as [train.tiny]'
+
+    def parameters(self) -> float | None:
+        """Number of weights of a `new` model; None: not known."""
+        return None
+
+    def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:  # noqa: ARG002
+        """Workflow runs that the extension adds; an evaluation asks `evaluated` tasks."""
+        return 0
+
+    def build(self, setup: Setup) -> Extension:
+        """The hooks for one training."""
+        return Extension(setup)
+
+
+class Extension:
+    """The hooks of an extension."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def before(self, stage: StageName, model: str) -> str:  # noqa: ARG002
+        """Give the model that a stage starts from; `new` must become a folder."""
+        return model
+
+    def rows(self, stage: StageName, rows: Sequence[dict[str, Any]], tokenizer: Any) -> Sequence[Any]:  # noqa: ARG002
+        """Give the training rows of a stage. The stage `sft` gets none and needs `prompt` and `completion`."""
+        return rows
+
+    def on_trainer(self, stage: StageName, trainer: Any) -> None:
+        """Change TRL's trainer before it trains."""
+
+    def on_samples(self, samples: Sequence[Sample]) -> Mapping[str, float]:  # noqa: ARG002
+        """Look at a scored batch; the result is logged with the other metrics."""
+        return {}
+
+    def after(self, stage: StageName, folder: Path) -> bool:  # noqa: ARG002
+        """Change the model that a stage left in a folder; whether it did and is to be evaluated again."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What all stages of a training share."""
+
+    train: TrainConfig
+    extension: ExtensionConfig = field(default_factory=ExtensionConfig)
     prompt: Prompt
     max_steps: int
+    pool: Pool
+    tasks: tuple[Task, ...]
+    eval_tasks: tuple[Task, ...]
+    out: Path
+    options: RunOptions = field(default_factory=RunOptions)
+    """How workflows are run: the journal, the budget and the limits that all runs share."""
+    listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
+    """Called with every log entry."""
+    say: Callable[[str], None] = print
+    """Prints a line for people."""
 
-    def tasks(self) -> tuple[Task, ...]:
-        """What is trained on.
+    @property
+    def metrics_file(self) -> Path:
+        """The log entries of all stages, as JSON lines."""
+        return self.out / "metrics.jsonl"
 
-        Raises:
-            UsageError: it cannot be read.
-        """
-        train = self.train
-        return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
+    @property
+    def has_programs(self) -> bool:
+        """Whether there are answers that are programs, which have to be run."""
+        return any(task.kind == "code" for task in (*self.tasks, *self.eval_tasks))
 
-    def eval_tasks(self) -> tuple[Task, ...]:
-        """What evaluations ask.
-
-        Raises:
-            UsageError: it cannot be read.
-        """
-        train = self.train
-        source = train.eval_tasks or (train.tasks if _is_gym(train.tasks) else "")
-        if not source or not train.eval_count:
-            return ()
-        return _load("eval_tasks", source, train.eval_count, train.seed, split="test")
-
-    def resolved(self) -> dict[str, Any]:
-        """Everything that was decided, as plain values."""
-        experiment = self.experiment
-        return {
-            "experiment": self.name,
-            "pool": {"name": self.pool.name, "workers": [entry.model_dump(mode="json") for entry in self.pool]},
-            "prompt": {**self.prompt.fingerprint, "max_steps": self.max_steps},
-            "budget": to_table(experiment.budget),
-            "run": to_table(experiment.run),
-            "train": self.train.model_dump(mode="json"),
-        }
+    def folder(self, stage: StageName) -> Path:
+        """The folder of a stage."""
+        return self.out / stage
 
 
-def preset_names() -> tuple[str, ...]:
-    """The presets that come with the package, sorted."""
-    return tuple(sorted(Path(each.name).stem for each in _PRESETS.iterdir() if each.name.endswith(".toml")))
-
-
-def plan_training(name: str, settings: Iterable[str] = ()) -> Planned:
-    """Read a preset or a file, with settings such as `train.base.iterations=20` over it.
+def require_feasible(train: TrainConfig, extension: ExtensionConfig, pool: Pool, stages: Sequence[StageName]) -> None:
+    """Refuse options that are well-formed and cannot be run. This needs no torch.
 
     Raises:
-        UsageError: there is no such preset or file, a key is not known, or a value does not fit.
+        UsageError: an option names something that does not exist, or a stage has nothing to do.
     """
-    path = _path(name)
-    experiment = read_experiment(path, settings)
-    table = experiment.conductor
-    return Planned(
-        name,
-        experiment,
-        _train_settings(dict(experiment.train), str(path)),
-        experiment.with_pool()[0],
-        Prompt.load(table.prompt or "paper", examples=table.examples),
-        table.max_steps or DEFAULT_MAX_STEPS,
-    )
-
-
-def _path(name: str) -> Path:
-    if name in preset_names():
-        return Path(str(_PRESETS / f"{name}.toml"))
-    path = Path(name)
-    if not path.is_file():
-        known = ", ".join(preset_names())
-        raise UsageError(f"there is no preset and no file {name!r}; presets are {known}; or give a .toml file")
-    return path
-
-
-def _train_settings(table: dict[str, Any], source: str) -> TrainSettings:
-    if not table:
-        raise UsageError(f"{source}: there is no table [train]; it says what is trained, and on which tasks")
-    try:
-        return TrainSettings.model_validate(table)
-    except ValidationError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"{source}: train.{key}: {reason}") from None
-
-
-def _is_gym(name: str) -> bool:
-    return name.startswith("gym/")
-
-
-def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> tuple[Task, ...]:
-    path = Path(source)
-    try:
-        return tuple(load_tasks(f"{source}@{split}" if _is_gym(source) else source, limit=count, seed=seed))
-    except UsageError as error:
-        advice = ""
-        if is_data_file(path) and not path.exists():  # such as the mix that the paper's presets name
-            advice = f"; write it with wfdsl-data select, or name others with --set train.{key}=FILE or =gym/paper7"
-        raise UsageError(f"train.{key}: {error}{advice}") from None
+    for problem in (*train.problems(pool, stages), *extension.problems(train, pool, stages)):
+        raise UsageError(problem)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.rl.training.toy import EVAL_TASKS, TASKS, a_pool, a_prompt, a_setting
+from tests.rl.training.toy import EVAL_TASKS, TASKS, a_pool, a_prompt, a_setup
 
 if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.tasks.task import Task
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +36,13 @@ def prompt() -> Prompt:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Setting:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """A warm-up and a base stage of six iterations, with what they leave behind."""
     import torch
 
-    from wfdsl_rl.training.pipeline import run_course
+    from wfdsl_rl.training.pipeline import run_pipeline
 
     torch.set_num_threads(1)
-    setting = a_setting(tmp_path_factory.mktemp("trained"))
-    run_course(setting, ("warmup", "base"))
-    return setting
+    setup = a_setup(tmp_path_factory.mktemp("trained"))
+    run_pipeline(setup, ("sft", "base"))
+    return setup

@@ -14,12 +14,12 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 from tests.rl.training.toy import metrics, samples  # noqa: E402
-from wfdsl_rl.training.pipeline import run_course  # noqa: E402
-from wfdsl_rl.training.setup import plan_training  # noqa: E402
+from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
+from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
 if TYPE_CHECKING:
-    from wfdsl_rl.training.setting import Setting
-    from wfdsl_rl.training.setup import Planned
+    from wfdsl_rl.training.plan import Plan
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -35,23 +35,24 @@ use = "gym/paper7"
 prompt = "gym.toml"
 
 [train]
+model = "new"
 tasks = "toy"
 eval_count = 0
 
-[train.new]
+[train.tiny.network]
 width = 32
 inner = 32
 layers = 1
 heads = 2
 vocabulary = 420
 
-[train.warmup]
+[train.sft]
 steps = 1
 
 [train.base]
 iterations = 2
-questions = 2
-rollouts = 4
+prompts_per_step = 2
+group_size = 4
 max_completion_tokens = 40
 """
 """A training of the toy, but for what an ablation changes. Its pool only stands in for the toy's."""
@@ -63,10 +64,10 @@ def shown() -> list[str]:
     return re.findall(r"`--set ([^`]+)`", table)
 
 
-def planned_with(setting: str, folder: Path) -> Planned:
+def planned_with(setting: str, folder: Path) -> Plan:
     path = folder / "small.toml"
-    path.write_text(SMALL.replace("gym.toml", str(files("wfdsl_rl.training") / "prompts" / "gym.toml")), "utf-8")
-    return plan_training(str(path), [setting.replace('"', "")])
+    path.write_text(SMALL.replace("gym.toml", str(files("wfdsl_rl.gym.tiny") / "prompt.toml")), "utf-8")
+    return read_plan(str(path), [setting.replace('"', "")])
 
 
 def test_the_table_names_every_ablation() -> None:
@@ -77,8 +78,8 @@ def test_the_table_names_every_ablation() -> None:
         "train.ablation.worker",
         "train.ablation.binary_access",
         "conductor.examples",
-        "train.warmup.steps",
-        "train.base.executions",
+        "train.sft.steps",
+        "train.base.executions_per_completion",
         "train.base.common_random_numbers",
         "train.base.loss",
         "train.base.scale_rewards",
@@ -88,26 +89,27 @@ def test_the_table_names_every_ablation() -> None:
 
 
 @pytest.mark.parametrize("setting", shown())
-def test_an_ablation_is_trained_with(setting: str, trained: Setting, tmp_path: Path) -> None:
-    planned = planned_with(setting, tmp_path)
-    stages = planned.train.stages()
-    model = "new" if stages == ("base",) else str(trained.folder("warmup") / "final")
+def test_an_ablation_is_trained_with(setting: str, trained: Setup, tmp_path: Path) -> None:
+    plan = planned_with(setting, tmp_path)
+    stages = plan.train.stages()
+    model = "new" if stages == ("base",) else str(trained.folder("sft") / "final")
     changed = replace(
         trained,
-        train=planned.train.model_copy(update={"model": model}),
-        prompt=planned.prompt,
+        train=plan.train.model_copy(update={"model": model}),
+        extension=plan.extension,
+        prompt=plan.prompt,
         eval_tasks=(),
         out=tmp_path / "out",
     )
 
-    run_course(changed, ("base",))
+    run_pipeline(changed, ("base",))
 
     assert [entry["step"] for entry in metrics(changed) if "reward" in entry] == [1, 2]
     kept = [each for batch in samples(changed.folder("base") / "samples").values() for each in batch]
     assert_ablated(setting, [each for each in kept if each["workflow"] is not None], changed)
 
 
-def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setting) -> None:
+def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setup) -> None:
     """The completions that were run show what was taken from the Conductor."""
     key, _, value = setting.partition("=")
     if key == "train.ablation.instruction":
@@ -118,7 +120,7 @@ def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setting) ->
         assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {int(value)}
     elif key == "train.ablation.binary_access":
         assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
-    elif key == "train.base.executions":
+    elif key == "train.base.executions_per_completion":
         assert {len(each["outcomes"]) for each in ran} == {int(value)}
     elif key == "conductor.examples":
         assert changed.prompt.examples.name == value

@@ -16,13 +16,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from tests.rl.training.toy import from_warmup  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.training.config import Lora  # noqa: E402
-from wfdsl_rl.training.pipeline import run_course  # noqa: E402
+from wfdsl_rl.training.config import LoraConfig  # noqa: E402
+from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,13 +31,13 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def adapted(trained: Setting, tmp_path_factory: pytest.TempPathFactory) -> Setting:
+def adapted(trained: Setup, tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """A stage with adapters."""
-    setting = from_warmup(trained, tmp_path_factory.mktemp("adapted"), iterations=2, learning_rate=1e-2)
-    train = setting.train.model_copy(update={"lora": Lora(rank=4, alpha=8)})
-    setting = replace(setting, train=train, eval_tasks=())
-    run_course(setting, ("base",))
-    return setting
+    setup = from_warmup(trained, tmp_path_factory.mktemp("adapted"), iterations=2, learning_rate=1e-2)
+    train = setup.train.model_copy(update={"lora": LoraConfig(rank=4, alpha=8)})
+    setup = replace(setup, train=train, eval_tasks=())
+    run_pipeline(setup, ("base",))
+    return setup
 
 
 def loaded(folder: Path) -> Any:
@@ -45,7 +45,7 @@ def loaded(folder: Path) -> Any:
     return kind.from_pretrained(folder)
 
 
-def test_an_export_is_the_model_with_its_adapters(adapted: Setting, tmp_path: Path) -> None:
+def test_an_export_is_the_model_with_its_adapters(adapted: Setup, tmp_path: Path) -> None:
     final, whole = adapted.out / "base" / "final", tmp_path / "whole"
     ids = torch.tensor([[5, 6, 7, 8]])
 

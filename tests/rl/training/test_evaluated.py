@@ -16,7 +16,7 @@ from wfdsl_rl.cli.eval import main  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,7 +34,7 @@ options = {{ replies = ["A"], repeat = true }}
 
 
 def test_the_model_of_a_stage_is_evaluated_by_its_folder(
-    trained: Setting, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool, tasks, final = tmp_path / "pool.toml", tmp_path / "tasks.jsonl", str(trained.folder("base") / "final")
     workers = [WORKER.format(name=each.name, description=each.description) for each in a_pool()]

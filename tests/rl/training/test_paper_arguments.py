@@ -10,15 +10,15 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
 
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.training.grpo import completions_of_a_process, grpo_config  # noqa: E402
-from wfdsl_rl.training.setup import plan_training  # noqa: E402
+from wfdsl_rl.training.grpo import completions_per_process, grpo_config  # noqa: E402
+from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PAPERS: dict[str, Any] = {
     "max_steps": 200,  # iterations
-    "num_generations": 64,  # rollouts of each question
+    "num_generations": 64,  # group_size of each question
     "learning_rate": 1e-6,
     "lr_scheduler_type": "cosine",
     "warmup_steps": 0.03,  # below 1 it is a ratio
@@ -53,18 +53,18 @@ OURS: dict[str, Any] = {
 
 @pytest.mark.parametrize(("name", "value"), [*PAPERS.items(), *OURS.items()])
 def test_an_argument_is_the_papers_or_the_choice_that_we_name(name: str, value: Any, tmp_path: Path) -> None:
-    train = plan_training("paper-7b").train
+    train = read_plan("paper-7b").train
 
-    config = grpo_config(train.base, train, tmp_path, cpu=True, evaluate=False, resumed=False)
+    config = grpo_config(train.base, train, tmp_path, evaluate=False, resumed=False)
 
     found = getattr(config, name)
     assert (found.value if hasattr(found, "value") else found) == value
 
 
 def test_an_iteration_is_256_completions_of_4_questions(tmp_path: Path) -> None:
-    train = plan_training("paper-7b").train
+    train = read_plan("paper-7b").train
 
-    config = grpo_config(train.base, train, tmp_path, cpu=True, evaluate=False, resumed=False)
+    config = grpo_config(train.base, train, tmp_path, evaluate=False, resumed=False)
 
     generated = config.per_device_train_batch_size * config.steps_per_generation
     assert generated == config.per_device_train_batch_size * config.gradient_accumulation_steps == 256
@@ -72,11 +72,11 @@ def test_an_iteration_is_256_completions_of_4_questions(tmp_path: Path) -> None:
 
 
 def test_processes_share_the_completions_of_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completions_of_a_process(256, 64) == 256
+    assert completions_per_process(256, 64) == 256
     monkeypatch.setenv("WORLD_SIZE", "2")
 
-    assert completions_of_a_process(256, 64) == completions_of_a_process(256, 256) == 128
+    assert completions_per_process(256, 64) == completions_per_process(256, 256) == 128
     with pytest.raises(UsageError, match="2 processes cannot share 255 completions evenly, 1 at a time"):
-        completions_of_a_process(255, 1)
-    with pytest.raises(UsageError, match="change questions, rollouts or micro_batch"):
-        completions_of_a_process(256, 96)
+        completions_per_process(255, 1)
+    with pytest.raises(UsageError, match="change prompts_per_step, group_size or micro_batch"):
+        completions_per_process(256, 96)

@@ -13,12 +13,12 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
 
 from tests.rl.grading.sandboxes import left_running, needs_sandbox
-from tests.rl.training.toy import TASKS, a_prompt, a_setting
+from tests.rl.training.toy import TASKS, a_prompt, a_setup
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.grading.code import SHARED_CACHE, shared_sandbox
 from wfdsl_rl.tasks.task import CodeTests, Task
-from wfdsl_rl.training.data import Draw, rows_of
-from wfdsl_rl.training.judging import make_rewarder, programs_between_batches
+from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -64,12 +64,12 @@ async def standing() -> int:
 def test_processes_stand_ready_between_batches_and_none_is_left_behind_them(tmp_path: Path) -> None:
     SHARED_CACHE.clear()
     pool = Pool.from_functions([programmer])
-    setting = replace(a_setting(tmp_path), pool=pool, tasks=(PRINTING,), eval_tasks=())
-    rewarder = make_rewarder(setting, tmp_path / "base")
-    rows = rows_of((PRINTING,), pool, a_prompt(), count=1, max_steps=5, draw=Draw(), split="train")
+    setup = replace(a_setup(tmp_path), pool=pool, tasks=(PRINTING,), eval_tasks=())
+    rewarder = make_rewarder(setup, "base")
+    rows = make_rows((PRINTING,), pool, a_prompt(), count=1, max_steps=5, draw=Draw(), split="train")
 
     with loop_in_a_thread() as loop:
-        with programs_between_batches(setting, rewarder, loop):
+        with programs_between_batches(setup, rewarder, loop):
             judged = run_in(loop, rewarder.batch(rows, [COMPLETION], 0))
             between = run_in(loop, prepared())
         behind = run_in(loop, standing())
@@ -85,9 +85,9 @@ def test_where_there_are_no_programs_no_sandbox_is_asked_for(tmp_path: Path, mon
         raise AssertionError("no sandbox is needed")
 
     monkeypatch.setattr("wfdsl_rl.grading.code.shared_sandbox", missing)
-    setting = replace(a_setting(tmp_path), tasks=TASKS, eval_tasks=())
-    rewarder = make_rewarder(setting, tmp_path / "base")
+    setup = replace(a_setup(tmp_path), tasks=TASKS, eval_tasks=())
+    rewarder = make_rewarder(setup, "base")
     before = list(rewarder.listeners)
 
-    with loop_in_a_thread() as loop, programs_between_batches(setting, rewarder, loop):
+    with loop_in_a_thread() as loop, programs_between_batches(setup, rewarder, loop):
         assert rewarder.listeners == before

@@ -6,13 +6,13 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING
 
-from wfdsl_rl.training.config import Grpo, TrainSettings, Warmup
+from wfdsl_rl.training.config import GrpoConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.progress import Progress
 
 if TYPE_CHECKING:
     import pytest
 
-TRAIN = TrainSettings(tasks="x", warmup=Warmup(steps=20), base=Grpo(iterations=100))
+TRAIN = TrainConfig(model="new", tasks="x", sft=SftConfig(steps=20), base=GrpoConfig(iterations=100))
 
 
 def entry(step: int, **more: float) -> dict[str, object]:
@@ -24,7 +24,7 @@ def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(caps
 
     with Progress(TRAIN, ("base",), form="text", clock=lambda: float(next(seconds)) * 3) as progress:
         for step in range(1, 12):
-            progress.hear(entry(step, usd=0.25))
+            progress.on_metrics(entry(step, usd=0.25))
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("base 10/100: reward 0.500  valid 0.900  accuracy 0.250  steps 2.000")
@@ -35,14 +35,14 @@ def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(caps
 
 def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(TRAIN, ("base",), form="text") as progress:
-        progress.hear(entry(10))
+        progress.on_metrics(entry(10))
 
     assert "$" not in capsys.readouterr().err
 
 
 def test_an_evaluation_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(TRAIN, ("base",), form="text") as progress:
-        progress.hear({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
+        progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
 
     assert capsys.readouterr().err == "base 7: held out: reward 0.750  accuracy 0.625\n"
 
@@ -50,7 +50,7 @@ def test_an_evaluation_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str])
 def test_json_lines_are_entries_and_messages(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(TRAIN, ("base",), form="json") as progress:
         progress.say("hello")
-        progress.hear(entry(3))
+        progress.on_metrics(entry(3))
 
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert told == [{"message": "hello"}, entry(3)]

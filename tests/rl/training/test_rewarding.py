@@ -10,10 +10,11 @@ import pytest
 from wfdsl.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.scoring import Scorer
-from wfdsl_rl.training.data import Draw, rows_of
-from wfdsl_rl.training.resources import rollout_options
-from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
+from wfdsl_rl.reward import make_reward
+from wfdsl_rl.scoring import NoScore, Scorer
+from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.training.plan import run_options
+from wfdsl_rl.training.rewarding import Rewarder, reward_function
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from wfdsl.conductor.prompt import Prompt
     from wfdsl_rl.tasks.task import Task
-    from wfdsl_rl.training.rewarding import Sample
+    from wfdsl_rl.training.samples import Sample
 
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 CHECKED = 'model_id = [0, 1]\nsubtasks = ["Solve it.", "Check it."]\naccess_list = [[], [0]]'
@@ -46,13 +47,13 @@ def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[st
     return counted
 
 
-def rewarder(worker: Any, tasks: Sequence[Task], told: list[Sequence[Sample]]) -> Rewarder:
-    pool = Pool.from_functions([worker])
-    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), seed=0, listeners=[told.append])
+def rewarder(workers: Any, tasks: Sequence[Task], told: list[Sequence[Sample]] | None = None, **more: Any) -> Rewarder:
+    pool = workers if isinstance(workers, Pool) else Pool.from_functions([workers])
+    return Rewarder(make_reward(pool, tasks, **more), listeners=[] if told is None else [told.append])
 
 
 def rows(tasks: tuple[Task, ...], prompt: Prompt, split: str) -> list[dict[str, Any]]:
-    return rows_of(tasks, Pool.from_functions([up]), prompt, count=2, max_steps=5, draw=Draw(), split=split)
+    return make_rows(tasks, Pool.from_functions([up]), prompt, count=2, max_steps=5, draw=Draw(), split=split)
 
 
 async def test_an_evaluation_without_outcomes_does_not_stop_a_training(tasks: tuple[Task, ...], prompt: Prompt) -> None:
@@ -67,10 +68,11 @@ async def test_an_evaluation_without_outcomes_does_not_stop_a_training(tasks: tu
 async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
     tasks: tuple[Task, ...], prompt: Prompt
 ) -> None:
-    judging = replace(rewarder(up, tasks, []), scorer=Scorer(grades=False))
+    graded = make_reward(Pool.from_functions([up]), tasks)
+    ungraded = Rewarder(replace(graded, scorer=Scorer(grades=False)))
 
-    with pytest.raises(NoOutcome, match="step 3: no completion has an outcome: nothing was graded"):
-        await judging.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 3)
+    with pytest.raises(NoScore, match="step 3: no completion has a score: nothing was graded"):
+        await ungraded.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 3)
 
 
 async def test_first_rounds_are_told_to_those_who_keep_completions(tasks: tuple[Task, ...], prompt: Prompt) -> None:
@@ -85,7 +87,7 @@ async def test_first_rounds_are_told_to_those_who_keep_completions(tasks: tuple[
 async def test_first_rounds_of_a_warm_up_are_not_told(tasks: tuple[Task, ...], prompt: Prompt) -> None:
     told: list[Sequence[Sample]] = []
 
-    await rewarder(up, tasks, told).first_rounds(rows(tasks, prompt, "warmup"), [RIGHT, RIGHT], 0)
+    await rewarder(up, tasks, told).first_rounds(rows(tasks, prompt, "sft"), [RIGHT, RIGHT], 0)
 
     assert told == []
 
@@ -97,8 +99,7 @@ async def test_equal_completions_of_a_question_are_run_once_in_one_sample(
     asked: list[str] = []
     counted = numbering(asked)
     told: list[Sequence[Sample]] = []
-    judging = rewarder(counted, tasks, told)
-    judging.executions, judging.common_random_numbers = 2, True
+    judging = rewarder(counted, tasks, told, executions=2, common_random_numbers=True)
     one, other = rows(tasks, prompt, split)
     longer = RIGHT.replace("Solve it.", "Solve it, please.")
 
@@ -113,8 +114,7 @@ async def test_equal_completions_of_a_question_are_run_once_in_one_sample(
 
 
 async def test_second_rounds_of_different_answers_share_nothing(tasks: tuple[Task, ...], prompt: Prompt) -> None:
-    judging = rewarder(up, tasks, [])
-    judging.common_random_numbers = True
+    judging = rewarder(up, tasks, common_random_numbers=True)
     row = rows(tasks, prompt, "train")[0]
     revising = [{**row, "previous": ("Solve it.", answer)} for answer in ("yes", "no", "yes")]
 
@@ -128,13 +128,14 @@ async def test_completions_of_a_question_can_have_the_same_luck(prompt: Prompt, 
     """What the first worker says is then no difference between a workflow and one with a step more."""
     pool, tasks = Pool.load("gym/paper7"), make("gym/paper7", 8, 5, split="train")
     tasks = [task for task in tasks if task.kind != "code"][:4]
-    judging = replace(rewarder(up, tasks, []), pool=pool, executions=3)
-    judging.common_random_numbers = common
-    drawn = rows_of(tasks, pool, prompt, count=4, max_steps=5, draw=Draw())
+    judging = rewarder(pool, tasks, executions=3, common_random_numbers=common)
+    drawn = make_rows(tasks, pool, prompt, count=4, max_steps=5, draw=Draw())
 
     samples = await judging.batch([row for row in drawn for _ in "ab"], [RIGHT, CHECKED] * 4, 0)
 
-    said = [[each.run.steps[0].response for each in sample.executions if each.run is not None] for sample in samples]
+    said = [
+        [each.run.steps[0].response for each in sample.scored.executions if each.run is not None] for sample in samples
+    ]
     assert {len(set(each)) > 1 for each in said} == {True}  # executions differ
     assert (said[::2] == said[1::2]) is common
     assert len({run.id for sample in samples for run in sample.runs}) == 8 * 3
@@ -146,10 +147,10 @@ async def test_a_call_that_completions_have_in_common_is_made_once(
     asked: list[str] = []
     counted = numbering(asked)
     pool = Pool.from_functions([counted, up])
-    judging = replace(rewarder(counted, tasks, []), pool=pool, executions=2, common_random_numbers=True, concurrency=1)
-    row = rows_of(tasks, pool, prompt, count=1, max_steps=5, draw=Draw())[0]
-    with rollout_options(Experiment(), judging.pool, tmp_path) as options:
-        await replace(judging, scorer=Scorer(options=options)).batch([row, row], [RIGHT, CHECKED], 0)
+    row = make_rows(tasks, pool, prompt, count=1, max_steps=5, draw=Draw())[0]
+    with run_options(Experiment(), pool, tmp_path) as options:
+        judging = rewarder(pool, tasks, executions=2, common_random_numbers=True, concurrency=1, options=options)
+        await judging.batch([row, row], [RIGHT, CHECKED], 0)
 
     assert len(asked) == 2  # the step that both begin with, once for each execution
 
@@ -165,43 +166,36 @@ async def test_a_stage_is_not_given_the_replies_of_another(
 
     found = []
     for stage in ("base", "base", "pools"):
-        judging = replace(rewarder(counted, tasks, []), stage=stage)
-        with rollout_options(Experiment(), judging.pool, tmp_path) as options:
-            await replace(judging, scorer=Scorer(options=options)).batch(
-                rows(tasks, prompt, "train"), [RIGHT, RIGHT], 0
-            )
+        pool = Pool.from_functions([counted])
+        with run_options(Experiment(), pool, tmp_path) as options:
+            judging = rewarder(pool, tasks, options=options, name=stage)
+            await judging.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 0)
         found.append(len(asked))
 
     assert found == [2, 2, 4]
 
 
-@pytest.mark.parametrize(("costs", "usd"), [([0.25, 0.5], 0.75), ([0.25, None], None), ([], 0.0)])
-def test_costs_are_those_since_they_were_asked_for_before(
-    tasks: tuple[Task, ...], costs: list[float | None], usd: float | None
+@pytest.mark.parametrize(("costs", "usd"), [([2.0, 3.0], 5.0), ([0.25, None], None), ([], 0.0)])
+async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_first_rounds(
+    tasks: tuple[Task, ...], prompt: Prompt, costs: list[float | None], usd: float | None
 ) -> None:
-    judging = rewarder(up, tasks, [])
-    judging.spent += costs
-
-    assert judging.usd() == usd
-    assert judging.usd() == 0.0
-
-
-async def test_what_an_iteration_cost_is_logged_with_its_evaluation_and_first_rounds(
-    tasks: tuple[Task, ...], prompt: Prompt
-) -> None:
-    judging = rewarder(up, tasks, [])
-    logged: dict[str, float] = {}
+    judging = rewarder(up, tasks)
     given = rows(tasks, prompt, "train")
     columns = {key: [row[key] for row in given] for key in given[0] if key != "prompt"}
 
-    await judging.first_rounds(given, [RIGHT, RIGHT], 0)
-    judging.spent += [2.0, 3.0]  # the calls of these workers are free
-    await reward_function(judging)(
-        [row["prompt"] for row in given],
-        [RIGHT, "nothing"],
-        trainer_state=type("State", (), {"global_step": 0}),
-        log_metric=lambda name, value: logged.update({name: value}),
-        **columns,
-    )
+    async def logged() -> dict[str, float]:
+        found: dict[str, float] = {}
+        await reward_function(judging)(
+            [row["prompt"] for row in given],
+            [RIGHT, "nothing"],
+            trainer_state=type("State", (), {"global_step": 0}),
+            log_metric=found.__setitem__,
+            **columns,
+        )
+        return found
 
-    assert logged["usd"] == 5.0
+    await judging.first_rounds(given, [RIGHT, RIGHT], 0)
+    judging.spent += costs  # the calls of these workers are free
+
+    assert (await logged()).get("usd") == usd
+    assert (await logged())["usd"] == 0.0

@@ -6,7 +6,8 @@ import random
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, count
-from typing import TYPE_CHECKING, get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -14,35 +15,26 @@ from hypothesis import strategies as st
 
 from wfdsl.api import analyze, parse
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.tiny.synthetic import (
-    SHAPES,
-    Prior,
-    Thought,
-    by_advertisement,
-    placed,
-    reading_in,
-    reading_of,
-    short_lists,
-)
+from wfdsl_rl.gym.tiny.config import TinyConfig
+from wfdsl_rl.gym.tiny.reasoning_prefix import Format, annotation, annotation_in, by_advertisement, placed
+from wfdsl_rl.gym.tiny.synthetic import SHAPES, SyntheticWorkflows, short_lists
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.scoring import Scorer
-from wfdsl_rl.training.data import Draw, is_held_out, offer_of, rows_of, with_second_rounds
-from wfdsl_rl.training.resources import rollout_options
-from wfdsl_rl.training.rewarding import NoOutcome, Rewarder, reward_function
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
-
-    from wfdsl.conductor.prompt import Prompt
-    from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.reward import make_reward, offer_of
+from wfdsl_rl.scoring import NoScore
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import SftConfig, TrainConfig
+from wfdsl_rl.training.data import Draw, is_held_out, make_rows, with_second_rounds
+from wfdsl_rl.training.plan import run_options
+from wfdsl_rl.training.rewarding import Rewarder, reward_function
+from wfdsl_rl.training.setup import Extension, Setup
 
 GYM = Pool.load("gym/paper7")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -52,14 +44,14 @@ KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
     draw = Draw(pick=(2, 3), shuffle=True, seed=4)
 
-    first, second = (rows_of(tasks, pool, prompt, count=200, max_steps=5, draw=draw) for _ in range(2))
+    first, second = (make_rows(tasks, pool, prompt, count=200, max_steps=5, draw=draw) for _ in range(2))
 
     assert first == second
-    assert first[:50] == rows_of(tasks, pool, prompt, count=50, max_steps=5, draw=draw)
+    assert first[:50] == make_rows(tasks, pool, prompt, count=50, max_steps=5, draw=draw)
 
 
 def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
-    rows = rows_of(tasks, pool, prompt, count=2 * len(tasks), max_steps=5, draw=Draw(seed=1))
+    rows = make_rows(tasks, pool, prompt, count=2 * len(tasks), max_steps=5, draw=Draw(seed=1))
 
     passes = [[row["task"] for row in rows[at : at + len(tasks)]] for at in (0, len(tasks))]
     assert sorted(passes[0]) == sorted(passes[1]) == sorted(task.id for task in tasks)
@@ -69,7 +61,7 @@ def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...
 def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
     draw = Draw(pick=(2,), shuffle=True, seed=9)
 
-    for row in rows_of(tasks, pool, prompt, count=30, max_steps=5, draw=draw):
+    for row in make_rows(tasks, pool, prompt, count=30, max_steps=5, draw=draw):
         offer = offer_of(row, pool)
 
         assert offer == draw.offer(pool, row["row"])
@@ -82,7 +74,7 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prom
 def test_second_rounds_are_forced_in_their_share_of_every_stretch(
     tasks: tuple[Task, ...], pool: Pool, prompt: Prompt, share: float, forced: int
 ) -> None:
-    rows = rows_of(tasks, pool, prompt, count=16, max_steps=5, draw=Draw())
+    rows = make_rows(tasks, pool, prompt, count=16, max_steps=5, draw=Draw())
 
     changed = with_second_rounds(rows, share=share, discount=0.25)
 
@@ -99,7 +91,7 @@ KINDS = st.sampled_from(["math", "choice", "text", "code"])
 def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
     offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
 
-    written = Prior().completion(random.Random(seed), offer, kind)
+    written = SyntheticWorkflows().completion(random.Random(seed), offer, kind)
 
     checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
@@ -113,11 +105,11 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
-def test_a_sketch_with_places_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
+def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
     offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
     ranked = by_advertisement(offer, kind)[:4]
 
-    written = Prior(thought="places").completion(random.Random(seed), offer, kind)
+    written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, kind)
 
     checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
@@ -144,24 +136,28 @@ def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> Non
     assert numbers == sorted(numbers, reverse=True)
 
 
-@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Thought)), st.booleans())
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Format)), st.booleans())
 def test_what_the_prior_says_of_a_prompt_is_so(
-    seed: int, ordinals: set[int], kind: str, thought: Thought, again: bool
+    seed: int, ordinals: set[int], kind: str, form: Format, again: bool
 ) -> None:
-    offer, prior, rng = WorkerListing.of(GYM.subset(sorted(ordinals))), Prior(thought=thought), random.Random(seed)
+    offer, prior, rng = (
+        WorkerListing.of(GYM.subset(sorted(ordinals))),
+        SyntheticWorkflows(form=form),
+        random.Random(seed),
+    )
     signs = ("hedged", "passes") if again else ()
 
     written = prior.revision(rng, offer, kind, signs) if again else prior.completion(rng, offer, kind)
 
-    if thought != "none":
-        assert reading_in(written) == reading_of(thought, kind, by_advertisement(offer, kind), signs)
+    if form != "none":
+        assert annotation_in(written) == annotation(form, kind, by_advertisement(offer, kind), signs)
 
 
-@pytest.mark.parametrize("thought", get_args(Thought))
-def test_the_prior_writes_for_more_workers_than_there_are_letters(thought: Thought) -> None:
+@pytest.mark.parametrize("form", get_args(Format))
+def test_the_prior_writes_for_more_workers_than_there_are_letters(form: Format) -> None:
     offer = WorkerListing(tuple(range(40)), (), ("",) * 40, {})
 
-    written = Prior(thought=thought).completion(random.Random(0), offer, "math")
+    written = SyntheticWorkflows(form=form).completion(random.Random(0), offer, "math")
 
     assert analyze(written, pool=40, max_steps=5).ok
 
@@ -175,7 +171,7 @@ def test_workers_that_say_nothing_stand_in_the_order_of_the_offer() -> None:
     assert by_advertisement(WorkerListing((2, 5), (), ("", ""), {}), "code") == [2, 5]
 
 
-def asked_by(prior: Prior, kind: str) -> Counter[int | str]:
+def asked_by(prior: SyntheticWorkflows, kind: str) -> Counter[int | str]:
     rng = random.Random(0)
     offer = WorkerListing((0, 1, 2, 3), (), ("", "", "", ""), {})
     written = (prior.completion(rng, offer, kind) for _ in range(3000))
@@ -183,17 +179,19 @@ def asked_by(prior: Prior, kind: str) -> Counter[int | str]:
 
 
 def test_the_prior_without_habits_asks_every_worker_equally_often() -> None:
-    asked = asked_by(Prior(habits=0.0), "math")
+    asked = asked_by(SyntheticWorkflows(bias=0.0), "math")
 
     assert max(asked.values()) / min(asked.values()) < 1.1
 
 
 def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
-    math, code, other = (asked_by(Prior(seed=seed), kind) for seed, kind in ((0, "math"), (0, "code"), (1, "math")))
+    math, code, other = (
+        asked_by(SyntheticWorkflows(seed=seed), kind) for seed, kind in ((0, "math"), (0, "code"), (1, "math"))
+    )
 
     assert math.most_common() != code.most_common()
     assert math.most_common() != other.most_common()
-    assert math == asked_by(Prior(seed=0), "math")
+    assert math == asked_by(SyntheticWorkflows(seed=0), "math")
 
 
 @given(st.integers(0, 5000), st.booleans())
@@ -236,14 +234,14 @@ def answering(text: str) -> Pool:
     return Pool.from_functions([worker])
 
 
-def rewarder(pool: Pool, tasks: tuple[Task, ...]) -> Rewarder:
-    return Rewarder({task.id: task for task in tasks}, pool, Scorer(), seed=0)
+def rewarder(pool: Pool, tasks: tuple[Task, ...], **more: Any) -> Rewarder:
+    return Rewarder(make_reward(pool, tasks, **more))
 
 
 async def test_the_function_for_trl_gives_a_reward_per_completion(
     pool: Pool, tasks: tuple[Task, ...], prompt: Prompt
 ) -> None:
-    rows = rows_of(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
+    rows = make_rows(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     logged: dict[str, float] = {}
 
@@ -269,25 +267,31 @@ async def test_a_workflow_that_is_run_several_times_is_worth_the_mean(tasks: tup
         return next(replies)
 
     pool = Pool.from_functions([worker])
-    (row,) = rows_of(tasks[2:3], pool, prompt, count=1, max_steps=5, draw=Draw())
-    patient = replace(rewarder(pool, tasks), executions=4)
+    (row,) = make_rows(tasks[2:3], pool, prompt, count=1, max_steps=5, draw=Draw())
+    patient = rewarder(pool, tasks, executions=4)
 
     found, unread = await patient.batch([row, row], [RIGHT, "no lists"], 0)
 
-    assert [judged.outcome for judged in found.executions] == ["wrong", "right", "wrong", "wrong"]
+    assert [judged.outcome for judged in found.scored.executions] == ["wrong", "right", "wrong", "wrong"]
     assert found.reward == pytest.approx((3 * 0.5 + 1.0) / 4)
-    assert (unread.reward, len(unread.executions)) == (0.0, 1)
+    assert (unread.reward, len(unread.scored.executions)) == (0.0, 1)
 
 
-async def test_thoughts_that_say_what_is_so_are_counted(prompt: Prompt) -> None:
+def tiny_extension(tasks: tuple[Task, ...], prompt: Prompt, form: Format) -> Extension:
+    pytest.importorskip("trl", reason="needs trl: pip install 'wfdsl[rl]'")
+    train = TrainConfig(model="new", tasks="gym", sft=SftConfig(steps=1))
+    tiny = TinyConfig(reasoning_prefix=form)
+    return tiny.build(Setup(train=train, prompt=prompt, max_steps=5, pool=GYM, tasks=tasks, eval_tasks=(), out=Path()))
+
+
+async def test_annotations_that_are_correct_are_counted(prompt: Prompt) -> None:
     asked = tuple(make("gym/paper7", 8, 5, split="train"))
-    judging = replace(rewarder(GYM, asked), thought="kind")
-    rows = rows_of(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
+    judging = replace(rewarder(GYM, asked), on_samples=tiny_extension(asked, prompt, "kind").on_samples)
+    rows = make_rows(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
     kinds = {task.id: task.kind for task in asked}
     true = [f"A {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
     logged: dict[str, float] = {}
 
-    found = await judging.batch(rows, [*true[:6], RIGHT, "A question."], 0)
     await reward_function(judging)(
         [row["prompt"] for row in rows],
         [*true[:4], *[RIGHT] * 4],
@@ -296,32 +300,34 @@ async def test_thoughts_that_say_what_is_so_are_counted(prompt: Prompt) -> None:
         **{key: [row[key] for row in rows] for key in rows[0] if key != "prompt"},
     )
 
-    assert [one.read for one in found] == [True] * 6 + [False] * 2
-    assert logged["read"] == 0.5
+    assert logged["annotation_accuracy"] == 0.5
 
 
 async def test_a_second_round_has_to_read_the_answer_before(prompt: Prompt) -> None:
     asked = tuple(make("gym/paper7", 4, 5, split="train")[:1])
-    row = rows_of(asked, GYM, prompt, count=1, max_steps=5, draw=Draw())[0]
+    row = make_rows(asked, GYM, prompt, count=1, max_steps=5, draw=Draw())[0]
     row["previous"] = ("Solve it.", f"{wording.HEDGES[0]}\nAnswer: 1")
-    judging = replace(rewarder(GYM, asked), thought="sketch")
+    extension = tiny_extension(asked, prompt, "sketch")
     signs = signs_in(row["previous"][1])
     ranked = by_advertisement(offer_of(row, GYM), asked[0].kind)
 
-    texts = [f"{reading_of('sketch', asked[0].kind, ranked, said)} keep\n{KEEP}" for said in (signs, ("cut",))]
-    found = await judging.batch([row] * 2, texts, 0)
+    texts = [f"{annotation('sketch', asked[0].kind, ranked, said)} keep\n{KEEP}" for said in (signs, ("cut",))]
+    found = await rewarder(GYM, asked).batch([row] * 2, texts, 0)
 
     assert signs
-    assert [one.read for one in found] == [True, False]
+    assert [extension.on_samples([one]) for one in found] == [
+        {"annotation_accuracy": 1.0},
+        {"annotation_accuracy": 0.0},
+    ]
 
 
 async def test_executions_have_luck_of_their_own(prompt: Prompt) -> None:
     asked = tuple(task for task in make("gym/paper7", 40, 5, split="train") if task.kind == "text")
-    rows = rows_of(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
+    rows = make_rows(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
 
-    found = await replace(rewarder(GYM, asked), executions=8).batch(rows, [RIGHT] * len(rows), 0)
+    found = await rewarder(GYM, asked, executions=8).batch(rows, [RIGHT] * len(rows), 0)
 
-    assert any({each.outcome for each in sample.executions} == {"right", "wrong"} for sample in found)
+    assert any({each.outcome for each in sample.scored.executions} == {"right", "wrong"} for sample in found)
 
 
 async def test_an_execution_without_an_outcome_is_left_out_of_the_mean(tasks: tuple[Task, ...], prompt: Prompt) -> None:
@@ -333,11 +339,11 @@ async def test_an_execution_without_an_outcome_is_left_out_of_the_mean(tasks: tu
         return "yes"
 
     pool = Pool.from_functions([worker])
-    (row,) = rows_of(tasks[2:3], pool, prompt, count=1, max_steps=5, draw=Draw())
+    (row,) = make_rows(tasks[2:3], pool, prompt, count=1, max_steps=5, draw=Draw())
 
-    (found,) = await replace(rewarder(pool, tasks), executions=3).batch([row], [RIGHT], 0)
+    (found,) = await rewarder(pool, tasks, executions=3).batch([row], [RIGHT], 0)
 
-    assert sorted(judged.outcome for judged in found.executions) == ["failed", "right", "right"]
+    assert sorted(judged.outcome for judged in found.scored.executions) == ["failed", "right", "right"]
     assert found.reward == 1.0
 
 
@@ -346,9 +352,9 @@ async def test_a_batch_without_any_outcome_stops_the_training(tasks: tuple[Task,
         raise ConnectionError("gone")
 
     pool = Pool.from_functions([broken])
-    rows = rows_of(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+    rows = make_rows(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
 
-    with pytest.raises(NoOutcome, match="gone"):
+    with pytest.raises(NoScore, match="gone"):
         await rewarder(pool, tasks).batch(rows, [RIGHT, RIGHT], 0)
 
 
@@ -363,15 +369,15 @@ async def test_a_step_that_is_done_again_makes_no_call_twice(
         return "yes"
 
     pool = Pool.from_functions([worker])
-    rows = rows_of(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+    rows = make_rows(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
 
     for _ in range(2):
-        with rollout_options(Experiment(), pool, tmp_path) as options:
-            shared = replace(rewarder(pool, tasks), scorer=Scorer(options=options), common_random_numbers=common)
+        with run_options(Experiment(), pool, tmp_path) as options:
+            shared = rewarder(pool, tasks, options=options, common_random_numbers=common)
             await shared.batch([*rows, *rows], [RIGHT] * 4, 0)
     again = len(asked)
-    with rollout_options(Experiment(), pool, tmp_path) as options:
-        shared = replace(rewarder(pool, tasks), scorer=Scorer(options=options), common_random_numbers=common)
+    with run_options(Experiment(), pool, tmp_path) as options:
+        shared = rewarder(pool, tasks, options=options, common_random_numbers=common)
         await shared.batch([*rows, *rows], [RIGHT] * 4, 1)
 
     assert (again, len(asked)) == calls
@@ -381,20 +387,19 @@ async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
     tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
 ) -> None:
     pool = answering("yes")
-    rows = rows_of(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
+    rows = make_rows(tasks, pool, prompt, count=3, max_steps=5, draw=Draw())
     experiment = Experiment(budget=Budget(calls=4))
 
-    with rollout_options(experiment, pool, tmp_path) as options:
-        await replace(rewarder(pool, tasks), scorer=Scorer(options=options)).batch(rows, [RIGHT] * 3, 0)
+    with run_options(experiment, pool, tmp_path) as options:
+        await rewarder(pool, tasks, options=options).batch(rows, [RIGHT] * 3, 0)
 
-    with rollout_options(experiment, pool, tmp_path) as options, pytest.raises(BudgetExhausted):
-        await replace(rewarder(pool, tasks), scorer=Scorer(options=options)).batch(rows, [RIGHT] * 3, 1)
+    with run_options(experiment, pool, tmp_path) as options, pytest.raises(BudgetExhausted):
+        await rewarder(pool, tasks, options=options).batch(rows, [RIGHT] * 3, 1)
 
 
 async def test_a_bug_in_a_grader_is_not_hidden(pool: Pool, tasks: tuple[Task, ...], prompt: Prompt) -> None:
-    rows = rows_of(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
-    broken = rewarder(pool, tasks)
-    broken.tasks = {}
+    rows = make_rows(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+    broken = rewarder(pool, ())
 
     with pytest.raises(KeyError):
         await broken.batch(rows, [RIGHT, RIGHT], 0)

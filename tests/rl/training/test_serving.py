@@ -42,12 +42,12 @@ def training(tmp_path: Path, prompt: Prompt) -> Path:
     """The folder of a training whose stages warm-up and base are over."""
     folder = tmp_path / "runs" / "one"
     previous = "new"
-    for seed, stage in enumerate(("warmup", "base")):
+    for seed, stage in enumerate(("sft", "base")):
         final = folder / stage / "final"
         _keep_model(final, prompt, seed=seed)
         (final / "done.json").write_text(json.dumps({"stage": stage, "from": previous}), encoding="utf-8")
         previous = str(final)
-    train = {"model": "new", "new": {"width": 8}, "tasks": "gym/paper7", "task_count": 77, "seed": 5}
+    train = {"model": "new", "tiny": {"network": {"width": 8}}, "tasks": "gym/paper7", "task_count": 77, "seed": 5}
     resolved = {"experiment": "gym-tiny", "pool": {"name": "gym/paper7"}, "train": train}
     (folder / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
     return folder
@@ -90,8 +90,8 @@ def test_the_card_says_where_the_model_comes_from(training: Path, tmp_path: Path
     for line in (
         '| started from | random weights: {"width": 8} |',
         "| trained on | gym/paper7, 77 tasks |",
-        "| seed | 5, for weights, tasks and rollouts |",
-        "| stages | warmup -> base |",
+        "| seed | 5, for weights, tasks and group_size |",
+        "| stages | sft -> base |",
         "vllm serve FOLDER",
         '"task_count": 77',
         "llama.cpp",

@@ -10,8 +10,8 @@ import pytest
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import Scored
-from wfdsl_rl.training.health import signs_of
-from wfdsl_rl.training.rewarding import Sample
+from wfdsl_rl.training.health import warnings_for
+from wfdsl_rl.training.samples import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,11 +37,11 @@ def batch(change: Callable[[int], Any] = lambda number: {}) -> list[Sample]:
 def test_a_training_that_goes_well_shows_no_sign() -> None:
     entry = {"frac_reward_zero_std": 0.5, "entropy": 0.4, "reward": 0.7}
 
-    assert signs_of(entry, batch(), best_valid=1.0) == []
+    assert warnings_for(entry, batch(), best_valid=1.0) == []
 
 
 def test_numbers_that_were_not_measured_are_no_sign() -> None:
-    assert signs_of({"frac_reward_zero_std": None, "entropy": None}, batch()) == []
+    assert warnings_for({"frac_reward_zero_std": None, "entropy": None}, batch()) == []
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_numbers_that_were_not_measured_are_no_sign() -> None:
     [({"frac_reward_zero_std": 0.9}, "most groups have equal rewards"), ({"entropy": 0.001}, "entropy is nearly 0")],
 )
 def test_numbers_show_that_nothing_is_learned(entry: dict[str, float], sign: str) -> None:
-    (found,) = signs_of(entry, batch())
+    (found,) = warnings_for(entry, batch())
 
     assert sign in found
 
@@ -71,25 +71,26 @@ def test_numbers_show_that_nothing_is_learned(entry: dict[str, float], sign: str
     ],
 )
 def test_what_completions_look_like_shows_what_goes_wrong(change: Callable[[int], Any], sign: str) -> None:
-    (found,) = signs_of({}, batch(change), best_valid=0.95)
+    (found,) = warnings_for({}, batch(change), best_valid=0.95)
 
     assert sign in found
 
 
 def test_a_share_of_valid_completions_that_was_never_higher_has_not_fallen() -> None:
     assert (
-        signs_of({}, batch(lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8) == []
+        warnings_for({}, batch(lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8)
+        == []
     )
 
 
 def test_one_constant_workflow_is_seen_but_a_few_different_ones_are_not() -> None:
     same = [replace(each, scored=sample(0).scored) for each in batch()]
 
-    (found,) = signs_of({}, same)
+    (found,) = warnings_for({}, same)
 
     assert "the same workflow" in found
-    assert signs_of({}, [*same[:36], *batch()[1:5]]) == []
+    assert warnings_for({}, [*same[:36], *batch()[1:5]]) == []
 
 
 def test_a_short_answer_may_stand_in_its_question() -> None:
-    assert signs_of({}, batch(lambda number: {"answer": "nine"})) == []
+    assert warnings_for({}, batch(lambda number: {"answer": "nine"})) == []

@@ -12,19 +12,18 @@ import torch
 from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 
-from tests.rl.training.test_warming import a_gym_setting, rows_for
-from wfdsl_rl.gym.tiny.sft import new_model
+from tests.rl.training.test_warming import a_gym_setup, new_model, rows_for
 from wfdsl_rl.gym.tiny.small_vocabulary import IGNORED, learned_columns, parts_of_a_length, tokenized
-from wfdsl_rl.training.networks import load
+from wfdsl_rl.training.checkpoints import load_model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_tokens_and_labels_are_those_that_trl_makes(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path)
-    rows = rows_for(setting, 6)
-    tokenizer, network = load(str(new_model(setting)))
+    setup = a_gym_setup(tmp_path)
+    rows = rows_for(setup, 6)
+    tokenizer, network = load_model(new_model(setup))
     config = SFTConfig(
         output_dir=str(tmp_path),
         completion_only_loss=True,

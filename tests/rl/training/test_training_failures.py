@@ -21,14 +21,14 @@ from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.grading import code  # noqa: E402
 from wfdsl_rl.grading.sandbox import SandboxMissing  # noqa: E402
 from wfdsl_rl.tasks.task import CodeTests, Task  # noqa: E402
-from wfdsl_rl.training.pipeline import run_course  # noqa: E402
-from wfdsl_rl.training.records import Diverged, MetricLines  # noqa: E402
+from wfdsl_rl.training.callbacks import Diverged, MetricLines  # noqa: E402
+from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.rl.training.toy import AsyncWorker
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,7 +46,7 @@ def down_for_math(worker: AsyncWorker) -> AsyncWorker:
 
 
 def test_groups_without_outcomes_are_left_out_counted_and_told(
-    trained: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     said: list[str] = []
     advantages: list[tuple[str, float]] = []
@@ -59,15 +59,15 @@ def test_groups_without_outcomes_are_left_out_counted_and_told(
         return made
 
     monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", watched)
-    setting = from_warmup(trained, tmp_path, iterations=1, evaluate_every=1, save_every=1)
-    setting = replace(setting, pool=a_pool(tuple(map(down_for_math, WORKERS))), say=said.append)
+    setup = from_warmup(trained, tmp_path, iterations=1, evaluate_every=1, save_every=1)
+    setup = replace(setup, pool=a_pool(tuple(map(down_for_math, WORKERS))), say=said.append)
 
-    run_course(setting, ("base",))
+    run_pipeline(setup, ("base",))
 
-    kinds = {task.id: task.kind for task in setting.tasks}
+    kinds = {task.id: task.kind for task in setup.tasks}
     (kept,) = (batch for name, batch in samples(tmp_path / "base" / "samples").items() if name.startswith("step"))
     of_math = [each for each in kept if kinds[each["task"]] == "math" and each["outcome"] != "invalid"]
-    (logged,) = (entry for entry in metrics(setting) if "reward" in entry)
+    (logged,) = (entry for entry in metrics(setup) if "reward" in entry)
     assert of_math
     assert {(each["outcome"], each["reward"]) for each in of_math} == {("failed", None)}
     assert all(worth == 0.0 for task, worth in advantages if kinds[task] == "math" and task in failed_groups(kept))
@@ -82,15 +82,15 @@ def failed_groups(kept: list[dict[str, Any]]) -> set[str]:
     return {each["task"] for each in kept} - {each["task"] for each in kept if each["outcome"] != "failed"}
 
 
-def test_a_gradient_that_is_no_finite_number_stops_the_training(trained: Setting, tmp_path: Path) -> None:
-    setting = from_warmup(trained, tmp_path, iterations=2, scale_rewards="none")
+def test_a_gradient_that_is_no_finite_number_stops_the_training(trained: Setup, tmp_path: Path) -> None:
+    setup = from_warmup(trained, tmp_path, iterations=2, scale_rewards="none")
     reward = TRAIN.reward.model_copy(update={"right": 1e36})
-    setting = replace(setting, train=setting.train.model_copy(update={"reward": reward}), eval_tasks=())
+    setup = replace(setup, train=setup.train.model_copy(update={"reward": reward}), eval_tasks=())
 
     with pytest.raises(Diverged, match="take a smaller learning rate for the stage base"):
-        run_course(setting, ("base",))
+        run_pipeline(setup, ("base",))
 
-    assert not list(setting.folder("base").glob("checkpoint-*"))
+    assert not list(setup.folder("base").glob("checkpoint-*"))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -104,7 +104,7 @@ def test_numbers_that_are_none_are_named(tmp_path: Path, name: str, value: float
 
 
 def test_metrics_are_reported_to_where_trl_reports_them(
-    trained: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[dict[str, Any]] = []
 
@@ -113,10 +113,10 @@ def test_metrics_are_reported_to_where_trl_reports_them(
             heard.append(dict(logs))
 
     monkeypatch.setitem(integration_utils.INTEGRATION_TO_CALLBACK, "tensorboard", Board)
-    setting = from_warmup(trained, tmp_path, iterations=1)
-    setting = replace(setting, train=setting.train.model_copy(update={"report_to": ("tensorboard",)}), eval_tasks=())
+    setup = from_warmup(trained, tmp_path, iterations=1)
+    setup = replace(setup, train=setup.train.model_copy(update={"report_to": ("tensorboard",)}), eval_tasks=())
 
-    run_course(setting, ("base",))
+    run_pipeline(setup, ("base",))
 
     assert any({"reward", "valid", "accuracy"} <= set(logs) for logs in heard)
 
@@ -130,18 +130,18 @@ def test_metrics_are_reported_to_where_trl_reports_them(
     ],
 )
 def test_what_cannot_be_trained_is_said_before_anything_is_begun(
-    trained: Setting, tmp_path: Path, change: dict[str, Any], message: str
+    trained: Setup, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    setting = replace(trained, out=tmp_path / "out", train=TRAIN.model_copy(update=change))
+    setup = replace(trained, out=tmp_path / "out", train=TRAIN.model_copy(update=change))
 
     with pytest.raises(UsageError, match=message):
-        run_course(setting, ("warmup", "base"))
+        run_pipeline(setup, ("sft", "base"))
 
-    assert not setting.out.exists()
+    assert not setup.out.exists()
 
 
 def test_programs_that_nobody_can_grade_are_not_trained_on(
-    trained: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> Any:
         raise SandboxMissing("`bwrap` is not installed: install bubblewrap")
@@ -151,7 +151,7 @@ def test_programs_that_nobody_can_grade_are_not_trained_on(
     task = Task(id="c", question="Print 1.", gold="", kind="code", tests=tests)
 
     with pytest.raises(SandboxMissing, match="install bubblewrap"):
-        run_course(replace(trained, out=tmp_path / "out", tasks=(*trained.tasks, task)), ("base",))
+        run_pipeline(replace(trained, out=tmp_path / "out", tasks=(*trained.tasks, task)), ("base",))
 
     assert not (tmp_path / "out").exists()
 

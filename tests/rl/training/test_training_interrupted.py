@@ -21,13 +21,13 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402
-from wfdsl_rl.training.pipeline import DiskFull, run_course  # noqa: E402
-from wfdsl_rl.training.records import drop_lines_after  # noqa: E402
-from wfdsl_rl.training.resources import rollout_options  # noqa: E402
+from wfdsl_rl.training.callbacks import drop_lines_after  # noqa: E402
+from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
+from wfdsl_rl.training.plan import run_options  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -41,22 +41,22 @@ from pathlib import Path
 
 import torch
 
-from tests.rl.training.toy import a_setting
-from wfdsl_rl.training.pipeline import run_course
+from tests.rl.training.toy import a_setup
+from wfdsl_rl.training.pipeline import run_pipeline
 
 torch.set_num_threads(1)
-run_course(a_setting(Path(sys.argv[1])), ("warmup", "base"), resume=True)
+run_pipeline(a_setup(Path(sys.argv[1])), ("sft", "base"), resume=True)
 """
 
 
-def warmed_up(trained: Setting, out: Path) -> Setting:
+def warmed_up(trained: Setup, out: Path) -> Setup:
     """A copy of the training as it stands behind the warm-up."""
-    for part in ("new", "warmup"):
+    for part in ("new", "sft"):
         shutil.copytree(trained.out / part, out / part)
     return replace(trained, out=out)
 
 
-def test_a_training_that_was_killed_comes_to_the_same_weights(trained: Setting, tmp_path: Path) -> None:
+def test_a_training_that_was_killed_comes_to_the_same_weights(trained: Setup, tmp_path: Path) -> None:
     begun = warmed_up(trained, tmp_path / "killed")
     folder = begun.folder("base")
 
@@ -68,7 +68,7 @@ def test_a_training_that_was_killed_comes_to_the_same_weights(trained: Setting, 
     assert process.wait() == -signal.SIGKILL
     assert (folder / "checkpoint-2").is_dir()
     assert not (folder / "final").exists()
-    run_course(begun, ("warmup", "base"), resume=True)
+    run_pipeline(begun, ("sft", "base"), resume=True)
     assert same(folder / "final", trained.folder("base") / "final")
     assert samples(folder / "samples") == samples(trained.folder("base") / "samples")
 
@@ -86,7 +86,7 @@ def counting(asked: list[str]) -> tuple[AsyncWorker, ...]:
     return tuple(counted(worker) for worker in WORKERS)
 
 
-def test_a_full_disk_is_said_and_behind_it_no_call_is_made_twice(trained: Setting, tmp_path: Path) -> None:
+def test_a_full_disk_is_said_and_behind_it_no_call_is_made_twice(trained: Setup, tmp_path: Path) -> None:
     asked: list[str] = []
     begun = replace(warmed_up(trained, tmp_path / "full"), pool=a_pool(counting(asked)))
 
@@ -94,11 +94,11 @@ def test_a_full_disk_is_said_and_behind_it_no_call_is_made_twice(trained: Settin
         if entry["stage"] == "base" and entry["step"] == 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with rollout_options(Experiment(), begun.pool, begun.out) as options, pytest.raises(DiskFull, match="make room"):
-        run_course(replace(begun, options=options, listeners=(full,)), ("warmup", "base"), resume=True)
+    with run_options(Experiment(), begun.pool, begun.out) as options, pytest.raises(DiskFull, match="make room"):
+        run_pipeline(replace(begun, options=options, listeners=(full,)), ("sft", "base"), resume=True)
     before = len(asked)
-    with rollout_options(Experiment(), begun.pool, begun.out) as options:
-        run_course(replace(begun, options=options), ("warmup", "base"), resume=True)
+    with run_options(Experiment(), begun.pool, begun.out) as options:
+        run_pipeline(replace(begun, options=options), ("sft", "base"), resume=True)
 
     kept = samples(begun.folder("base") / "samples")
     replies = [reply for batch in kept.values() for each in batch for reply in each["replies"] if reply is not None]
@@ -106,22 +106,22 @@ def test_a_full_disk_is_said_and_behind_it_no_call_is_made_twice(trained: Settin
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
 
 
-def test_a_model_that_was_not_kept_whole_is_made_again(trained: Setting, tmp_path: Path) -> None:
+def test_a_model_that_was_not_kept_whole_is_made_again(trained: Setup, tmp_path: Path) -> None:
     begun = copy_until(trained, 6, tmp_path / "final")  # killed while `final` was written
     (begun.folder("base") / "final").mkdir()
     (begun.folder("base") / "final" / "model.safetensors").write_bytes(b"half")
 
-    run_course(begun, ("warmup", "base"), resume=True)
+    run_pipeline(begun, ("sft", "base"), resume=True)
 
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
 
 
-def test_a_stage_that_starts_anew_forgets_its_metrics(trained: Setting, tmp_path: Path) -> None:
+def test_a_stage_that_starts_anew_forgets_its_metrics(trained: Setup, tmp_path: Path) -> None:
     begun = warmed_up(trained, tmp_path / "anew")
     with (begun.out / "metrics.jsonl").open("w", encoding="utf-8") as file:
         file.write('{"stage": "warmup", "step": 10, "loss": 1.0}\n{"stage": "base", "step": 1, "reward": 0.1}\n{"sta')
 
-    run_course(begun, ("warmup", "base"), resume=True)
+    run_pipeline(begun, ("sft", "base"), resume=True)
 
     steps = [(line["stage"], line["step"]) for line in metrics(begun) if "reward" in line or "loss" in line]
     assert steps[0] == ("warmup", 10)
@@ -130,7 +130,7 @@ def test_a_stage_that_starts_anew_forgets_its_metrics(trained: Setting, tmp_path
 
 def test_metrics_behind_a_step_and_half_a_line_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    lines = [json.dumps({"stage": stage, "step": step}) for stage in ("warmup", "base") for step in (1, 2, 3)]
+    lines = [json.dumps({"stage": stage, "step": step}) for stage in ("sft", "base") for step in (1, 2, 3)]
     path.write_text("\n".join(lines) + '\n{"stage": "base", "st', encoding="utf-8")
 
     drop_lines_after(path, "base", 2)

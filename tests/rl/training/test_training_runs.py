@@ -9,7 +9,6 @@ import shutil
 import statistics
 from collections import Counter
 from dataclasses import replace
-from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,29 +22,29 @@ from tokenizers.processors import TemplateProcessing  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
-from tests.rl.training.toy import TRAIN, copy_until, metrics, same, samples  # noqa: E402
+from tests.rl.training.toy import TINY, TRAIN, copy_until, metrics, same, samples, train_stage  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.gym.tiny.forced_prefix import begun, whole  # noqa: E402
+from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig  # noqa: E402
+from wfdsl_rl.gym.tiny.extension import scale_logits  # noqa: E402
+from wfdsl_rl.gym.tiny.generation import force_prefix  # noqa: E402
 from wfdsl_rl.gym.tiny.random_model import make_tokenizer  # noqa: E402
-from wfdsl_rl.gym.tiny.sft_rows import prior_of  # noqa: E402
+from wfdsl_rl.gym.tiny.recursion import class_balanced  # noqa: E402
 from wfdsl_rl.gym.world import wording  # noqa: E402
 from wfdsl_rl.gym.world.states import PASSES  # noqa: E402
-from wfdsl_rl.training.checkpoints import damage, newest_whole  # noqa: E402
-from wfdsl_rl.training.config import RecursionWarmup, Supervised  # noqa: E402
-from wfdsl_rl.training.curves import curve_of  # noqa: E402
-from wfdsl_rl.training.feasible import LOSSES  # noqa: E402
-from wfdsl_rl.training.networks import sharpen  # noqa: E402
-from wfdsl_rl.training.pipeline import run_course  # noqa: E402
-from wfdsl_rl.training.recursion import RecursionTrainer  # noqa: E402
-from wfdsl_rl.training.recursion_rows import first_with_answer  # noqa: E402
-from wfdsl_rl.training.stages import reinforce  # noqa: E402
+from wfdsl_rl.training.checkpoints import newest_complete, problem_of  # noqa: E402
+from wfdsl_rl.training.config import LOSSES, SftConfig  # noqa: E402
+from wfdsl_rl.training.data import completion_text  # noqa: E402
+from wfdsl_rl.training.grpo import RecursionTrainer  # noqa: E402
+from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
+from wfdsl_rl.training.recursion import first_with_answer  # noqa: E402
+from wfdsl_rl.training.samples import curve_of  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from wfdsl_rl.training.config import StageName
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,33 +57,33 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def test_every_completion_is_kept_with_what_came_of_it(trained: Setting) -> None:
+def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
     kept = samples(trained.folder("base") / "samples")
 
     steps = [name for name in kept if name.startswith("step")]
     assert len(steps) == TRAIN.base.iterations
-    assert all(len(kept[name]) == TRAIN.base.batch for name in steps)
+    assert all(len(kept[name]) == TRAIN.base.batch_size for name in steps)
     assert {each["outcome"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
     assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
 
 
-def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setting, tmp_path: Path) -> None:
+def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setup, tmp_path: Path) -> None:
     """Each of three workers knows one kind of question: asking anybody is right in 38 % of the cases."""
     stage = TRAIN.base.model_copy(
-        update={"iterations": 40, "questions": 12, "rollouts": 16, "micro_batch": None, "evaluate_every": 40}
+        update={"iterations": 40, "prompts_per_step": 12, "group_size": 16, "micro_batch": None, "evaluate_every": 40}
     )
-    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}))
+    setup = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}))
 
-    reinforce(setting, "base", str(trained.folder("warmup") / "final"))
+    train_stage(setup, "base", str(trained.folder("sft") / "final"))
 
-    curve = curve_of(setting.folder("base") / "samples", {task.id: task.kind for task in setting.tasks})
+    curve = curve_of(setup.folder("base") / "samples", {task.id: task.kind for task in setup.tasks})
     first, last = (statistics.mean(each.accuracy or 0.0 for each in part) for part in (curve[:5], curve[-5:]))
     assert first < 0.6
     assert last > first + 0.2
     assert statistics.mean(each.valid for each in curve[-5:]) > 0.9
 
 
-def test_plots_and_a_report_of_strategies_are_drawn(trained: Setting) -> None:
+def test_plots_and_a_report_of_strategies_are_drawn(trained: Setup) -> None:
     folder = trained.folder("base")
 
     report = json.loads((folder / "strategies.json").read_text("utf-8"))
@@ -96,7 +95,7 @@ def test_plots_and_a_report_of_strategies_are_drawn(trained: Setting) -> None:
     assert [pattern["first"] for pattern in report["patterns"]] == sorted(p["first"] for p in report["patterns"])
 
 
-def test_metrics_have_a_line_for_each_step(trained: Setting) -> None:
+def test_metrics_have_a_line_for_each_step(trained: Setup) -> None:
     lines = [json.loads(line) for line in (trained.out / "metrics.jsonl").read_text("utf-8").splitlines()]
 
     steps = [line["step"] for line in lines if line["stage"] == "base" and "reward" in line]
@@ -104,26 +103,26 @@ def test_metrics_have_a_line_for_each_step(trained: Setting) -> None:
     assert all(0 <= line["valid"] <= 1 for line in lines if "valid" in line)
 
 
-def test_an_interrupted_training_comes_to_the_same_weights_and_samples(trained: Setting, tmp_path: Path) -> None:
+def test_an_interrupted_training_comes_to_the_same_weights_and_samples(trained: Setup, tmp_path: Path) -> None:
     begun = copy_until(trained, 2, tmp_path / "resumed")
 
-    run_course(begun, ("warmup", "base"), resume=True)
+    run_pipeline(begun, ("sft", "base"), resume=True)
 
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
     assert samples(begun.folder("base") / "samples") == samples(trained.folder("base") / "samples")
     assert (begun.out / "metrics.jsonl").read_text("utf-8").count('"step": 6') >= 1
 
 
-def test_a_damaged_checkpoint_is_skipped_and_named(trained: Setting, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_skipped_and_named(trained: Setup, tmp_path: Path) -> None:
     said: list[str] = []
     begun = replace(copy_until(trained, 4, tmp_path / "damaged"), say=said.append)
     newest = begun.folder("base") / "checkpoint-4" / "optimizer.pt"
     newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
 
-    run_course(begun, ("warmup", "base"), resume=True)
+    run_pipeline(begun, ("sft", "base"), resume=True)
 
     assert any("checkpoint-4" in line and "optimizer.pt is damaged" in line for line in said)
-    assert any("goes on from" in line and "checkpoint-2" in line for line in said)
+    assert any("resumes from" in line and "checkpoint-2" in line for line in said)
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
 
 
@@ -131,7 +130,7 @@ def test_a_damaged_checkpoint_is_skipped_and_named(trained: Setting, tmp_path: P
     ("file", "content", "problem"),
     [
         ("trainer_state.json", b"{", "trainer_state.json cannot be read"),
-        ("trainer_state.json", b'{"global_step": 3}', "that of step 3"),
+        ("trainer_state.json", b'{"global_step": 3}', "has step 3"),
         ("model.safetensors", b"12345678", "model.safetensors is damaged"),
         ("model.safetensors", None, "there are no weights"),
         ("optimizer.pt", None, "optimizer.pt is missing"),
@@ -140,51 +139,52 @@ def test_a_damaged_checkpoint_is_skipped_and_named(trained: Setting, tmp_path: P
     ],
 )
 def test_what_is_wrong_with_a_checkpoint_is_said(
-    trained: Setting, tmp_path: Path, file: str, content: bytes | None, problem: str
+    trained: Setup, tmp_path: Path, file: str, content: bytes | None, problem: str
 ) -> None:
     checkpoint = tmp_path / "checkpoint-4"
     shutil.copytree(trained.folder("base") / "checkpoint-4", checkpoint)
-    assert damage(checkpoint) is None
+    assert problem_of(checkpoint) is None
     if content is None:
         (checkpoint / file).unlink()
     else:
         (checkpoint / file).write_bytes(content)
 
-    assert problem in str(damage(checkpoint))
-    assert newest_whole(tmp_path).path is None
+    assert problem in str(problem_of(checkpoint))
+    assert newest_complete(tmp_path).path is None
 
 
-def test_a_folder_that_was_begun_is_not_overwritten(trained: Setting) -> None:
+def test_a_folder_that_was_begun_is_not_overwritten(trained: Setup) -> None:
     with pytest.raises(UsageError, match="--resume"):
-        run_course(trained, ("warmup", "base"))
+        run_pipeline(trained, ("sft", "base"))
 
 
-def test_forced_second_rounds_show_the_first_one(trained: Setting, tmp_path: Path) -> None:
-    setting = replace(trained, out=tmp_path)
+def test_forced_second_rounds_show_the_first_one(trained: Setup, tmp_path: Path) -> None:
+    setup = replace(trained, out=tmp_path)
 
-    reinforce(setting, "recursion", str(trained.folder("base") / "final"))
+    train_stage(setup, "recursion", str(trained.folder("base") / "final"))
 
     kept = samples(tmp_path / "recursion" / "samples")
     rounds = [each["round"] for name, batch in kept.items() if name.startswith("step") for each in batch]
     assert sorted(name for name in kept if name.startswith("first")) == [
         f"first-{step:06d}.jsonl.gz" for step in range(TRAIN.recursion.iterations)
     ]
-    assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch / 2
+    assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch_size / 2
     worth = {each["reward"] for name, batch in kept.items() if name.startswith("step") for each in batch}
     assert worth <= {0.0, 0.125, 0.25, 0.5, 1.0}
     evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])
-    assert evaluated.total() == len(setting.eval_tasks)
+    assert evaluated.total() == len(setup.eval_tasks)
     assert evaluated[2] > 0.8 * evaluated.total()  # all whose first round comes to an answer
-    shares = [value for line in metrics(setting) for name, value in line.items() if name in ("kept", "eval_kept")]
+    shares = [value for line in metrics(setup) for name, value in line.items() if name in ("kept", "eval_kept")]
     assert len(shares) == 2 + TRAIN.recursion.iterations  # evaluations before the first and behind the last
     assert all(0 <= share <= 1 for share in shares)
 
 
-def test_exchanged_workers_answer_for_each_other_in_both_rounds(trained: Setting, tmp_path: Path) -> None:
-    stage = TRAIN.recursion.model_copy(update={"exchanged": 1.0, "never_exchanged": (2,), "forced": 1.0})
-    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}))
+def test_exchanged_workers_answer_for_each_other_in_both_rounds(trained: Setup, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(update={"forced": 1.0})
+    tiny = TINY.model_copy(update={"swapped_descriptions": 1.0, "never_swapped": (2,)})
+    setup = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}), extension=tiny)
 
-    reinforce(setting, "recursion", str(trained.folder("base") / "final"))
+    train_stage(setup, "recursion", str(trained.folder("base") / "final"))
 
     kept = samples(tmp_path / "recursion" / "samples")
     evaluated = [each for name, batch in kept.items() if "eval" in name for each in batch]
@@ -208,81 +208,92 @@ def test_exchanged_workers_answer_for_each_other_in_both_rounds(trained: Setting
                 assert each["workflow"]["model_id"] == asked
 
 
-def test_an_interrupted_stage_of_recursion_comes_to_the_same_weights(trained: Setting, tmp_path: Path) -> None:
-    stage = TRAIN.recursion.model_copy(update={"iterations": 4, "give": "reading", "balanced": True, "exchanged": 0.5})
+def test_an_interrupted_stage_of_recursion_comes_to_the_same_weights(trained: Setup, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(update={"iterations": 4})
+    tiny = TINY.model_copy(
+        update={"forced_prefix": ("recursion",), "class_balanced_groups": True, "swapped_descriptions": 0.5}
+    )
     train, model = TRAIN.model_copy(update={"recursion": stage}), str(trained.folder("base") / "final")
-    whole, broken = (replace(trained, out=tmp_path / name, train=train, eval_tasks=()) for name in ("whole", "broken"))
-    reinforce(whole, "recursion", model)
+    whole, broken = (
+        replace(trained, out=tmp_path / name, train=train, extension=tiny, eval_tasks=())
+        for name in ("whole", "broken")
+    )
+    train_stage(whole, "recursion", model)
     shutil.copytree(whole.out, broken.out)
     shutil.rmtree(broken.folder("recursion") / "checkpoint-4")
     for path in (broken.folder("recursion") / "samples").glob("*-00000[23]*"):
         path.unlink()
 
-    reinforce(broken, "recursion", model, checkpoint=broken.folder("recursion") / "checkpoint-2")
+    train_stage(broken, "recursion", model, checkpoint=broken.folder("recursion") / "checkpoint-2")
 
     assert same(broken.folder("recursion") / "final", whole.folder("recursion") / "final")
     assert samples(broken.folder("recursion") / "samples") == samples(whole.folder("recursion") / "samples")
 
 
-def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setting, tmp_path: Path) -> None:
-    stage = TRAIN.recursion.model_copy(update={"iterations": 1, "warmup": RecursionWarmup(steps=3, batch=8)})
+def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: Setup, tmp_path: Path) -> None:
+    stage = TRAIN.recursion.model_copy(update={"iterations": 1})
+    tiny = TINY.model_copy(update={"recursion_sft": RecursionSftConfig(steps=3, batch_size=8)})
     said: list[str] = []
-    setting = replace(
-        trained, out=tmp_path, train=TRAIN.model_copy(update={"recursion": stage}), say=said.append, eval_tasks=()
+    setup = replace(
+        trained,
+        out=tmp_path,
+        train=TRAIN.model_copy(update={"recursion": stage}),
+        extension=tiny,
+        say=said.append,
+        eval_tasks=(),
     )
     before = str(trained.folder("base") / "final")
 
-    reinforce(setting, "recursion", before)
+    train_stage(setup, "recursion", before)
 
-    shown = tmp_path / "recursion" / "warmup"
+    shown = tmp_path / "recursion" / "sft"
     losses = [json.loads(line) for line in (shown / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert losses[-1]["step"] == 3
     assert not same(shown, trained.folder("base") / "final")
-    assert said == [f"recursion: 3 supervised steps from {before}"]
+    assert said == [f"recursion: 3 SFT steps from {before}"]
     weights = (shown / "model.safetensors").read_bytes()
 
     shutil.rmtree(tmp_path / "recursion" / "final")
-    reinforce(setting, "recursion", before)
+    train_stage(setup, "recursion", before)
 
     assert len(said) == 1
     assert (shown / "model.safetensors").read_bytes() == weights
 
 
-def test_supervised_steps_behind_a_stage_are_done_again_after_a_kill_in_them(trained: Setting, tmp_path: Path) -> None:
-    stage = TRAIN.base.model_copy(update={"iterations": 2, "refresh": Supervised(steps=3, batch=8)})
-    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}), say=lambda _: None)
+def test_supervised_steps_behind_a_stage_are_done_again_after_a_kill_in_them(trained: Setup, tmp_path: Path) -> None:
+    train = TRAIN.model_copy(update={"base": TRAIN.base.model_copy(update={"iterations": 2})})
+    tiny = TINY.model_copy(update={"replay": ReplayConfig(base=SftConfig(steps=3, batch_size=8))})
+    setup = replace(trained, out=tmp_path, train=train, extension=tiny, say=lambda _: None)
     shutil.copytree(trained.out / "new", tmp_path / "new")
-    shutil.copytree(trained.folder("warmup"), tmp_path / "warmup")
+    shutil.copytree(trained.folder("sft"), tmp_path / "sft")
 
-    run_course(setting, ("base",), resume=True)
+    run_pipeline(setup, ("base",), resume=True)
 
-    folder = setting.folder("base")
-    losses = [
-        json.loads(line) for line in (folder / "before-refresh" / "metrics.jsonl").read_text("utf-8").splitlines()
-    ]
+    folder = setup.folder("base")
+    losses = [json.loads(line) for line in (folder / "before-replay" / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert losses[-1]["step"] == 3
-    assert not same(folder / "final", folder / "before-refresh")
+    assert not same(folder / "final", folder / "before-replay")
     weights = (folder / "final" / "model.safetensors").read_bytes()
-    evaluated = [line["step"] for line in metrics(setting) if "eval_accuracy" in line]
+    evaluated = [line["step"] for line in metrics(setup) if "eval_accuracy" in line]
     assert evaluated == [0, 2, 3]  # the last one behind the supervised steps
-    assert len(samples(folder / "samples")["eval-000003.jsonl.gz"]) == len(setting.eval_tasks)
+    assert len(samples(folder / "samples")["eval-000003.jsonl.gz"]) == len(setup.eval_tasks)
 
     shutil.rmtree(folder / "final")
-    run_course(setting, ("base",), resume=True)
+    run_pipeline(setup, ("base",), resume=True)
 
     assert (folder / "final" / "model.safetensors").read_bytes() == weights
-    assert [line["step"] for line in metrics(setting) if "eval_accuracy" in line] == evaluated
+    assert [line["step"] for line in metrics(setup) if "eval_accuracy" in line] == evaluated
 
 
-def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setting, tmp_path: Path) -> None:
+def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setup, tmp_path: Path) -> None:
     kept, logged = [], []
     for share in (False, True):
-        stage = TRAIN.recursion.model_copy(update={"share_prompts": share, "beta": 0.04})
-        train = TRAIN.model_copy(update={"recursion": stage})
-        setting = replace(trained, out=tmp_path / str(share), train=train, eval_tasks=())
-        reinforce(setting, "recursion", str(trained.folder("base") / "final"))
-        kept.append(samples(setting.folder("recursion") / "samples"))
-        lines = (setting.out / "metrics.jsonl").read_text("utf-8").splitlines()
+        stage = TRAIN.recursion.model_copy(update={"beta": 0.04})
+        train, tiny = TRAIN.model_copy(update={"recursion": stage}), TINY.model_copy(update={"prefix_cache": share})
+        setup = replace(trained, out=tmp_path / str(share), train=train, extension=tiny, eval_tasks=())
+        train_stage(setup, "recursion", str(trained.folder("base") / "final"))
+        kept.append(samples(setup.folder("recursion") / "samples"))
+        lines = (setup.out / "metrics.jsonl").read_text("utf-8").splitlines()
         logged.append([entry for line in lines if "kl" in (entry := json.loads(line))])
 
     assert kept[0] == kept[1]
@@ -293,60 +304,46 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setting,
 
 @pytest.mark.parametrize("name", ["base", "recursion"])
 def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
-    trained: Setting, tmp_path: Path, name: StageName
+    trained: Setup, tmp_path: Path, name: StageName
 ) -> None:
-    stage = getattr(TRAIN, name).model_copy(update={"give": "reading", "iterations": 2, "share_prompts": True})
-    setting = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={name: stage}), eval_tasks=())
+    train = TRAIN.model_copy(update={name: TRAIN.grpo(name).model_copy(update={"iterations": 2})})
+    tiny = TINY.model_copy(update={"forced_prefix": (name,), "prefix_cache": True})
+    setup = replace(trained, out=tmp_path, train=train, extension=tiny, eval_tasks=())
     model = str(trained.folder("base") / "final")
 
-    reinforce(setting, name, model)
+    train_stage(setup, name, model)
 
     tokenizer = AutoTokenizer.from_pretrained(model)
-    kinds = {task.id: task.kind for task in setting.tasks}
-    for step, entry in enumerate(line for line in metrics(setting) if "read" in line):
+    kinds = {task.id: task.kind for task in setup.tasks}
+    for step, entry in enumerate(line for line in metrics(setup) if "annotation_accuracy" in line):
         batch = samples(tmp_path / name / "samples")[f"step-{step:06d}.jsonl.gz"]
-        assert entry["read"] == 1.0 or name == "recursion"  # for whose second rounds this model has no shapes
+        assert (
+            entry["annotation_accuracy"] == 1.0 or name == "recursion"
+        )  # for whose second rounds this model has no shapes
         assert all(each["completion"].startswith(f"{kinds[each['task']]} 0 1 2") for each in batch)
         assert {each["round"] for each in batch} == ({1, 2} if name == "recursion" else {1})
         length = statistics.mean(len(tokenizer(each["completion"]).input_ids) for each in batch)
         assert entry["completions/mean_length"] < length - 2  # what was given is not counted, nor taught
 
 
-@pytest.mark.parametrize("name", ["base", "recursion"])
-def test_a_shape_is_given_to_all_first_rounds_of_a_row(trained: Setting, tmp_path: Path, name: StageName) -> None:
-    stage = getattr(TRAIN, name).model_copy(update={"give": "shape", "iterations": 2})
-    warmup = TRAIN.warmup.model_copy(update={"lengths": {"1": 1.0, "2": 1.0, "3": 0.0}})
-    train = TRAIN.model_copy(update={name: stage, "warmup": warmup})
-    setting = replace(trained, out=tmp_path, train=train, eval_tasks=())
-
-    reinforce(setting, name, str(trained.folder("base") / "final"))
-
-    kinds, shapes = {task.id: task.kind for task in setting.tasks}, set()
-    batches = samples(tmp_path / name / "samples")
-    for each in chain(*(batch for file, batch in batches.items() if file.startswith("step"))):
-        shape = prior_of(train).any_shape(each["row"])
-        shapes.add(shape)
-        begins = f"{kinds[each['task']]} 0 1 2{f' {shape}' if each['round'] == 1 else ''}"
-        assert each["completion"].startswith(begins)
-    assert shapes == {"S", "PF", "SV"}
-
-
-def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Setting) -> None:
+def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Setup) -> None:
     tokenizer = AutoTokenizer.from_pretrained(trained.folder("base") / "final")
-    row = {"prompt": [{"role": "user", "content": "What is 2 + 3?"}], "asked": None}
-    plain = begun(row, "math 0", tokenizer)
+    row = {"prompt": [{"role": "user", "content": "What is 2 + 3?"}], "prefix": ""}
+    plain = force_prefix(row, "math 0", tokenizer)
     tokenizer.bos_token = "<|user|>"  # with which the template begins, too
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="<|user|> $A", special_tokens=[("<|user|>", tokenizer.bos_token_id)]
     )
 
-    again = begun(row, "math 0", tokenizer)
+    again = force_prefix(row, "math 0", tokenizer)
 
-    assert again["asked"] == plain["asked"] == row["prompt"]
+    assert again["conversation"] == plain["conversation"] == row["prompt"]
     assert plain["prompt"].startswith("<|user|>")
     assert f"<|user|>{again['prompt']}" == plain["prompt"]
     assert plain["prompt"].endswith("<|assistant|>math 0")
-    assert whole(again, " S") == whole(again, [{"role": "assistant", "content": " S"}]) == "math 0 S"
+    assert (
+        completion_text(again, " S") == completion_text(again, [{"role": "assistant", "content": " S"}]) == "math 0 S"
+    )
 
 
 def test_trl_still_has_what_the_subclass_relies_on() -> None:
@@ -377,7 +374,8 @@ def test_as_many_groups_as_are_wanted_revise_an_answer_that_admits_a_doubt() -> 
             for row in range(100)
             for response in said
         ]
-        chosen: list[Any] = list(first_with_answer(samples, doubtful=doubtful).values())
+        found = first_with_answer(samples) if doubtful is None else class_balanced(samples, doubtful=doubtful)
+        chosen: list[Any] = list(found.values())
         return [each.scored.pair[1] for each in chosen]
 
     said = (f"{hedged}\n4", "4", sure, hedged, f"{hedged}\n5")
@@ -396,7 +394,7 @@ def test_losses_are_those_that_trl_knows() -> None:
     assert set(LOSSES) == set(re.findall(r'"(\w+)"', compared))
 
 
-def test_transformers_loads_the_tokenizer_that_was_saved(tmp_path: Path, trained: Setting) -> None:
+def test_transformers_loads_the_tokenizer_that_was_saved(tmp_path: Path, trained: Setup) -> None:
     tokenizer = make_tokenizer(["Plan it. What is 17 * 23?", "Verify the answer."] * 20, vocabulary=330)
     tokenizer.save_pretrained(tmp_path)
     shutil.copyfile(trained.out / "new" / "config.json", tmp_path / "config.json")
@@ -407,12 +405,12 @@ def test_transformers_loads_the_tokenizer_that_was_saved(tmp_path: Path, trained
         assert loaded.decode(loaded(text)["input_ids"]) == tokenizer.decode(tokenizer(text)["input_ids"])
 
 
-def test_sharpening_scales_the_logits(trained: Setting) -> None:
+def test_sharpening_scales_the_logits(trained: Setup) -> None:
     from transformers import AutoModelForCausalLM
 
     network = AutoModelForCausalLM.from_pretrained(trained.folder("base") / "final")
     before = network(torch.tensor([[5, 6, 7]])).logits
 
-    sharpen(network, 1.5)
+    scale_logits(network, 1.5)
 
     torch.testing.assert_close(network(torch.tensor([[5, 6, 7]])).logits, 1.5 * before)

@@ -9,9 +9,9 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
-from wfdsl_rl.training.config import TrainSettings
-from wfdsl_rl.training.estimate import Forecast
-from wfdsl_rl.training.setup import plan_training, preset_names
+from wfdsl_rl.training.config import TrainConfig
+from wfdsl_rl.training.estimate import Estimate
+from wfdsl_rl.training.plan import preset_names, read_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 def test_the_paper_preset_has_the_papers_numbers() -> None:
     """Source: arXiv 2512.04388, section 4."""
-    planned = plan_training("paper-7b")
-    base = planned.train.base
+    plan = read_plan("paper-7b")
+    base = plan.train.base
 
-    assert (base.iterations, base.questions, base.rollouts, base.batch) == (200, 4, 64, 256)
+    assert (base.iterations, base.prompts_per_step, base.group_size, base.batch_size) == (200, 4, 64, 256)
     assert (base.learning_rate, base.schedule, base.warmup_ratio, base.adam_beta2) == (1e-6, "cosine", 0.03, 0.999)
     assert (base.epsilon, base.beta, base.loss, base.scale_rewards) == (0.2, 0.0, "grpo", "group")
     assert (base.temperature, base.max_completion_tokens) == (1.0, 1024)
-    assert planned.train.reward.model_dump() == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
-    assert (planned.train.task_count, planned.max_steps, planned.train.stages()) == (960, 5, ("base",))
-    assert (planned.train.recursion.forced, planned.train.recursion.discount) == (0.5, 0.25)
-    assert planned.prompt.examples.name == "out-of-distribution"
-    assert len(planned.prompt.examples.examples) == 4
-    assert len(planned.pool) == 7
+    assert plan.train.reward.model_dump() == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
+    assert (plan.train.task_count, plan.max_steps, plan.train.stages()) == (960, 5, ("base",))
+    assert (plan.train.recursion.forced, plan.train.recursion.discount) == (0.5, 0.25)
+    assert plan.prompt.examples.name == "out-of-distribution"
+    assert len(plan.prompt.examples.examples) == 4
+    assert len(plan.pool) == 7
 
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_whole(name: str) -> None:
-    planned = plan_training(name)
+    plan = read_plan(name)
 
-    assert planned.train.stages()
-    assert json.loads(json.dumps(planned.resolved()))["train"]["tasks"] == planned.train.tasks
+    assert plan.train.stages()
+    assert json.loads(json.dumps(plan.resolved()))["train"]["tasks"] == plan.train.tasks
 
 
 def test_presets_are_those_that_the_documentation_names() -> None:
@@ -49,17 +49,20 @@ def test_presets_are_those_that_the_documentation_names() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("train.base.rollout=8", "train.base.rollout: extra inputs are not permitted"),
-        ("train.base.rollouts=1", "train.base.rollouts: input should be greater than 1"),
+        ("train.base.group_siz=8", "train.base.group_siz: extra inputs are not permitted"),
+        ("train.base.group_size=1", "train.base.group_size: input should be greater than 1"),
         ("train.base.micro_batch=7", "micro_batch 7 does not divide the 256 completions"),
         ("train.base.loss=3", "train.base.loss: input should be a valid string"),
         ("trane.seed=1", 'there is no table "trane"'),
         ("train.base.loss=nonsense", "train.base.loss: there is no loss 'nonsense'; TRL has grpo, "),
-        ("train.warmup.thought=none", "train.base.refresh: without a warm-up that shows thoughts there is nothing to "),
+        (
+            "train.tiny.reasoning_prefix=none",
+            "train.tiny.replay.base: without an SFT stage that teaches a reasoning prefix",
+        ),
         ("train.ablation.worker=9", "train.ablation.worker: the pool gym/paper7 has no worker 9; it has 0 to 6"),
-        ("train.recursion.never_exchanged=[0, 9]", "never_exchanged: the pool gym/paper7 has no worker 9"),
-        ('train.warmup.lengths={"7"=1.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
-        ('train.warmup.lengths={"1"=0.0}', "train.warmup.lengths: give weights by number of steps, 1 to 5"),
+        ("train.tiny.never_swapped=[0, 9]", "never_swapped: the pool gym/paper7 has no worker 9"),
+        ('train.tiny.lengths={"7"=1.0}', "train.tiny.lengths: give weights by number of steps, 1 to 5"),
+        ('train.tiny.lengths={"1"=0.0}', "train.tiny.lengths: give weights by number of steps, 1 to 5"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +73,7 @@ def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, caps
 
 
 def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = ("train.pools.iterations=3", "train.pools.beta_free=0", "train.pools.pick=[3, 9]")
+    settings = ("train.pools.iterations=3", "train.pools.kl_free_steps=0", "train.pools.pick=[3, 9]")
 
     code = main(["gym-tiny", "--dry-run", *(word for setting in settings for word in ("--set", setting))])
 
@@ -78,40 +81,29 @@ def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFix
     assert "train.pools.pick: of 7 workers, 1 to 7 can be offered" in capsys.readouterr().err
 
 
-def test_without_a_warm_up_no_reading_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["paper-7b", "--dry-run", "--set", "train.base.give=reading"])
+def test_without_sft_no_prefix_can_be_forced(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["paper-7b", "--dry-run", "--set", 'train.tiny.forced_prefix=["base"]'])
 
     assert code == 2
-    assert "train.base.give: without a warm-up that shows thoughts there is nothing to give" in (
-        capsys.readouterr().err
-    )
-
-
-def test_a_thought_without_a_shape_gives_none(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["gym-tiny", "--dry-run", "--set", "train.warmup.thought=kind", "--set", "train.pools.give=shape"])
-
-    assert code == 2
-    assert 'train.pools.give: train.warmup.thought "kind" has no shape: set it to "sketch" or "places"' in (
-        capsys.readouterr().err
-    )
+    assert "train.tiny.forced_prefix: without an SFT stage that teaches a reasoning prefix" in capsys.readouterr().err
 
 
 def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["smollm2-135m", "--dry-run", "--stage", "pools"])
 
     assert code == 2
-    assert "train.pools.iterations is 0: the stage pools has nothing to do" in capsys.readouterr().err
+    assert "train.pools.iterations is 0, so the stage pools has nothing to do" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("gib", "shown"), [(0.5, "0.50 GiB"), (113.254, "113.25 GiB"), (0.00381, "3.9 MiB")])
 def test_memory_is_shown_in_a_unit_that_says_something(gib: float, shown: str) -> None:
-    forecast = Forecast({}, ("base",), "", 1, 1, 3, 0.0, gib)
+    estimate = Estimate({}, ("base",), "", 1, 1, 3, 0.0, gib)
 
-    assert f"memory       {shown} for weights" in forecast.to_text()
+    assert f"memory       {shown} for weights" in estimate.to_text()
 
 
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
-    shorter = ["--set", "train.base.iterations=10", "--set", "train.base.beta_free=0"]
+    shorter = ["--set", "train.base.iterations=10", "--set", "train.base.kl_free_steps=0"]
     code = main(["gym-tiny", "--dry-run", "--stage", "base", "--format", "json", *shorter])
 
     shown = json.loads(capsys.readouterr().out)
@@ -129,12 +121,12 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
         assert main(["gym-tiny", "--dry-run", "--format", "json", "--set", "train.eval_count=0", *words]) == 0
         return int(json.loads(capsys.readouterr().out)["runs"])
 
-    refreshed = ("--stage", "recursion", "--set", "train.recursion.executions=1")
-    recursion = (*refreshed, "--set", "train.recursion.refresh.steps=0")
-    unwarmed = (*recursion, "--set", "train.recursion.warmup.steps=0")
+    refreshed = ("--stage", "recursion", "--set", "train.recursion.executions_per_completion=1")
+    recursion = (*refreshed, "--set", "train.tiny.replay.recursion.steps=0")
+    unwarmed = (*recursion, "--set", "train.tiny.recursion_sft.steps=0")
 
-    assert runs("--stage", "warmup") == 1500 * 32 // 4
-    assert runs("--stage", "warmup", "--set", "train.recursion.iterations=0") == 0
+    assert runs("--stage", "sft") == 1500 * 32 // 4
+    assert runs("--stage", "sft", "--set", "train.recursion.iterations=0") == 0
     assert runs(*unwarmed) == 30 * 256 + 30 * 128
     assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 30 * 256
     assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
@@ -144,8 +136,8 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--set", "train.warmup.thought=none"], "train.base.refresh: without a warm-up that shows thoughts"),
-        (["--set", "train.lora={}"], "train.base.refresh: it trains all weights"),
+        (["--set", "train.tiny.reasoning_prefix=none"], "train.tiny.replay.base: without an SFT stage"),
+        (["--set", "train.lora={}"], "train.tiny.replay: it trains all weights"),
     ],
 )
 def test_what_cannot_be_refreshed_is_said(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +154,7 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
 
     out = capsys.readouterr().out
     assert code == 0
-    assert "calls        about 153,600 (3 steps a workflow)" in out
+    assert "calls        about 153,600 (3 steps per workflow)" in out
     assert "What is 2 + 2?" in out
     assert "Nothing was started." in out
 
@@ -170,12 +162,12 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "say what to train"),
+        ([], "no experiment given"),
         (["paper-7b", "--dry-run"], "train.tasks: mix.jsonl: there is no such file; write it with wfdsl-data select"),
         (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-tiny"),
-        (["--resume", "nowhere"], "nowhere holds no training that was begun"),
-        (["gym-tiny", "--resume", "nowhere"], "leave out the experiment"),
-        (["export", "nowhere", "-o", "out"], "nowhere holds no model"),
+        (["--resume", "nowhere"], "nowhere does not hold a training"),
+        (["gym-tiny", "--resume", "nowhere"], "remove the experiment"),
+        (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_its_exit_code(
@@ -199,11 +191,13 @@ def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('[pool]\nuse = "local"\n', encoding="utf-8")
 
-    with pytest.raises(UsageError, match=r"there is no table \[train\]"):
-        plan_training(str(path))
+    with pytest.raises(UsageError, match=r"the table \[train\] is missing"):
+        read_plan(str(path))
 
 
 def test_stages_without_steps_are_left_out() -> None:
-    assert TrainSettings(tasks="x").stages() == ("base",)
-    settings = TrainSettings.model_validate({"tasks": "x", "warmup": {"steps": 1}, "recursion": {"iterations": 2}})
-    assert settings.stages() == ("warmup", "base", "recursion")
+    assert TrainConfig(model="m", tasks="x").stages() == ("base",)
+    settings = TrainConfig.model_validate(
+        {"model": "m", "tasks": "x", "sft": {"steps": 1}, "recursion": {"iterations": 2}}
+    )
+    assert settings.stages() == ("sft", "base", "recursion")

@@ -12,75 +12,84 @@ import pytest
 pytest.importorskip("torch", reason="needs torch and trl: pip install 'wfdsl[rl]'")
 pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'")
 
-from tests.rl.training.toy import TRAIN, a_setting
+from tests.rl.training.toy import TINY, TRAIN, a_setup
 from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.tiny.revisions import others_of
-from wfdsl_rl.gym.tiny.sft import new_model
-from wfdsl_rl.gym.tiny.sft_rows import (
-    draw_of,
-    recursion_warmup_rows,
-    refreshing_rows,
-    warmup_rows,
-)
-from wfdsl_rl.gym.tiny.synthetic import KEEP, Prior, named
+from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig, TinyConfig
+from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, named
+from wfdsl_rl.gym.tiny.sft_rows import SftRows
+from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_loss
+from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.training import grpo as trainer
-from wfdsl_rl.training.config import Pools, Recursion, RecursionWarmup, Supervised
-from wfdsl_rl.training.data import Draw, offer_of, rows_of
-from wfdsl_rl.training.judging import make_rewarder
-from wfdsl_rl.training.networks import load
+from wfdsl_rl.reward import offer_of
+from wfdsl_rl.training.checkpoints import load_model
+from wfdsl_rl.training.config import PoolsConfig, RecursionConfig, SftConfig
+from wfdsl_rl.training.data import Draw, draw_of, make_rows
+from wfdsl_rl.training.grpo import sft_trainer
+from wfdsl_rl.training.rewarding import make_rewarder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 GYM = Pool.load("gym/paper7")
 SIGNS = ("passes", "fails", "hedged", "slipped", "cut")
 EMPTY = "model_id = []\nsubtasks = []\naccess_list = []"
 
 
-def a_gym_setting(out: Path, **train: Any) -> Setting:
-    warmup = TRAIN.warmup.model_copy(update={"second_rounds": 0.25, "lengths": {"2": 1.0, "3": 1.0}})
-    settings = TRAIN.model_copy(update={"warmup": warmup, **train})
-    return replace(a_setting(out), train=settings, pool=GYM, tasks=tuple(make("gym/paper7", 60, 5, split="train")))
+TINY_GYM = TINY.model_copy(update={"second_rounds": 0.25, "lengths": {"2": 1.0, "3": 1.0}})
 
 
-def rows_for(setting: Setting, count: int) -> list[dict[str, Any]]:
-    return warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), count=count)
+def a_gym_setup(out: Path, extension: TinyConfig = TINY_GYM, **train: Any) -> Setup:
+    tasks = tuple(make("gym/paper7", 60, 5, split="train"))
+    return replace(a_setup(out), train=TRAIN.model_copy(update=train), extension=extension, pool=GYM, tasks=tasks)
+
+
+def sft_rows(setup: Setup) -> SftRows:
+    assert isinstance(setup.extension, TinyConfig)
+    return SftRows(setup, setup.extension, make_rewarder(setup, "test", grades=False))
+
+
+def rows_for(setup: Setup, count: int) -> list[dict[str, Any]]:
+    return sft_rows(setup).before_rewards(count)
+
+
+def new_model(setup: Setup) -> str:
+    """The folder of a new model."""
+    return setup.extension.build(setup).before("sft", "new")
 
 
 def test_a_quarter_are_second_rounds_which_show_the_first_one_and_its_response(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path)
+    setup = a_gym_setup(tmp_path)
 
-    rows = rows_for(setting, 8 * setting.train.warmup.batch)
+    rows = rows_for(setup, 8 * setup.train.sft.batch_size)
 
     seconds = [row for row in rows if len(row["prompt"]) == 3]
-    assert len(seconds) == 2 * setting.train.warmup.batch
+    assert len(seconds) == 2 * setup.train.sft.batch_size
     for row in seconds:
         asked, said, response = row["prompt"]
         assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "user"]
         assert analyze(said["content"], pool=7).ok
         sketch = row["completion"][0]["content"].split("\n")[0].split()
         assert [word for word in sketch if word in SIGNS] == list(signs_in(response["content"]))
-        assert any(asked["content"].startswith(task.question) for task in setting.tasks)
+        assert any(asked["content"].startswith(task.question) for task in setup.tasks)
 
 
 def test_second_rounds_fill_batches_of_their_own(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path)
-    batch = setting.train.warmup.batch
+    setup = a_gym_setup(tmp_path)
+    batch = setup.train.sft.batch_size
 
-    lengths = [len(row["prompt"]) for row in rows_for(setting, 8 * batch)]
+    lengths = [len(row["prompt"]) for row in rows_for(setup, 8 * batch)]
 
     assert [set(lengths[at : at + batch]) for at in range(0, len(lengths), batch)] == 2 * [{1}, {1}, {1}, {3}]
 
 
 def test_second_rounds_are_strictly_valid_and_about_half_of_them_keep(tmp_path: Path) -> None:
-    rows = rows_for(a_gym_setting(tmp_path), 800)
+    rows = rows_for(a_gym_setup(tmp_path), 800)
 
     seconds = [row["completion"][0]["content"] for row in rows if len(row["prompt"]) == 3]
     checked = [analyze(text, pool=7, max_steps=5, recursion=True, depth_left=0) for text in seconds]
@@ -92,13 +101,13 @@ def test_second_rounds_are_strictly_valid_and_about_half_of_them_keep(tmp_path: 
 
 def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rounds_after_them(tmp_path: Path) -> None:
     own = 'I plan.\nmodel_id = [0, 1]\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
-    warmup = RecursionWarmup(steps=4, batch=8)
-    setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"warmup": warmup}))
+    sft = RecursionSftConfig(steps=4, batch_size=8)
+    setup = a_gym_setup(tmp_path, TINY_GYM.model_copy(update={"recursion_sft": sft}))
 
     def write(conversations: Sequence[Any], _: Sequence[str]) -> list[str]:
         return [own if at % 4 else "no lists" for at in range(len(conversations))]
 
-    rows = recursion_warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), write)
+    rows = sft_rows(setup).before_recursion(write)
 
     firsts = [row for row in rows if len(row["prompt"]) == 1]
     seconds = [row for row in rows if len(row["prompt"]) == 3]
@@ -112,19 +121,23 @@ def test_a_warmup_for_recursion_shows_the_models_own_first_rounds_and_second_rou
 
 def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: Path) -> None:
     lists = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
-    refresh = Supervised(steps=6, batch=4)
-    setting = a_gym_setting(tmp_path, recursion=TRAIN.recursion.model_copy(update={"refresh": refresh, "forced": 0.5}))
+    replay = ReplayConfig(recursion=SftConfig(steps=6, batch_size=4))
+    setup = a_gym_setup(
+        tmp_path,
+        TINY_GYM.model_copy(update={"replay": replay}),
+        recursion=TRAIN.recursion.model_copy(update={"forced": 0.5}),
+    )
     begun: list[str] = []
 
     def write(conversations: Sequence[Any], beginnings: Sequence[str]) -> list[str]:
         begun.extend(beginnings)
         return [f"{beginning} PF\n{lists if at % 4 else ''}" for at, beginning in enumerate(beginnings)]
 
-    rows = refreshing_rows(setting, make_rewarder(setting, setting.out, grades=False), write, "recursion")
+    rows = sft_rows(setup).replay(write, "recursion")
 
     by_rounds = Counter(len(row["prompt"]) for row in rows)
     assert by_rounds == {1: 9, 3: 6}  # 24; half are second rounds, of which a quarter had a first one without an answer
-    kinds = {task.question: task.kind for task in setting.tasks}
+    kinds = {task.question: task.kind for task in setup.tasks}
     for row in rows:
         said = row["completion"][0]["content"].split()
         kind = next(kind for question, kind in kinds.items() if question in row["prompt"][0]["content"])
@@ -135,11 +148,9 @@ def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: P
 
 
 def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_path: Path) -> None:
-    warmup = RecursionWarmup(steps=40, batch=8, others=1.0)
-    warm = TRAIN.warmup.model_copy(update={"thought": "places", "lengths": {"2": 1.0}})
-    recursion = TRAIN.recursion.model_copy(update={"warmup": warmup})
-    setting = a_gym_setting(tmp_path, recursion=recursion)
-    setting = replace(setting, train=setting.train.model_copy(update={"warmup": warm}))
+    sft = RecursionSftConfig(steps=40, batch_size=8, alternative_revisions=1.0)
+    tiny = {"recursion_sft": sft, "reasoning_prefix": "roles", "lengths": {"2": 1.0}}
+    setup = a_gym_setup(tmp_path, TINY_GYM.model_copy(update=tiny))
 
     def write(_: Sequence[Any], beginnings: Sequence[str]) -> list[str]:
         """The best advertised plans, and the next one follows: of all, and of others."""
@@ -151,7 +162,7 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
             texts.append(f"{beginning} PF {first} {second}\n{lists}")
         return texts
 
-    rows = recursion_warmup_rows(setting, make_rewarder(setting, setting.out, grades=False), write)
+    rows = sft_rows(setup).before_recursion(write)
 
     seconds = [row for row in rows if len(row["prompt"]) == 3]
     said = [row["completion"][0]["content"] for row in seconds]
@@ -168,16 +179,18 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
 
 
 def test_who_answered_first_is_left_out_unless_too_few_are_left(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path)
-    (row,) = rows_of(setting.tasks[:1], GYM, setting.prompt, count=1, max_steps=5, draw=Draw(pick=(7,)))
-    (pair,) = rows_of(setting.tasks[:1], GYM, setting.prompt, count=1, max_steps=5, draw=Draw(pick=(2,)))
+    setup = a_gym_setup(tmp_path)
+    (row,) = make_rows(setup.tasks[:1], GYM, setup.prompt, count=1, max_steps=5, draw=Draw(pick=(7,)))
+    (pair,) = make_rows(setup.tasks[:1], GYM, setup.prompt, count=1, max_steps=5, draw=Draw(pick=(2,)))
 
     def left(row: dict[str, Any], shape: str, *asked: int) -> set[int]:
         """Places of those who are left."""
         ranked = named(offer_of(row, GYM), row["kind"])
         lists = f"model_id = {[ranked[place] for place in asked]}\nsubtasks = {['S'] * len(asked)}"
         said = {"role": "assistant", "content": f"{shape}\n{lists}\naccess_list = {[[] for _ in asked]}"}
-        offer = others_of(setting, {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]})
+        offer = sft_rows(setup).alternatives(
+            {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]}
+        )
         assert list(offer.ordinals) == list(range(len(offer.indices)))
         places = {offer_of(row, GYM).indices[ordinal]: place for place, ordinal in enumerate(ranked)}
         return {places[worker] for worker in offer.indices.values()}
@@ -191,17 +204,17 @@ def test_who_answered_first_is_left_out_unless_too_few_are_left(tmp_path: Path) 
 
 
 def test_without_a_stage_of_recursion_nothing_is_run_and_no_second_round_is_shown(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path, recursion=Recursion(iterations=0))
+    setup = a_gym_setup(tmp_path, recursion=RecursionConfig(iterations=0))
 
-    rows = warmup_rows(setting, None, count=40)  # type: ignore[arg-type]  # nobody is asked for a reward
+    rows = SftRows(setup, TINY_GYM, None).before_rewards(40)  # type: ignore[arg-type]  # no rewarder is asked
 
     assert all(len(row["prompt"]) == 1 for row in rows)
 
 
 def test_the_rows_follow_from_the_seed(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path)
+    setup = a_gym_setup(tmp_path)
 
-    assert rows_for(setting, 40) == rows_for(setting, 40)
+    assert rows_for(setup, 40) == rows_for(setup, 40)
 
 
 def test_keeping_has_habits_that_differ_by_the_signs() -> None:
@@ -209,7 +222,7 @@ def test_keeping_has_habits_that_differ_by_the_signs() -> None:
 
     def keeps(*signs: str) -> float:
         rng = random.Random(0)
-        prior = Prior(habits=2.0, seed=1)
+        prior = SyntheticWorkflows(bias=2.0, seed=1)
         return sum(prior.revision(rng, offer, "math", signs).endswith(EMPTY) for _ in range(500)) / 500
 
     shares = [keeps(), keeps("fails"), keeps("passes"), keeps("hedged", "passes")]
@@ -221,7 +234,7 @@ def test_sensible_second_rounds_revise_what_admits_a_doubt(sensible: float) -> N
     offer, rng = WorkerListing.of(GYM), random.Random(3)
 
     def kept(*signs: str) -> float:
-        said = [Prior(seed=4).revision(rng, offer, "math", signs, sensible) for _ in range(400)]
+        said = [SyntheticWorkflows(seed=4).revision(rng, offer, "math", signs, sensible) for _ in range(400)]
         return sum(text.endswith(EMPTY) for text in said) / len(said)
 
     for signs in ((), ("passes",), ("hedged", "passes")):
@@ -230,46 +243,34 @@ def test_sensible_second_rounds_revise_what_admits_a_doubt(sensible: float) -> N
         assert kept(*signs) == pytest.approx(1 - sensible, abs=0.08)
 
 
-def test_any_shape_is_one_of_those_that_are_shown_and_all_are_as_likely() -> None:
-    prior = Prior(lengths={2: 5.0, 3: 0.1, 4: 0.0}, seed=2)
-
-    drawn = Counter(prior.any_shape(row) for row in range(2000))
-
-    assert set(drawn) == {"PF", "SV", "PFV", "SVV", "SSC"}
-    assert min(drawn.values()) > 300
-    assert [prior.any_shape(row) for row in range(20)] != [Prior(seed=3).any_shape(row) for row in range(20)]
-
-
 def test_the_warm_up_shows_no_subset_that_is_held_out(tmp_path: Path) -> None:
-    setting = a_gym_setting(tmp_path, pools=Pools(iterations=5), recursion=Recursion(iterations=0))
+    setup = a_gym_setup(tmp_path, pools=PoolsConfig(iterations=5), recursion=RecursionConfig(iterations=0))
 
-    drawn = draw_of(setting, "pools")
+    drawn = draw_of(setup, "pools")
 
     assert drawn == Draw(pick=(2, 3, 4, 5, 6, 7), shuffle=True, held_out=0.25, seed=0)
-    assert draw_of(setting, "pools", unseen=True).unseen
-    assert 7 not in draw_of(setting, "pools", unseen=True).pick
-    assert draw_of(setting, "base", unseen=True) == Draw(seed=0)
+    assert draw_of(setup, "pools", unseen=True).unseen
+    assert 7 not in draw_of(setup, "pools", unseen=True).pick
+    assert draw_of(setup, "base", unseen=True) == Draw(seed=0)
 
 
-def test_a_small_vocabulary_gets_the_loss_that_trl_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = a_gym_setting(tmp_path)
-    rows = rows_for(setting, 3 * setting.train.warmup.batch)
-    warmup = setting.train.warmup.model_copy(update={"steps": 3})
-    folder = str(new_model(setting))
+def test_a_small_vocabulary_gets_the_loss_that_trl_gives(tmp_path: Path) -> None:
+    setup = a_gym_setup(tmp_path)
+    rows = rows_for(setup, 3 * setup.train.sft.batch_size)
+    sft = setup.train.sft.model_copy(update={"steps": 3})
+    folder = new_model(setup)
 
-    def losses() -> tuple[str, list[float]]:
-        tokenizer, network = load(folder)
-        made = trainer.warmup_trainer(
-            network, tokenizer, rows, tmp_path / "steps", warmup=warmup, train=setting.train, cpu=True
-        )
+    def losses(*, small: bool) -> list[float]:
+        tokenizer, network = load_model(folder)
+        tokens = dataset_of(tokenizer, rows)
+        made = sft_trainer(network, tokenizer, tokens, tmp_path / "steps", sft=sft, train=setup.train)
+        if small:
+            use_small_vocabulary_loss(made)
         made.args.logging_steps = 1
         made.train()
-        return type(made).__name__, [entry["loss"] for entry in made.state.log_history if "loss" in entry]
+        return [entry["loss"] for entry in made.state.log_history if "loss" in entry]
 
-    mine, small = losses()
-    monkeypatch.setattr(trainer, "_SMALL_VOCABULARY", 0)
-    theirs, fused = losses()
+    small, fused = losses(small=True), losses(small=False)
 
-    assert (mine, theirs) == ("SmallVocabularyTrainer", "SFTTrainer")
     assert len(small) == 3
     assert small == pytest.approx(fused, abs=1e-4)

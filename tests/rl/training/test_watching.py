@@ -8,8 +8,8 @@ pytest.importorskip("transformers", reason="needs transformers: pip install 'wfd
 
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import Scored
-from wfdsl_rl.training.rewarding import Sample
-from wfdsl_rl.training.watching import Warnings
+from wfdsl_rl.training.health import HealthChecks
+from wfdsl_rl.training.samples import Sample
 
 
 def batch(valid: int, *, split: str = "train", problem: str = "") -> list[Sample]:
@@ -25,13 +25,13 @@ def batch(valid: int, *, split: str = "train", problem: str = "") -> list[Sample
 
 def test_a_sign_is_told_once_and_only_after_it_has_lasted() -> None:
     said: list[str] = []
-    warnings = Warnings(said.append)
+    warnings = HealthChecks(said.append)
 
     for _ in range(9):
-        warnings.hear_samples(batch(5))
+        warnings.on_samples(batch(5))
     before = list(said)
     for _ in range(9):
-        warnings.hear_samples(batch(5))
+        warnings.on_samples(batch(5))
 
     assert before == []
     assert len(said) == 1
@@ -40,21 +40,21 @@ def test_a_sign_is_told_once_and_only_after_it_has_lasted() -> None:
 
 def test_a_sign_that_goes_away_is_forgotten() -> None:
     said: list[str] = []
-    warnings = Warnings(said.append)
+    warnings = HealthChecks(said.append)
 
     for _ in range(3):
         for valid in (*[5] * 9, 20):
-            warnings.hear_samples(batch(valid))
+            warnings.on_samples(batch(valid))
 
     assert said == []
 
 
 def test_valid_completions_that_become_fewer_are_told() -> None:
     said: list[str] = []
-    warnings = Warnings(said.append)
+    warnings = HealthChecks(said.append)
 
     for valid in (*[19] * 10, *[14] * 10):
-        warnings.hear_samples(batch(valid))
+        warnings.on_samples(batch(valid))
 
     assert len(said) == 1
     assert "has fallen by more than a tenth" in said[0]
@@ -62,12 +62,12 @@ def test_valid_completions_that_become_fewer_are_told() -> None:
 
 def test_numbers_that_were_logged_are_looked_at_with_the_next_batch() -> None:
     said: list[str] = []
-    warnings = Warnings(said.append)
+    warnings = HealthChecks(said.append)
 
     for _ in range(10):
-        warnings.hear_entry({"reward": 0.5, "entropy": 0.001})
-        warnings.hear_entry({"eval_reward": 0.5})
-        warnings.hear_samples(batch(20))
+        warnings.on_metrics({"reward": 0.5, "entropy": 0.001})
+        warnings.on_metrics({"eval_reward": 0.5})
+        warnings.on_samples(batch(20))
 
     assert len(said) == 1
     assert "entropy is nearly 0" in said[0]
@@ -75,19 +75,19 @@ def test_numbers_that_were_logged_are_looked_at_with_the_next_batch() -> None:
 
 def test_an_evaluation_is_not_watched_but_for_its_missing_outcomes() -> None:
     said: list[str] = []
-    warnings = Warnings(said.append)
+    warnings = HealthChecks(said.append)
 
     for _ in range(10):
-        warnings.hear_samples(batch(2, split="eval", problem="the line is dead"))
+        warnings.on_samples(batch(2, split="eval", problem="the line is dead"))
 
     assert said == ["warning: step 4: 1 of 20 completions have no score and are left out, such as: the line is dead"]
 
 
 def test_no_more_than_five_reasons_are_told() -> None:
     said: list[str] = []
-    warnings = Warnings(said.append)
+    warnings = HealthChecks(said.append)
 
     for number in range(8):
-        warnings.hear_samples(batch(20, problem=f"reason {number}"))
+        warnings.on_samples(batch(20, problem=f"reason {number}"))
 
     assert [line.rpartition(" ")[2] for line in said] == ["0", "1", "2", "3", "4"]

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.gym.tiny.config import NetworkConfig, TinyConfig
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import Grpo, NewModel, Recursion, TrainSettings, Warmup
+from wfdsl_rl.training.config import GrpoConfig, RecursionConfig, SftConfig, StageName, TrainConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
 AsyncWorker: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 
@@ -55,23 +56,29 @@ WORKERS = tuple(a_worker(number) for number in range(3))
 TASKS = tuple(a_task(number, "train") for number in range(120))
 EVAL_TASKS = tuple(a_task(number, "test") for number in range(200, 230))
 
-TRAIN = TrainSettings(
+TRAIN = TrainConfig(
+    model="new",
     tasks="toy",
-    new=NewModel(width=64, inner=128, layers=2, heads=2, vocabulary=420),
-    warmup=Warmup(steps=300, batch=32, learning_rate=4e-3, lengths={"1": 1.0}, second_rounds=0.0),
-    base=Grpo(
+    sft=SftConfig(steps=300, batch_size=32, learning_rate=4e-3),
+    base=GrpoConfig(
         iterations=6,
-        questions=6,
-        rollouts=8,
+        prompts_per_step=6,
+        group_size=8,
         learning_rate=1e-3,
         max_completion_tokens=40,
         micro_batch=24,
         evaluate_every=2,
         save_every=2,
     ),
-    recursion=Recursion(
-        iterations=2, questions=4, rollouts=4, learning_rate=1e-3, max_completion_tokens=60, save_every=2
+    recursion=RecursionConfig(
+        iterations=2, prompts_per_step=4, group_size=4, learning_rate=1e-3, max_completion_tokens=60, save_every=2
     ),
+)
+
+TINY = TinyConfig(
+    network=NetworkConfig(width=64, inner=128, layers=2, heads=2, vocabulary=420),
+    lengths={"1": 1.0},
+    second_rounds=0.0,
 )
 
 
@@ -81,15 +88,16 @@ def a_pool(workers: tuple[AsyncWorker, ...] = WORKERS) -> Pool:
 
 
 def a_prompt() -> Prompt:
-    return Prompt.load(str(files("wfdsl_rl.training") / "prompts" / "gym.toml"))
+    return Prompt.load(str(files("wfdsl_rl.gym.tiny") / "prompt.toml"))
 
 
-def a_setting(out: Path) -> Setting:
+def a_setup(out: Path) -> Setup:
     """The training, with what it says kept to itself."""
-    from wfdsl_rl.training.setting import Setting
+    from wfdsl_rl.training.setup import Setup
 
-    return Setting(
+    return Setup(
         train=TRAIN,
+        extension=TINY,
         prompt=a_prompt(),
         max_steps=5,
         pool=a_pool(),
@@ -100,11 +108,19 @@ def a_setting(out: Path) -> Setting:
     )
 
 
-def from_warmup(trained: Setting, out: Path, **base: Any) -> Setting:
+def from_warmup(trained: Setup, out: Path, **base: Any) -> Setup:
     """A training of the base stage alone from the model that was warmed up, with some settings of the stage changed."""
     stage = TRAIN.base.model_copy(update=base)
-    model = str(trained.folder("warmup") / "final")
+    model = str(trained.folder("sft") / "final")
     return replace(trained, out=out, train=TRAIN.model_copy(update={"base": stage, "model": model}))
+
+
+def train_stage(setup: Setup, stage: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
+    """Train a GRPO stage with what the extension does before it."""
+    from wfdsl_rl.training.stages import train_grpo
+
+    extension = setup.extension.build(setup)
+    return train_grpo(setup, extension, stage, extension.before(stage, model), checkpoint=checkpoint)
 
 
 def same(one: Path, other: Path) -> bool:
@@ -124,16 +140,16 @@ def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def metrics(setting: Setting) -> list[dict[str, Any]]:
+def metrics(setup: Setup) -> list[dict[str, Any]]:
     """What was logged."""
-    return [json.loads(line) for line in (setting.out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in (setup.out / "metrics.jsonl").read_text("utf-8").splitlines()]
 
 
-def copy_until(setting: Setting, step: int, out: Path) -> Setting:
+def copy_until(setup: Setup, step: int, out: Path) -> Setup:
     """The folder of a training as a kill behind a checkpoint leaves it, while a later step was under way."""
-    shutil.copytree(setting.out, out)
+    shutil.copytree(setup.out, out)
     for path in (out / "base").glob("checkpoint-*"):
         if int(path.name.rpartition("-")[2]) > step:
             shutil.rmtree(path)
     shutil.rmtree(out / "base" / "final")
-    return replace(setting, out=out)
+    return replace(setup, out=out)

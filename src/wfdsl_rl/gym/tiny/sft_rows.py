@@ -1,185 +1,191 @@
-"""The rows of a stage's draws, and those of the warm-up: prompts with completions from the prior."""
+"""SFT rows of the tiny model: synthetic completions, and completions that the model writes itself.
+
+Second rounds need first rounds that were run; a rewarder without grading runs them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, TypeAlias
 
 from wfdsl.api import analyze
-from wfdsl_rl.gym.tiny.revisions import by_others
-from wfdsl_rl.gym.tiny.synthetic import KEEP, Prior, shape_in, true_reading
+from wfdsl.conductor.listing import WorkerListing
+from wfdsl.language.workflow import Workflow
+from wfdsl_rl.gym.tiny.config import TinyConfig
+from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Format, correct_annotation, named, shape_in
+from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.training.config import STAGES, Recursion
-from wfdsl_rl.training.data import Draw, falls_into, offer_of, rows_of
-from wfdsl_rl.training.recursion_rows import as_revision, first_with_answer
+from wfdsl_rl.reward import offer_of
+from wfdsl_rl.training.config import STAGES, StageName
+from wfdsl_rl.training.data import draw_of, falls_into, make_rows, second_round
+from wfdsl_rl.training.recursion import first_with_answer
+from wfdsl_rl.training.rewarding import Rewarder
+from wfdsl_rl.training.setup import Setup
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+Write: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[str]]
+"""The completions that the model writes for conversations, each from a forced prefix."""
 
-    from wfdsl_rl.gym.tiny.revisions import Write
-    from wfdsl_rl.training.config import Grpo, Pools, StageName, TrainSettings
-    from wfdsl_rl.training.rewarding import Rewarder
-    from wfdsl_rl.training.setting import Setting
-
-_SPLIT = "warmup"
-_OTHERS = 500  # so that recursion has other rows than the stages before it
+_FEWEST: Final = 2
+"""The fewest workers that a stage of random pools offers."""
 
 
-def warmup_rows(setting: Setting, rewarder: Rewarder, *, count: int) -> list[dict[str, Any]]:
-    """Prompts with completions from the prior, as messages.
+class SftRows:
+    """The rows of a training's SFT phases: messages `prompt` and `completion`."""
 
-    They show some of the pool only, if the stage of pools will; and if the stage of recursion follows, some of them are
-    second rounds, whose first rounds are run by `rewarder`.
-    """
-    train, prior = setting.train, prior_of(setting.train)
-    rows = _rows(setting, count, seed=train.seed + 1 if train.pools.iterations else train.seed)
-    rng = random.Random(f"warmup:{train.seed}")
-    said = [prior.completion(rng, offer_of(row, setting.pool), row["kind"]) for row in rows]
-    if train.recursion.iterations:
-        share = train.warmup.second_rounds
-        for at, row in _second_rounds(setting, rewarder, rows, said, share=share, batch=train.warmup.batch).items():
-            rows[at], said[at] = row, _revised(prior, rng, row, setting)
-    return [_shown(row, completion) for row, completion in zip(rows, said, strict=True)]
-
-
-def recursion_warmup_rows(setting: Setting, rewarder: Rewarder, write: Write) -> list[dict[str, Any]]:
-    """What is shown before the stage of recursion: the model's own first rounds, and second rounds from the prior."""
-    train, warmup = setting.train, setting.train.recursion.warmup
-    rows = _rows(setting, warmup.steps * warmup.batch, seed=1000 * train.seed + 2)
-    prior, rng = prior_of(train), random.Random(f"recursion warmup:{train.seed}")
-    said = write([row["prompt"] for row in rows], [true_reading_of(setting, row) for row in rows])
-    seconds = _second_rounds(setting, rewarder, rows, said, share=warmup.second_rounds, batch=warmup.batch)
-    for at, row in seconds.items():
-        rows[at], said[at] = row, _revised(prior, rng, row, setting, sensible=warmup.sensible)
-    again = [at for at in seconds if shape_in(said[at]) != KEEP and rng.random() < warmup.others]
-    for at, completion in zip(again, by_others(setting, prior, write, [rows[at] for at in again]), strict=True):
-        said[at] = completion or said[at]
-    return _shown_if_valid(setting, rows, said)
-
-
-def refreshing_rows(setting: Setting, rewarder: Rewarder, write: Write, name: StageName) -> list[dict[str, Any]]:
-    """What is shown behind a stage: what the model itself writes behind a thought that says what is so.
-
-    Behind the stage of recursion, some of it are second rounds.
-    """
-    stage: Grpo = getattr(setting.train, name)
-    refresh = stage.refresh
-    rows = _rows(setting, refresh.steps * refresh.batch, seed=1000 * setting.train.seed + 3 + STAGES.index(name))
-    said = write([row["prompt"] for row in rows], [true_reading_of(setting, row) for row in rows])
-    if isinstance(stage, Recursion):
-        seconds = _second_rounds(setting, rewarder, rows, said, share=stage.forced, batch=refresh.batch)
-        again = write(
-            [row["prompt"] for row in seconds.values()], [true_reading_of(setting, row) for row in seconds.values()]
+    def __init__(self, setup: Setup, config: TinyConfig, rewarder: Rewarder) -> None:
+        self.setup = setup
+        self.config = config
+        self.rewarder = rewarder
+        self.synthetic = SyntheticWorkflows(
+            lengths={int(key): weight for key, weight in config.lengths.items()},
+            form=config.reasoning_prefix,
+            wordings=config.wordings,
+            bias=config.bias,
+            seed=setup.train.seed,
         )
-        for (at, row), completion in zip(seconds.items(), again, strict=True):
-            rows[at], said[at] = row, completion
-    return _shown_if_valid(setting, rows, said)
+
+    def before_rewards(self, count: int) -> list[dict[str, Any]]:
+        """Synthetic completions; if a recursion stage follows, some of them are second rounds."""
+        train, config = self.setup.train, self.config
+        rows = self._drawn(count, seed=train.seed + 1 if train.pools.iterations else train.seed)
+        rng = random.Random(f"warmup:{train.seed}")
+        texts = [self.synthetic.completion(rng, offer_of(row, self.setup.pool), row["kind"]) for row in rows]
+        if train.recursion.iterations:
+            seconds = self._second_rounds(rows, texts, share=config.second_rounds, batch=train.sft.batch_size)
+            for at, row in seconds.items():
+                rows[at], texts[at] = row, self._revision(rng, row)
+        return [_shown(row, text) for row, text in zip(rows, texts, strict=True)]
+
+    def before_recursion(self, write: Write) -> list[dict[str, Any]]:
+        """The model's own first rounds, and synthetic or alternative second rounds."""
+        train, sft = self.setup.train, self.config.recursion_sft
+        rows = self._drawn(sft.steps * sft.batch_size, seed=1000 * train.seed + 2)
+        rng = random.Random(f"recursion warmup:{train.seed}")
+        texts = write([row["prompt"] for row in rows], [self._annotation(row) for row in rows])
+        seconds = self._second_rounds(rows, texts, share=sft.second_rounds, batch=sft.batch_size)
+        for at, row in seconds.items():
+            rows[at], texts[at] = row, self._revision(rng, row, heuristic=sft.heuristic_labels)
+        again = [at for at in seconds if shape_in(texts[at]) != KEEP and rng.random() < sft.alternative_revisions]
+        for at, text in zip(again, self.alternative_revisions(write, [rows[at] for at in again]), strict=True):
+            texts[at] = text or texts[at]
+        return self._valid(rows, texts)
+
+    def replay(self, write: Write, stage: StageName) -> list[dict[str, Any]]:
+        """The model's own completions after a correct annotation; after recursion some are second rounds."""
+        train, sft = self.setup.train, self.config.replay_of(stage)
+        rows = self._drawn(sft.steps * sft.batch_size, seed=1000 * train.seed + 3 + STAGES.index(stage))
+        texts = write([row["prompt"] for row in rows], [self._annotation(row) for row in rows])
+        if stage == "recursion":
+            seconds = self._second_rounds(rows, texts, share=train.recursion.forced, batch=sft.batch_size)
+            again = write(
+                [row["prompt"] for row in seconds.values()], [self._annotation(row) for row in seconds.values()]
+            )
+            for (at, row), text in zip(seconds.items(), again, strict=True):
+                rows[at], texts[at] = row, text
+        return self._valid(rows, texts)
+
+    def alternative_revisions(self, write: Write, rows: Sequence[dict[str, Any]]) -> list[str]:
+        """For rows of second rounds, what the model writes for the workers other than the first round's.
+
+        Who failed on a question is likely to fail again. A revision that is not valid is empty. Our choice.
+        """
+        setup = self.setup
+        questions = {task.id: task.question for task in setup.tasks}
+        asked = [(row, self.alternatives(row)) for row in rows]
+        texts = write(
+            [setup.prompt.ask(questions[row["task"]], others, max_steps=setup.max_steps) for row, others in asked],
+            [correct_annotation(self.config.reasoning_prefix, row["kind"], others, None) for row, others in asked],
+        )
+        return [self._renumbered(*each, text) for each, text in zip(asked, texts, strict=True)]
+
+    def alternatives(self, row: Mapping[str, Any]) -> WorkerListing:
+        """The workers that a prefix names, without the first round's solver, numbered from 0.
+
+        As few workers as random pools offer are all kept.
+        """
+        pool = self.setup.pool
+        offer = offer_of(row, pool)
+        left = named(offer, row["kind"])
+        failed = self._solver(row["prompt"][-2]["content"], offer)
+        if len(left) > _FEWEST and failed in left:
+            left.remove(failed)
+        true = sorted(offer.indices[each] for each in left)
+        return WorkerListing.of(pool.subset(true), dict(enumerate(true)))
+
+    def _solver(self, first: str, offer: WorkerListing) -> int | None:
+        """The first worker that is asked for an answer in a completion, not for a plan."""
+        workflow, shape = workflow_in(self.setup, first, offer), shape_in(first)
+        at = len(shape) - len(shape.lstrip("P"))
+        return None if workflow is None or at >= len(workflow) else int(workflow[at].worker)
+
+    def _renumbered(self, row: Mapping[str, Any], others: WorkerListing, text: str) -> str:
+        """A completion for some of a row's workers, as a completion for all of them."""
+        workflow, shape = workflow_in(self.setup, text, others), shape_in(text)
+        if workflow is None or len(workflow) != len(shape):
+            return ""
+        offer = offer_of(row, self.setup.pool)
+        signs, renumbered = signs_in(row["previous"][1]), offer.from_pool(others.to_pool(workflow))
+        return self.synthetic.text(offer, row["kind"], signs, shape, renumbered)
+
+    def _annotation(self, row: Mapping[str, Any]) -> str:
+        return correct_annotation_of(self.setup, self.config.reasoning_prefix, row)
+
+    def _revision(self, rng: random.Random, row: Mapping[str, Any], *, heuristic: float | None = None) -> str:
+        """A synthetic completion for a second round."""
+        offer, signs = offer_of(row, self.setup.pool), signs_in(row["previous"][1])
+        return self.synthetic.revision(rng, offer, row["kind"], signs, heuristic)
+
+    def _drawn(self, count: int, *, seed: int) -> list[dict[str, Any]]:
+        """Questions with workers; random subsets, if the stage of random pools is trained."""
+        setup = self.setup
+        draw = replace(draw_of(setup, "pools" if setup.train.pools.iterations else "base"), seed=seed)
+        return make_rows(
+            setup.tasks, setup.pool, setup.prompt, count=count, max_steps=setup.max_steps, draw=draw, split="sft"
+        )
+
+    def _second_rounds(
+        self, rows: Sequence[dict[str, Any]], texts: Sequence[str], *, share: float, batch: int
+    ) -> dict[int, dict[str, Any]]:
+        """Some rows as second rounds, by place, with their first rounds in the prompt.
+
+        They fill whole batches: their prompts are more than twice as long, and a batch is padded to its longest row.
+        """
+        chosen = [at for at in range(len(rows)) if falls_into(share, at // batch)]
+        run = self.rewarder.first_rounds([rows[at] for at in chosen], [texts[at] for at in chosen], 0)
+        answered = first_with_answer(asyncio.run(run))
+        return {
+            at: second_round(rows[at], answered[number], self.setup.prompt, max_steps=self.setup.max_steps)
+            for at in chosen
+            if (number := rows[at]["row"]) in answered
+        }
+
+    def _valid(self, rows: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows whose completions are strictly valid."""
+        return [
+            _shown(row, text)
+            for row, text in zip(rows, texts, strict=True)
+            if analyze(
+                text,
+                pool=offer_of(row, self.setup.pool),
+                max_steps=self.setup.max_steps,
+                recursion=row["previous"] is not None,
+                depth_left=0,
+            ).ok
+        ]
 
 
-def true_reading_of(setting: Setting, row: Mapping[str, Any]) -> str:
-    """What a true thought about a row begins with."""
-    offer = offer_of(dict(row), setting.pool)
-    return true_reading(setting.train.warmup.thought, row["kind"], offer, row["previous"])
+def correct_annotation_of(setup: Setup, form: Format, row: Mapping[str, Any]) -> str:
+    """The correct annotation of a row's prompt."""
+    return correct_annotation(form, row["kind"], offer_of(row, setup.pool), row["previous"])
 
 
-def given_to(setting: Setting, stage: Grpo, row: Mapping[str, Any]) -> str:
-    """What a stage gives of the thought about a row: nothing in evaluations, and no shape in further rounds."""
-    if stage.give == "nothing" or row["split"] != "train":
-        return ""
-    reading = true_reading_of(setting, row)
-    if stage.give == "reading" or row["previous"]:
-        return reading
-    return f"{reading} {prior_of(setting.train).any_shape(row['row'])}"
+def workflow_in(setup: Setup, completion: str, offer: WorkerListing) -> Workflow | None:
+    """The workflow of a first round, in the prompt's worker indices; None if it is not valid."""
+    return analyze(completion, pool=offer, max_steps=setup.max_steps, depth_left=0).workflow
 
 
-def _shown_if_valid(setting: Setting, rows: Sequence[dict[str, Any]], said: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows whose completions are strictly valid."""
-    return [
-        _shown(row, completion)
-        for row, completion in zip(rows, said, strict=True)
-        if analyze(
-            completion,
-            pool=offer_of(row, setting.pool),
-            max_steps=setting.max_steps,
-            recursion=row["previous"] is not None,
-            depth_left=0,
-        ).ok
-    ]
-
-
-def _rows(setting: Setting, count: int, *, seed: int) -> list[dict[str, Any]]:
-    """Questions with workers on offer: some of the pool only, if the stage of pools is there."""
-    draw = replace(draw_of(setting, "pools" if setting.train.pools.iterations else "base"), seed=seed)
-    return rows_of(
-        setting.tasks, setting.pool, setting.prompt, count=count, max_steps=setting.max_steps, draw=draw, split=_SPLIT
-    )
-
-
-def prior_of(train: TrainSettings) -> Prior:
-    """What a warm-up draws from."""
-    return Prior(
-        lengths={int(key): weight for key, weight in train.warmup.lengths.items()},
-        thought=train.warmup.thought,
-        wordings=train.warmup.wordings,
-        habits=train.warmup.habits,
-        seed=train.seed,
-    )
-
-
-def _shown(row: dict[str, Any], completion: str) -> dict[str, Any]:
+def _shown(row: Mapping[str, Any], completion: str) -> dict[str, Any]:
     return {"prompt": row["prompt"], "completion": [{"role": "assistant", "content": completion}]}
-
-
-def _revised(
-    prior: Prior, rng: random.Random, row: dict[str, Any], setting: Setting, *, sensible: float | None = None
-) -> str:
-    """What the prior writes in a second round, whose row this is."""
-    return prior.revision(rng, offer_of(row, setting.pool), row["kind"], signs_in(row["previous"][1]), sensible)
-
-
-def _second_rounds(
-    setting: Setting,
-    rewarder: Rewarder,
-    rows: Sequence[dict[str, Any]],
-    said: Sequence[str],
-    *,
-    share: float,
-    batch: int,
-) -> dict[int, dict[str, Any]]:
-    """Some of the rows as second rounds, by their place: what was said, and what came of it, stand in their prompts.
-
-    They fill whole batches: their prompts are more than twice as long, and all of a batch are padded to the longest.
-    """
-    chosen = [at for at in range(len(rows)) if falls_into(share, at // batch)]
-    samples = asyncio.run(rewarder.first_rounds([rows[at] for at in chosen], [said[at] for at in chosen], 0))
-    answered = first_with_answer(samples)
-    return {
-        at: as_revision(rows[at], answered[number], setting.prompt, max_steps=setting.max_steps)
-        for at in chosen
-        if (number := rows[at]["row"]) in answered
-    }
-
-
-def draw_of(setting: Setting, name: StageName, *, more: int = 0, unseen: bool = False) -> Draw:
-    """What is drawn for the rows of a stage; `more` tells its draws from others of the same seed.
-
-    Recursion goes on with some of the pool, if it comes behind the stage of pools, so that reading which is not
-    forgotten; its evaluations ask the whole pool.
-    """
-    train, pools = setting.train, setting.train.pools
-    seed = 1000 * train.seed + more
-    if name == "recursion":
-        seed += _OTHERS
-    if name == "base" or (name == "recursion" and (unseen or not pools.iterations)):
-        return Draw(seed=seed)
-    pick = _picks(setting, pools)
-    if unseen and pools.held_out:  # the whole pool is never held out
-        pick = tuple(count for count in pick if count < len(setting.pool))
-        return Draw(pick=pick, shuffle=pools.shuffle, held_out=pools.held_out, unseen=True, seed=seed)
-    return Draw(pick=pick, shuffle=pools.shuffle, held_out=pools.held_out, seed=seed)
-
-
-def _picks(setting: Setting, pools: Pools) -> tuple[int, ...]:
-    return pools.pick or tuple(range(2, len(setting.pool) + 1))

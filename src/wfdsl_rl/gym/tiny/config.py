@@ -1,0 +1,131 @@
+"""TinyConfig: the table [train.tiny], the options that only the tiny model of random weights needs.
+
+All numbers are our choice: the paper starts from a model that can read and can write the lists already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import Field
+
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.gym.tiny.reasoning_prefix import Format
+from wfdsl_rl.gym.tiny.synthetic import SHAPES
+from wfdsl_rl.training.config import Counts, Names, SftConfig, StageName, Table, TrainConfig, missing_worker
+from wfdsl_rl.training.setup import Extension, ExtensionConfig, Setup
+
+
+class NetworkConfig(Table):
+    """A model of random weights, of the Qwen2 architecture."""
+
+    width: int = Field(default=96, gt=0)
+    """Size of the hidden states."""
+    inner: int = Field(default=192, gt=0)
+    """Size of the states inside a feed-forward block."""
+    layers: int = Field(default=2, gt=0)
+    heads: int = Field(default=4, gt=0)
+    vocabulary: int = Field(default=768, ge=300)
+    """The most tokens of its tokenizer, which is trained on the SFT rows."""
+
+
+class ReplayConfig(Table):
+    """Replay SFT after each GRPO stage, on completions of the model itself that begin with a correct annotation.
+
+    Rewards let a small model forget how to read what they do not depend on.
+    """
+
+    base: SftConfig = SftConfig()
+    pools: SftConfig = SftConfig()
+    recursion: SftConfig = SftConfig()
+
+
+class RecursionSftConfig(SftConfig):
+    """SFT before the recursion stage: the model's own first rounds, and synthetic second rounds."""
+
+    second_rounds: float = Field(default=0.5, gt=0, le=1)
+    """The fraction of the completions that are second rounds."""
+    heuristic_labels: float | None = Field(default=None, gt=0, lt=1)
+    """The fraction of the second rounds that follow a heuristic: revise an answer that shows doubt and passes no
+    check, in the words of the gym's workers, and keep any other. None: they follow the bias."""
+    alternative_revisions: float = Field(default=0.0, ge=0, le=1)
+    """The fraction of the revisions that the model writes itself, for the workers other than the first round's; the
+    others are synthetic."""
+
+
+class TinyConfig(ExtensionConfig):
+    """The table [train.tiny]."""
+
+    network: NetworkConfig = NetworkConfig()
+    reasoning_prefix: Format = "sketch"
+    """The text before the lists: `sketch` (kind of question, workers by advertisement, shape), `roles` (a sketch that
+    also says which worker has which role), `kind`, or `none`."""
+    lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 3.0})
+    """Synthetic workflows by number of steps: weights."""
+    wordings: int = Field(default=1, ge=1, le=3)
+    """How many wordings of each role are used."""
+    bias: float = Field(default=0.7, ge=0)
+    """How strongly synthetic workers and shapes depend on the kind of question, in directions drawn from the seed."""
+    second_rounds: float = Field(default=0.25, ge=0, le=1)
+    """The fraction of the SFT completions that are second rounds, if a recursion stage follows."""
+    logit_scale: float = Field(default=1.0, gt=0)
+    """Factor on the logits after SFT: the format becomes more certain, even choices stay even."""
+    prefix_cache: bool = False
+    """Whether a prompt is computed once for all of its completions: equal numbers up to rounding, in less time."""
+    forced_prefix: Names = ()
+    """Stages whose training completions begin with the correct annotation of their prompt, which is not trained."""
+    class_balanced_groups: bool = False
+    """Whether the fraction of forced groups that revise a doubtful answer equals the recent fraction of kept ones."""
+    swapped_descriptions: float = Field(default=0.0, ge=0, le=1)
+    """The fraction of the forced rows in which two workers answer for each other, so that only replies show it."""
+    never_swapped: Counts = ()
+    """Indices of workers whose descriptions stay correct."""
+    replay: ReplayConfig = ReplayConfig()
+    recursion_sft: RecursionSftConfig = RecursionSftConfig()
+
+    def replay_of(self, stage: StageName) -> SftConfig:
+        """The replay SFT after a stage."""
+        return SftConfig() if stage == "sft" else getattr(self.replay, stage)
+
+    def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:
+        """Options that cannot be run."""
+        if not train.sft.steps or self.reasoning_prefix == "none":
+            without = "without an SFT stage that teaches a reasoning prefix there is nothing to"
+            for name in stages:
+                if self.replay_of(name).steps:
+                    yield f"train.tiny.replay.{name}: {without} replay; set steps to 0"
+                if name in self.forced_prefix:
+                    yield f"train.tiny.forced_prefix: {without} force; set it to []"
+        if train.lora is not None and any(self.replay_of(name).steps for name in stages):
+            yield "train.tiny.replay: it trains all weights, not LoRA adapters; set steps to 0, or remove train.lora"
+        if "recursion" in stages:
+            for worker in set(self.never_swapped) - set(pool.ordinals):
+                yield missing_worker("train.tiny.never_swapped", worker, pool)
+        known = {str(length) for length in SHAPES}
+        weights = self.lengths.values()
+        if not weights or not set(self.lengths) <= known or min(weights) < 0 or not sum(weights) > 0:
+            yield f"train.tiny.lengths: give weights by number of steps, {min(known)} to {max(known)}, not all 0"
+
+    def parameters(self) -> float:
+        """Number of weights of the new model."""
+        new = self.network
+        return new.width * (new.vocabulary + new.layers * (4 * new.width + 3 * new.inner))
+
+    def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:
+        """Evaluations after replay, and the first rounds of second rounds in SFT."""
+        runs = 0.0
+        if "sft" in stages and train.recursion.iterations:
+            runs += self.second_rounds * train.sft.steps * train.sft.batch_size
+        for name in stages:
+            replay, forced = self.replay_of(name), train.recursion.forced if name == "recursion" else 0.0
+            runs += evaluated * bool(replay.steps) * (1 + bool(forced)) + forced * replay.steps * replay.batch_size
+        if "recursion" in stages:
+            sft = self.recursion_sft
+            runs += sft.second_rounds * sft.steps * sft.batch_size
+        return round(runs)
+
+    def build(self, setup: Setup) -> Extension:
+        """The hooks for one training."""
+        from wfdsl_rl.gym.tiny.extension import TinyExtension  # noqa: PLC0415  (a dry run needs no torch)
+
+        return TinyExtension(setup, self)

@@ -1,0 +1,75 @@
+"""Write completions with a network, optionally from a forced prefix that stands in the prompt.
+
+A forced prefix is not trained, because it is part of the prompt: a small model forgets under rewards what it reads in
+its prompt, or turns it into one more choice. Our choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from wfdsl_rl.training.config import GrpoConfig
+
+
+def force_prefix(row: Mapping[str, Any], prefix: str, tokenizer: Any) -> dict[str, Any]:
+    """The row with a prompt in which the completion has begun; `conversation` keeps the prompt's messages."""
+    (text,) = _rendered(tokenizer, [row["prompt"]], [prefix])
+    if tokenizer("").input_ids:  # the trainer adds the token that begins every text again
+        text = text.removeprefix(tokenizer.bos_token or "")
+    return {**row, "conversation": row["prompt"], "prefix": prefix, "prompt": text}
+
+
+def write_all(
+    stage: GrpoConfig,
+    seed: int,
+    model: tuple[Any, Any],
+    conversations: Sequence[Any],
+    prefixes: Sequence[str],
+) -> list[str]:
+    """A completion for each conversation and prefix, sampled as in a stage, in batches."""
+    tokenizer, network = model
+    torch.manual_seed(seed)
+    return [
+        text
+        for at in range(0, len(conversations), stage.batch_size)
+        for text in write(
+            network,
+            tokenizer,
+            conversations[at : at + stage.batch_size],
+            prefixes=prefixes[at : at + stage.batch_size],
+            max_tokens=stage.max_completion_tokens,
+            temperature=stage.temperature,
+        )
+    ]
+
+
+def write(
+    network: Any,
+    tokenizer: Any,
+    conversations: Sequence[Any],
+    *,
+    max_tokens: int,
+    temperature: float,
+    prefixes: Sequence[str] = (),
+) -> list[str]:
+    """A completion for each conversation, in one batch; greedy at temperature 0."""
+    sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+    begun = prefixes or [""] * len(conversations)
+    inputs = tokenizer(
+        _rendered(tokenizer, conversations, begun),
+        add_special_tokens=False,
+        padding=True,
+        return_tensors="pt",
+    ).to(network.device)
+    out = network.generate(**inputs, max_new_tokens=max_tokens, **sampling)
+    texts = tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return [f"{prefix}{text}" for prefix, text in zip(begun, texts, strict=True)]
+
+
+def _rendered(tokenizer: Any, conversations: Sequence[Any], prefixes: Sequence[str]) -> list[str]:
+    """Conversations as text, each with the prefix of its answer."""
+    asked = tokenizer.apply_chat_template(list(conversations), add_generation_prompt=True, tokenize=False)
+    return [f"{prompt}{prefix}" for prompt, prefix in zip(asked, prefixes, strict=True)]

@@ -1,0 +1,188 @@
+"""Read a preset or a TOML file: the pool, the tasks, the prompt and the options of a training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from wfdsl.conductor.prompt import Prompt
+from wfdsl.config import to_table
+from wfdsl.errors import UsageError
+from wfdsl.experiment import Experiment, read_experiment
+from wfdsl.experiment import run_options as options_of
+from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.workers.entry import first_problem
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.fingerprints import is_simulated
+from wfdsl_rl.tasks.loading import load_tasks
+from wfdsl_rl.tasks.rows import is_data_file
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import TrainConfig
+from wfdsl_rl.training.setup import ExtensionConfig
+
+JOURNAL = "journal.db"
+_EXTENSIONS = "wfdsl.training"
+"""The entry points of extensions."""
+_PRESETS = files("wfdsl_rl.training") / "presets"
+_Options = TypeVar("_Options", bound=BaseModel)
+
+
+class Plan(NamedTuple):
+    """All that a training needs, except where it writes to."""
+
+    name: str
+    experiment: Experiment
+    train: TrainConfig
+    extension_name: str
+    """The name of its entry point; empty: none."""
+    extension: ExtensionConfig
+    pool: Pool
+    prompt: Prompt
+    max_steps: int
+
+    def tasks(self) -> tuple[Task, ...]:
+        """The training tasks.
+
+        Raises:
+            UsageError: they cannot be read.
+        """
+        train = self.train
+        return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
+
+    def eval_tasks(self) -> tuple[Task, ...]:
+        """The tasks of the evaluations.
+
+        Raises:
+            UsageError: they cannot be read.
+        """
+        train = self.train
+        source = train.eval_tasks or (train.tasks if _is_gym(train.tasks) else "")
+        if not source or not train.eval_count:
+            return ()
+        return _load("eval_tasks", source, train.eval_count, train.seed, split="test")
+
+    def resolved(self) -> dict[str, Any]:
+        """Every option as plain values."""
+        experiment = self.experiment
+        extended = {self.extension_name: self.extension.model_dump(mode="json")} if self.extension_name else {}
+        return {
+            "experiment": self.name,
+            "pool": {"name": self.pool.name, "workers": [entry.model_dump(mode="json") for entry in self.pool]},
+            "prompt": {**self.prompt.fingerprint, "max_steps": self.max_steps},
+            "budget": to_table(experiment.budget),
+            "run": to_table(experiment.run),
+            "train": {**self.train.model_dump(mode="json"), **extended},
+        }
+
+
+def preset_names() -> tuple[str, ...]:
+    """The presets that come with the package, sorted."""
+    return tuple(sorted(Path(each.name).stem for each in _PRESETS.iterdir() if each.name.endswith(".toml")))
+
+
+def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
+    """Read a preset or a file, overridden by settings such as `train.base.iterations=20`.
+
+    Raises:
+        UsageError: there is no such preset or file, a key is not known, or a value does not fit.
+    """
+    path = _path(name)
+    experiment = read_experiment(path, settings)
+    table, train = experiment.conductor, dict(experiment.train)
+    if not train:
+        raise UsageError(f"{path}: the table [train] is missing; it says what is trained, and on which tasks")
+    found = [plugin for plugin in entry_points(group=_EXTENSIONS) if plugin.name in train]
+    if len(found) > 1:
+        raise UsageError(f"{path}: {' and '.join(f'train.{each.name}' for each in found)}: use one extension")
+    extension_name, kind = (found[0].name, _config_of(found[0])) if found else ("", ExtensionConfig)
+    extension = _validated(kind, train.pop(extension_name, {}), f"{path}: train.{extension_name}")
+    return Plan(
+        name,
+        experiment,
+        _validated(TrainConfig, train, f"{path}: train"),
+        extension_name,
+        extension,
+        experiment.with_pool()[0],
+        Prompt.load(table.prompt or "paper", examples=table.examples),
+        table.max_steps or DEFAULT_MAX_STEPS,
+    )
+
+
+@contextmanager
+def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOptions]:
+    """What all workflow runs share: the journal, open inside the block, the budget and the limit of calls.
+
+    The budget counts all sessions. Simulated workers have no journal, which would cost more than their calls.
+
+    Raises:
+        JournalFailure: the journal cannot be opened.
+    """
+    run = experiment.run
+    options = options_of(run, without=("concurrency", "seed", "reuse"))
+    if run.concurrency is not None:
+        options["limiter"] = ConcurrencyLimiter(run.concurrency)
+    with ExitStack() as stack:
+        journaled = run.journal and not is_simulated(pool)
+        if journaled:
+            out.mkdir(parents=True, exist_ok=True)
+            options["journal"] = stack.enter_context(Journal(out / JOURNAL))
+        if experiment.budget != UNLIMITED:
+            options["budget"] = BudgetTracker(experiment.budget, _spent(out) if journaled else NOTHING_SPENT)
+        yield options
+
+
+def _path(name: str) -> Path:
+    if name in preset_names():
+        return Path(str(_PRESETS / f"{name}.toml"))
+    path = Path(name)
+    if not path.is_file():
+        known = ", ".join(preset_names())
+        raise UsageError(f"there is no preset and no file {name!r}; presets are {known}; or give a .toml file")
+    return path
+
+
+def _config_of(plugin: EntryPoint) -> type[ExtensionConfig]:
+    kind: type[ExtensionConfig] = plugin.load()
+    return kind
+
+
+def _validated(kind: type[_Options], table: Any, place: str) -> _Options:
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        key, reason = first_problem(error)
+        raise UsageError(f"{place}.{key}: {reason}") from None
+
+
+def _is_gym(name: str) -> bool:
+    return name.startswith("gym/")
+
+
+def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> tuple[Task, ...]:
+    path = Path(source)
+    try:
+        return tuple(load_tasks(f"{source}@{split}" if _is_gym(source) else source, limit=count, seed=seed))
+    except UsageError as error:
+        advice = ""
+        if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
+            advice = f"; write it with wfdsl-data select, or set another with --set train.{key}=FILE or =gym/paper7"
+        raise UsageError(f"train.{key}: {error}{advice}") from None
+
+
+def _spent(out: Path) -> BudgetUsage:
+    """The charges of earlier sessions."""
+    spent = NOTHING_SPENT
+    for summary in summaries(out / JOURNAL):
+        spent = spent.plus(summary.charged)
+    return spent

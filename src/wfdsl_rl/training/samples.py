@@ -1,0 +1,190 @@
+"""Samples: scored completions, the files that keep them, and the statistics per iteration read back from the files.
+
+A file per step, so that a step repeated after a kill writes the same file again. The statistics are those of the
+figures of arXiv 2512.04388: reward and accuracy (figure 3), steps per kind of question (figure 8), worker share
+(figure 10).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wfdsl.graph import graph_of
+from wfdsl.interpreter.record import Run, total_usd
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl_rl.files import write_whole
+from wfdsl_rl.scoring import Scored, right_share
+from wfdsl_rl.workflow_statistics import asked_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A completion with its score."""
+
+    step: int
+    """The optimisation step that it was written for, counted from 0."""
+    row: Mapping[str, Any]
+    index: int
+    """Its place among the completions of its row."""
+    completion: str
+    scored: Scored
+    reward: float | None
+    """Its score times the row's weight; None: no score."""
+    shared: bool = False
+    """Whether nothing was run for it, because an equal completion of the same row was run already."""
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that it cost; none if it is shared."""
+        return [] if self.shared else self.scored.runs
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        scored, run, runs = self.scored, self.scored.run, self.runs
+        return {
+            "step": self.step,
+            "row": self.row["row"],
+            "task": self.row["task"],
+            "index": self.index,
+            "shown": dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True)),
+            "answering": dict(zip(map(str, self.row["shown"]), self.row["answering"], strict=True)),
+            "round": 2 if self.row.get("previous") else 1,
+            "completion": self.completion,
+            "outcome": scored.outcome,
+            "outcomes": [each.outcome for each in scored.executions],
+            "reward": self.reward,
+            "problems": list(scored.problems),
+            "kept": scored.kept,
+            "workflow": None if scored.workflow is None else scored.workflow.to_lists(),
+            "replies": [] if run is None else [step.response for step in run.steps],
+            "answer": None if run is None else run.answer,
+            "extracted": None if scored.verdict is None else scored.verdict.extracted,
+            "shared": self.shared,
+            "tokens": sum(each.usage.total_tokens for each in runs),
+            "usd": total_usd(each.list_usd for each in runs) if runs or self.shared else None,
+        }
+
+
+class SampleFiles:
+    """Writes each batch to a file: `step-`, `eval-`, or `first-` for first rounds, and the step, `.jsonl.gz`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: Path | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, samples: Sequence[Sample]) -> None:
+        """Write a batch."""
+        first = samples[0]
+        name = "step" if first.row["split"] == "train" else str(first.row["split"])
+        path = self._folder / f"{name}-{first.step:06d}.jsonl.gz"
+        lines = "".join(json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
+        packed = gzip.compress(lines.encode(errors="replace"), compresslevel=1, mtime=0)
+        if path == self._open:  # an evaluation has several batches
+            with path.open("ab") as file:
+                file.write(packed)
+        else:
+            self._open = path
+            write_whole(path, packed)
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """Statistics of one batch."""
+
+    step: int
+    count: int
+    reward: float | None
+    """Mean over the completions that have one."""
+    valid: float
+    accuracy: float | None
+    """Share of right answers among the graded ones."""
+    by_round: Mapping[int, float]
+    """The accuracy of rounds 1 and 2; only the recursion stage has both."""
+    steps: Mapping[str, float]
+    """Mean number of steps of valid workflows, by kind of question."""
+    workers: Mapping[int, int]
+    """Calls by worker index; dead steps are not counted."""
+    topologies: Mapping[str, int]
+    """Valid workflows by topology class."""
+    workflows: tuple[Workflow, ...] = field(repr=False)
+    """The valid workflows, with the pool's worker indices."""
+
+
+class Curve:
+    """The iterations of a stage while it runs; each file is read once."""
+
+    def __init__(self, samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> None:
+        self._samples = samples
+        self._kinds = kinds
+        self._name = name
+        self._found: dict[int, Iteration] = {}
+        self._known: dict[Workflow, Workflow] = {}
+
+    def until(self, step: int) -> list[Iteration]:
+        """The iterations before a step, in order; an interrupted training repeats the later ones."""
+        for path in self._samples.glob(f"{self._name}-*.jsonl.gz"):
+            number = int(path.name.removesuffix(".jsonl.gz").rpartition("-")[2])
+            if number < step and number not in self._found:
+                batch = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+                self._found[number] = _iteration(batch, self._kinds, self._known)
+        return [self._found[number] for number in sorted(self._found)]
+
+
+def curve_of(samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> list[Iteration]:
+    """The iterations of a stage in order; `kinds` gives each task's kind, `name` is `step` or `eval`."""
+    return Curve(samples, kinds, name=name).until(sys.maxsize)
+
+
+def workflow_of_lists(lists: Mapping[str, Sequence[Any]]) -> Workflow:
+    """A workflow from its three lists."""
+    columns = (lists["model_id"], lists["subtasks"], lists["access_list"])
+    return Workflow(
+        tuple(
+            Step(worker, subtask, ALL if access == ALL else tuple(access))
+            for worker, subtask, access in zip(*columns, strict=True)
+        )
+    )
+
+
+def _iteration(
+    batch: Sequence[Mapping[str, Any]], kinds: Mapping[str, str], known: dict[Workflow, Workflow]
+) -> Iteration:
+    """Statistics of a batch; `known` keeps equal workflows once."""
+    found = [(each, workflow_of_lists(each["workflow"])) for each in batch if each["workflow"] is not None]
+    written = [(each, known.setdefault(workflow, workflow)) for each, workflow in found]
+    steps: dict[str, list[int]] = {}
+    for each, workflow in written:
+        steps.setdefault(kinds[each["task"]], []).append(len(workflow))
+    rounds = {number: _accuracy([each for each in batch if each["round"] == number]) for number in (1, 2)}
+    return Iteration(
+        batch[0]["step"],
+        len(batch),
+        _mean(each["reward"] for each in batch if each["reward"] is not None),
+        1 - sum(each["outcome"] == "invalid" for each in batch) / len(batch),
+        _accuracy(batch),
+        {number: accuracy for number, accuracy in rounds.items() if accuracy is not None},
+        {kind: sum(lengths) / len(lengths) for kind, lengths in sorted(steps.items())},
+        Counter(int(workflow[step].worker) for _, workflow in written for step in asked_steps(workflow)),
+        Counter(graph_of(workflow).topology for _, workflow in written),
+        tuple(workflow for _, workflow in written),
+    )
+
+
+def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:
+    """Share of right answers among the graded ones; a completion counts once, however often it was run."""
+    shares = [right_share(each["outcomes"]) for each in batch]
+    return _mean(share for share in shares if share is not None)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None
