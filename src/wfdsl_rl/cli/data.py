@@ -10,7 +10,7 @@ from wfdsl._version import __version__
 from wfdsl.cli.output import OK, USAGE, ended
 from wfdsl.errors import UsageError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # start-up time: tasks import pydantic
     from collections.abc import Callable, Sequence
 
     from wfdsl_rl.tasks.task import Task
@@ -24,7 +24,7 @@ COMMANDS = {
     "formats": "list the formats and the short names of data sets that are known",
 }
 EPILOG = """\
-exit codes: 0 fine, 1 a gold answer is judged wrong, 2 usage or unreadable input, 3 an answer could not be judged,
+exit codes: 0 fine, 1 a gold answer is graded wrong, 2 usage or unreadable input, 3 an answer could not be graded,
 130 interrupted"""
 WRONG, UNJUDGED = 1, 3
 
@@ -67,7 +67,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         "--format",
         dest="format",
         metavar="NAME",
-        help="the format of its rows (default: told by the columns)",
+        help="the format of its rows (default: recognised by the columns)",
     )
     parser.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
@@ -89,13 +89,13 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         metavar="N|DOMAIN=N,...",
         help="how many: a number is shared equally among the domains (default: 960, as in the paper)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="another mix of the same kind (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="which mix of this kind (default: 0)")
     parser.add_argument(
         "--against",
         action="append",
         default=[],
         metavar="FILE|NAME",
-        help="test tasks that none may be like; repeatable",
+        help="test tasks that no chosen task may be similar to; repeatable",
     )
     parser.add_argument("--pass-rates", metavar="FILE", help="measured pass rates by id, as JSON or rows id,pass_rate")
     parser.add_argument(
@@ -109,7 +109,7 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--allow-fewer", action="store_true", help="a domain may have fewer tasks than asked for")
     parser.add_argument(
-        "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest stands beside it"
+        "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest is written next to it"
     )
 
 
@@ -211,12 +211,12 @@ def _select(args: argparse.Namespace) -> int:
     save_tasks(args.out, mix.tasks)
     made = manifest(mix, criteria, inputs=inputs, against=against)
     path = save_manifest(args.out, made)
-    print(_told(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
+    print(_report(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
     print(f"{len(mix.tasks)} tasks -> {args.out}, manifest -> {path}", file=sys.stderr)
     return OK
 
 
-def _told(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> str:
+def _report(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> str:
     kept = ", ".join(f"{name} {count}" for name, count in chosen.items())
     out = ", ".join(f"{reason} {count}" for reason, count in left_out.items()) or "none"
     return f"{candidates} candidates; left out: {out}; chosen: {kept}"

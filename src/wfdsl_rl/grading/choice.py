@@ -6,15 +6,13 @@ An answer with several letters is right only if the gold answer is all of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
 
 from wfdsl_rl.grading.markers import MOST_MARKED, MarkedAnswer, marked_answers
 from wfdsl_rl.grading.text import normal_text
 from wfdsl_rl.grading.verdict import Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 _MOST = 10
 """How many letters there are if the options are not known: A to J, as in MMLU-Pro."""
 _WRAPPED = r"[*_`\"'“‘(\[{]{0,6}(?:\\(?:text|textbf|mathrm|mathbf|mbox|rm)\s{0,2}\{?\s{0,2})?[(\[{*_]{0,4}"

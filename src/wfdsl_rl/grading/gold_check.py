@@ -23,7 +23,7 @@ class GoldCheck:
 
     counts: Mapping[Found, int]
     misses: tuple[tuple[Task, Verdict], ...]
-    """Every task whose gold answer is not judged right."""
+    """Every task whose gold answer is not graded as right."""
 
 
 def check_gold(tasks: Sequence[Task]) -> GoldCheck:

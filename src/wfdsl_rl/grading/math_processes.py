@@ -1,4 +1,4 @@
-"""A few long-lived processes that compare expressions with math-verify, each replaced when it hangs or dies.
+"""A pool of worker processes that compare expressions with math-verify, each replaced when it hangs or dies.
 
 Each process belongs to one thread, which writes a request, waits for the reply with a deadline, and watches how much
 memory the process uses. Threads, not tasks, so that the pool outlives an event loop: `grade_sync` in a row starts no
@@ -49,7 +49,7 @@ _KEPT_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of comparing two expressions."""
+    """The result of comparing two expressions."""
 
     outcome: str
     """`right`, `wrong`, `unread-gold`, `unread-answer` or `failed`."""
@@ -57,7 +57,7 @@ class Comparison:
 
 
 class MathProcesses:
-    """The pool. It starts nothing before it is used, and after `close` it starts again when it is used again."""
+    """The pool. It starts nothing before it is used; after `close` it starts again when it is used."""
 
     def __init__(
         self, *, processes: int = PROCESSES, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES
@@ -120,7 +120,7 @@ class MathProcesses:
         return _Process()
 
 
-class _ProcessLost(Exception):  # noqa: N818  (what happened to it)
+class _ProcessLost(Exception):  # noqa: N818  (a state, as in ModuleNotFound)
     """The process took too long, used too much memory, or died. The text says which."""
 
 
@@ -186,7 +186,7 @@ class _Process:
 
 
 def _resident_bytes(pid: int) -> int:
-    """How much memory a process uses; 0 where there is no /proc, and the limit inside the process has to do."""
+    """How much memory a process uses; 0 where there is no /proc, and only the limit inside the process holds."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
     except (OSError, IndexError):

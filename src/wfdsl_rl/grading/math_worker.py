@@ -1,4 +1,4 @@
-r"""The process in which math-verify compares two expressions: one JSON line in, one JSON line out.
+r"""The worker process that compares two expressions with math-verify: one JSON line in, one JSON line out.
 
 Symbolic algebra on a text that a model wrote may take forever, or all memory. So this runs in a process of its own,
 which the parent ends when it takes too long, and which the kernel ends a little later if the parent is gone.
@@ -10,15 +10,12 @@ import json
 import logging
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 from math_verify import LatexExtractionConfig, parse, verify  # type: ignore[import-untyped]
 
-if TYPE_CHECKING:
-    from typing import TextIO
-
 ADDRESS_SPACE_BYTES = 4 * 2**30
-"""The most that the process may reserve. The parent ends it long before, by the memory that it really uses."""
+"""The most that the process may reserve. The parent ends it long before, by its resident memory."""
 _CONFIG = (LatexExtractionConfig(boxed_match_priority=0),)
 
 
@@ -40,7 +37,7 @@ def _answer(line: str) -> dict[str, str]:
     signal.setitimer(signal.ITIMER_REAL, request["limit_s"])
     try:
         return compare(request["gold"], request["answer"])
-    except Exception as error:  # noqa: BLE001  (any failure of the algebra means: not judged)
+    except Exception as error:  # noqa: BLE001  (any failure of the algebra means: unjudged)
         return {"outcome": "failed", "reason": f"{type(error).__name__}: {str(error)[:200]}"}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -67,5 +64,5 @@ def _limit_memory() -> None:
 
 
 if __name__ == "__main__":
-    replies_only, sys.stdout = sys.stdout, sys.stderr  # whatever the libraries print is no reply
+    replies_only, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is not a reply
     main(sys.stdin, replies_only)

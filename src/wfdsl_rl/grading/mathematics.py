@@ -186,7 +186,7 @@ def _by_count(gold: str, answer: str) -> tuple[bool, str] | None:
     if len(answers) == 1 and _number(gold):
         answers = [part.strip() for part in _ODD_JOIN.split(answer) if part.strip()]
         answers = answers if all(_number(part) for part in answers) else [answer]
-    if len(answers) == 1:
+    if len(answers) <= 1:
         return None
     if _is_one_value(answers):
         return by_rules(gold, answers[0])

@@ -163,7 +163,7 @@ def lettered(question: str, options: Sequence[str]) -> str:
 
 def own_task(row: Values, _origin: Origin) -> Task:
     """A row of a file that `save_tasks` wrote."""
-    # As JSON, where lists stand for tuples; dates of tables as text.
+    # As JSON, where tuples are lists; dates of tables as text.
     return Task.model_validate_json(json.dumps(row, default=str, allow_nan=False))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from wfdsl_rl.tasks.rows import optional_module
 
 ALIKE = 0.7
-"""The least share of shingles, of those of both texts, that they have in common. Our choice."""
+"""The least share of shared shingles, of all shingles of both texts. Our choice."""
 CONTAINED = 0.8
 """The same of the shorter text alone, for a text that is quoted in a longer one. Our choice."""
 QUOTED = 20
@@ -107,7 +107,7 @@ class _Index:
     """Sets of shingles by their shingles, and by their rarest ones.
 
     Invariant: of two sets that are alike, the smaller shares at least the share `ALIKE` of its shingles, so one of its
-    `|s| - ceil(ALIKE |s|) + 1` rarest is among all those of the other.
+    `|s| - ceil(ALIKE |s|) + 1` rarest is among all shingles of the other.
     """
 
     def __init__(self, frequencies: Counter[int]) -> None:

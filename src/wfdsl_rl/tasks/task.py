@@ -78,7 +78,7 @@ class Task(_Strict):
     """What else is known, such as `level`, `subject` or `domain`."""
 
     @model_validator(mode="after")
-    def _can_be_judged(self) -> Task:
+    def _can_be_graded(self) -> Task:
         if self.kind == "code" and self.tests is None:
             raise ValueError("a code task needs tests")
         if self.kind == "custom" and not self.grader:

@@ -165,3 +165,10 @@ async def test_a_gold_answer_that_cannot_be_read_is_not_held_against_the_reply()
 
     assert verdict.outcome == "unjudged"
     assert "gold" in verdict.reason
+
+
+@pytest.mark.parametrize("gold", ["5", "x + 5", "1, 2"])
+async def test_an_answer_of_separators_alone_is_wrong(gold: str) -> None:
+    verdict = await grade(math_task(gold), "\\boxed{, }")
+
+    assert verdict.outcome == "wrong", verdict

@@ -16,9 +16,9 @@ from wfdsl.errors import UsageError
 from wfdsl_rl.grading.grade import grade_sync
 from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of, table
 from wfdsl_rl.gym.world.families.catalogue import CATALOGUE
+from wfdsl_rl.gym.world.families.choice_options import LETTERS
 from wfdsl_rl.gym.world.families.form import Item, Split, bare
 from wfdsl_rl.gym.world.families.knowledge import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
-from wfdsl_rl.gym.world.families.options import LETTERS
 from wfdsl_rl.tasks.task import Kind, Task
 
 KINDS: tuple[Kind, ...] = ("math", "choice", "text", "code")

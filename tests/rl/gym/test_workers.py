@@ -181,7 +181,7 @@ async def test_sleep_takes_a_share_of_the_simulated_seconds_and_keeps_the_deadli
     options = {"preset": "gym/paper7", "profile": "sim-gpt-5", "sleep": 1.0}
     slow = Pool([WorkerEntry(name="slow", provider="gym", options=options, retries=0)])
 
-    with pytest.raises(RunFailed, match="its time was over"):
+    with pytest.raises(RunFailed, match="timed out"):
         await run(team("S", (0,)), TASKS[0].question, slow, step_timeout_s=0.05)
 
 

@@ -19,7 +19,7 @@ from wfdsl_rl.grading.sandbox.inside.values import (
     to_json,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # start-up time: every program waits for imports
     from types import CodeType
     from typing import Any
 

@@ -1,8 +1,8 @@
 """Runs a checking text, which holds the expected values, far from the program that it checks.
 
-The functions of the program stand here as proxies: a call goes out with its arguments and comes back with a value. The
-values are plain data, and what is no data is an object of the class `Remote` below, which is equal to nothing. So what
-this side finds is what the checking text says about values, and nothing that a program does can change it.
+The functions of the program are proxies here: a call goes out with its arguments and comes back with a value. The
+values are plain data; anything else is an object of the class `Remote` below, which is equal to nothing. So the outcome
+is what the checking text says about values, and nothing that a program does can change it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wfdsl_rl.grading.sandbox.inside.values import (
     unpack,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # start-up time: every program waits for imports
     from collections.abc import Iterator
     from typing import Any
 
@@ -78,7 +78,7 @@ class Line:
             else:
                 problem = self._raised(*rest)
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as broken:
-            raise WrongError(f"the program sent something that is no result: {str(broken)[:200]}") from broken
+            raise WrongError(f"the program sent something that is not a result: {str(broken)[:200]}") from broken
         raise problem
 
     def _raised(self, names: list[str], message: str, ordinary: object) -> BaseException:
@@ -96,7 +96,7 @@ class Line:
         raise CannotTravelError(f"a value of the class {type(value).__name__}")
 
     def opened(self, packed: list[Any]) -> object:
-        """What stands here for a value that stayed there."""
+        """The proxy of a value that stayed with the program."""
         kind, (number, name) = packed
         return {"iterator": RemoteIterator, "object": Remote}[kind](self, int(number), str(name))
 
@@ -188,7 +188,7 @@ def obstacle(tree: _ast.Module) -> str:
 
 
 def missing_names(tree: _ast.Module, known: dict[str, Any]) -> list[str]:
-    """Names that the text reads and nobody has defined: functions and imports of the program."""
+    """Names that the text reads and does not define: functions and imports of the program."""
     read: set[str] = set()
     written: set[str] = set()
     for node in walk(tree):
@@ -267,7 +267,7 @@ def run_unittest(names: dict[str, Any]) -> None:
 
 
 def finding(source: str, problem: BaseException) -> list[str]:
-    """What an end by an exception says."""
+    """The outcome of a check that ended with an exception, and its reason."""
     where = place(source, problem)
     raised = getattr(problem, "wfdsl_raised", None)
     if isinstance(problem, UnjudgedError):

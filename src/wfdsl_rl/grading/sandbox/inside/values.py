@@ -4,8 +4,8 @@ A value travels by its content and never by its class: a subclass of a built-in 
 method of a program's own, such as an `__eq__` that is always true, comes along. What has no content that could be
 written down (iterators, functions, objects) stays where it is and arrives as a handle.
 """
-# Runs on both sides of the wall, so it imports nothing of this package; and every program waits for what it imports, so
-# it does without `json`, whose import takes as long as starting an interpreter, and uses the C part of it.
+# Runs inside and outside of the sandbox, so it imports nothing of this package. Every program waits for its imports, so
+# it uses the C part of `json`, whose own import takes as long as starting an interpreter, and no `typing`.
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import _json
 import sys
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # start-up time: every program waits for imports
     from collections.abc import Callable, Iterator
     from typing import Any, TypeAlias
 
     Handle: TypeAlias = Callable[[object], list[Any]]
-    """Keeps a value that cannot travel, and gives what is sent in its place."""
+    """Keeps a value that cannot travel, and gives what is sent instead."""
     Opened: TypeAlias = Callable[[list[Any]], object]
-    """What stands for a value that stayed on the other side."""
+    """Gives the proxy of a value that stayed on the other side."""
 
 MAX_DEPTH = 200
 _PLAIN_INT = 1 << 53
@@ -72,7 +72,7 @@ def from_json(payload: bytes) -> Any:
     try:
         found, end = _SCAN(payload.decode("ascii"), 0)
     except (StopIteration, RecursionError) as problem:
-        raise ValueError("this is no JSON") from problem
+        raise ValueError("this is not JSON") from problem
     if end != len(payload):
         raise ValueError("something follows the JSON")
     return found
@@ -161,7 +161,7 @@ def unpack(packed: Any, opened: Opened) -> Any:
     """The other way round."""
     if not isinstance(packed, list):
         if isinstance(packed, dict):
-            raise ValueError("an object without a tag")  # noqa: TRY004  (bytes that are no value)
+            raise ValueError("an object without a tag")  # noqa: TRY004  (bytes that are not a value)
         return packed
     tag, content = packed
     if tag in _CONTAINERS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from wfdsl_rl.gym.world.families import options
+from wfdsl_rl.gym.world.families import choice_options
 from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, jitter
 
 ELEMENTS = (
@@ -156,15 +156,15 @@ def _form(name: str, table: Mapping[str, str], *, train: tuple[str, ...], test: 
     def draw(rng: RandomStream) -> dict[str, str]:
         key = rng.pick(tuple(table))
         distractors = rng.sample([value for value in values if value != table[key]], 3)
-        return {"key": key, "options": options.written(rng, table[key], distractors)}
+        return {"key": key, "options": choice_options.written(rng, table[key], distractors)}
 
     def answer(fields: Fields) -> Answer | None:
         key = fields["key"]
-        return options.chosen(fields["options"], lambda option: option == table[key], load=loads[key])
+        return choice_options.chosen(fields["options"], lambda option: option == table[key], load=loads[key])
 
     mean = sum(loads.values()) / len(loads)
     spread = (sum((load - mean) ** 2 for load in loads.values()) / len(loads)) ** 0.5
-    patterns = {"key": "|".join(map(re.escape, table)), "options": options.PATTERN}
+    patterns = {"key": "|".join(map(re.escape, table)), "options": choice_options.PATTERN}
     wordings = [tuple(f"{text}{{options}}" for text in texts) for texts in (train, test)]
     return Form(name, patterns, train=wordings[0], test=wordings[1], draw=draw, answer=answer, scale=(mean, spread))
 

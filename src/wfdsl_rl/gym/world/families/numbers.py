@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from wfdsl_rl.gym.world.families import options
+from wfdsl_rl.gym.world.families import choice_options
 from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream
 
 _LIMIT = 199
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d{1,6}")
 
 def _read(fields: Fields) -> dict[str, int] | None:
     """The options as whole numbers; None unless all are."""
-    found = options.read(fields["options"]) or ("",)
+    found = choice_options.read(fields["options"]) or ("",)
     return {one: int(one) for one in found} if all(map(_NUMBER.fullmatch, found)) else None
 
 
@@ -27,14 +27,14 @@ def _is_prime(number: int) -> bool:
 
 def _draw_prime(rng: RandomStream) -> dict[str, str]:
     others = map(str, rng.sample(_TEMPTING, 3))
-    return {"options": options.written(rng, str(rng.pick(_PRIMES[4:])), [*others])}
+    return {"options": choice_options.written(rng, str(rng.pick(_PRIMES[4:])), [*others])}
 
 
 def _prime(fields: Fields) -> Answer | None:
     found = _read(fields)
     if found is None:
         return None
-    return options.chosen(
+    return choice_options.chosen(
         fields["options"],
         lambda option: _is_prime(found[option]),
         load=sum(found.values()) / 4,
@@ -54,14 +54,14 @@ def _draw_remainder(rng: RandomStream) -> dict[str, str]:
     shifts = rng.sample([shift for shift in range(-9, 10) if shift % divisor], 2)
     far = divisor * rng.between(3, 30) + (rest + 1) % divisor
     others = [*(truth + shift for shift in shifts), far]
-    return {"k": str(divisor), "r": str(rest), "options": options.written(rng, str(truth), [*map(str, others)])}
+    return {"k": str(divisor), "r": str(rest), "options": choice_options.written(rng, str(truth), [*map(str, others)])}
 
 
 def _remainder(fields: Fields) -> Answer | None:
     divisor, rest, found = int(fields["k"]), int(fields.get("r", "0")), _read(fields)
     if found is None or rest >= divisor:
         return None
-    return options.chosen(
+    return choice_options.chosen(
         fields["options"],
         lambda option: found[option] % divisor == rest,
         load=divisor + sum(found.values()) / 40,
@@ -71,9 +71,9 @@ def _remainder(fields: Fields) -> Answer | None:
 
 def _draw_multiple(rng: RandomStream) -> dict[str, str]:
     fields = _draw_remainder(rng)
-    found = options.read(fields["options"]) or ()
+    found = choice_options.read(fields["options"]) or ()
     shifted = [str(int(one) - int(fields["r"])) for one in found]
-    return {"k": fields["k"], "options": options.written(rng, shifted[0], shifted[1:]) if shifted else ""}
+    return {"k": fields["k"], "options": choice_options.written(rng, shifted[0], shifted[1:]) if shifted else ""}
 
 
 _FRACTION = re.compile(r"(\d{1,4})/([1-9]\d{0,3})")
@@ -84,19 +84,19 @@ def _draw_fraction(rng: RandomStream) -> dict[str, str]:
     share = rng.between(20, 80)
     tops = [max(1, (bottom * share + 50) // 100 + rng.between(-1, 1)) for bottom in bottoms]
     texts = [f"{top}/{bottom}" for top, bottom in zip(tops, bottoms, strict=True)]
-    return {"which": rng.pick(("largest", "smallest")), "options": options.written(rng, texts[0], texts[1:])}
+    return {"which": rng.pick(("largest", "smallest")), "options": choice_options.written(rng, texts[0], texts[1:])}
 
 
 def _fraction(fields: Fields) -> Answer | None:
-    found = options.read(fields["options"]) or ("",)
+    found = choice_options.read(fields["options"]) or ("",)
     parts = {one: _FRACTION.fullmatch(one) for one in found}
     values = {one: Fraction(int(part[1]), int(part[2])) for one, part in parts.items() if part}
-    if len(values) != len(options.LETTERS):
+    if len(values) != len(choice_options.LETTERS):
         return None
     first, second = sorted(values.values(), reverse=fields["which"] == "largest")[:2]
     if first == second:
         return None
-    return options.chosen(
+    return choice_options.chosen(
         fields["options"],
         lambda option: values[option] == first,
         load=-float(abs(first - second)),
@@ -104,7 +104,7 @@ def _fraction(fields: Fields) -> Answer | None:
     )
 
 
-_NUMBERS = {"options": options.PATTERN}
+_NUMBERS = {"options": choice_options.PATTERN}
 
 FAMILY = Family(
     "numbers",

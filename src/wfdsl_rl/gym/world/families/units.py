@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from wfdsl_rl.gym.world.families import options
+from wfdsl_rl.gym.world.families import choice_options
 from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream, other_texts
 
 SCALES = (
@@ -67,17 +67,17 @@ def _draw_same(rng: RandomStream) -> dict[str, str]:
     if truth is None or len(fitting) < 3:
         return {"value": "0", "unit": given, "options": ""}
     amount_text = decimal(amount) or ""
-    return {"value": amount_text, "unit": given, "options": options.written(rng, f"{truth} {asked}", fitting)}
+    return {"value": amount_text, "unit": given, "options": choice_options.written(rng, f"{truth} {asked}", fitting)}
 
 
 def _same(fields: Fields) -> Answer | None:
     target = size_of(f"{fields['value']} {fields['unit']}")
-    found = options.read(fields["options"])
+    found = choice_options.read(fields["options"])
     sizes = {option: size_of(option) for option in found or ()}
     if target is None or any(size is None or size[0] != target[0] for size in sizes.values()):
         return None
     load = len(fields["value"]) + 3 * ("." in fields["value"]) + 3 * (target[0] == 3)
-    return options.chosen(
+    return choice_options.chosen(
         fields["options"],
         lambda option: sizes[option] == target,
         load=load,
@@ -108,7 +108,7 @@ def _draw_extreme(rng: RandomStream) -> dict[str, str]:
     near = [Fraction(middle * rng.between(60, 160), 100) for _ in range(4)]
     texts = [f"{_short(size / scale[unit])} {unit}" for size, unit in zip(near, units * 2, strict=True)]
     which = rng.pick(tuple(_SUPERLATIVES[number]))
-    return {"which": which, "options": options.written(rng, texts[0], texts[1:])}
+    return {"which": which, "options": choice_options.written(rng, texts[0], texts[1:])}
 
 
 def _short(value: Fraction) -> str | None:
@@ -117,17 +117,17 @@ def _short(value: Fraction) -> str | None:
 
 
 def _extreme(fields: Fields) -> Answer | None:
-    found = options.read(fields["options"])
+    found = choice_options.read(fields["options"])
     sizes = {option: size_of(option) for option in found or ()}
     known = [size for size in sizes.values() if size is not None]
-    if len(known) != len(options.LETTERS) or len({scale for scale, _ in known}) != 1:
+    if len(known) != len(choice_options.LETTERS) or len({scale for scale, _ in known}) != 1:
         return None
     largest = _SUPERLATIVES[known[0][0]].get(fields["which"])
     ordered = sorted(known, reverse=largest is True)
     if largest is None or ordered[0] == ordered[1]:
         return None
     closeness = 1 / max(_ratio(ordered[0], ordered[1]) - 1, 0.02)
-    return options.chosen(
+    return choice_options.chosen(
         fields["options"],
         lambda option: sizes[option] == ordered[0],
         load=min(closeness, 20.0),
@@ -144,7 +144,7 @@ MEASURES = Family(
     (
         Form(
             "same",
-            {"value": VALUE, "unit": UNIT, "options": options.PATTERN},
+            {"value": VALUE, "unit": UNIT, "options": choice_options.PATTERN},
             train=(
                 "Which of these is the same as {value} {unit}?{options}",
                 "What is {value} {unit} in another unit?{options}",
@@ -158,7 +158,7 @@ MEASURES = Family(
         ),
         Form(
             "extreme",
-            {"which": _WHICH, "options": options.PATTERN},
+            {"which": _WHICH, "options": choice_options.PATTERN},
             train=(
                 "Which of these is the {which}?{options}",
                 "Which amount is the {which}?{options}",
