@@ -1,4 +1,4 @@
-"""The pipeline on one page: text or file -> tree -> checked workflow -> text, DAG, run."""
+"""The pipeline on one page: text or file -> tree -> checked workflow -> text."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _errors(checked: Checked) -> int:
 def read_rows(path: str | PathLike[str], name: str, *, on_bytes: Callable[[int], None] | None = None) -> Iterator[Row]:
     """The completions in a field of a JSON lines file, gzipped if it is named `*.gz`; one line in memory at a time.
 
-    `name` may be a path of keys with dots; a list of chat messages stands for its last one's content.
+    `name` may be a path of keys with dots; of a list of chat messages the content of the last one is taken.
 
     Raises:
         UsageError: the file cannot be read, or its first line has no such field.
@@ -159,7 +159,7 @@ def _opened(path: str | PathLike[str]) -> IO[bytes]:
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
-    """Every line with its size in bytes; None in place of one that is over the limit, which is never held whole. Of an
+    """Every line with its size in bytes; None instead of one that is over the limit, which is never held whole. Of an
     endless line, such as `/dev/zero` has, as much as shows that it is one.
     """
     while line := file.readline(_LONGEST_LINE):

@@ -233,7 +233,7 @@ error[worker-type]: a worker is an integer, not `"x"`
   |
 1 | model_id = ["x"]
   |             ^^^
-  = help: write the ordinal of a worker, such as `0`
+  = help: write the index of a worker, such as `0`
 
 error[subtask-blank]: the subtask of step 0 is empty
   --> completion:2:13

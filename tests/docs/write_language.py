@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from wfdsl.language.check import DEFAULT_MAX_STEPS, MAX_CHARS
 from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.file_expansion import MOST_COPIES, MOST_COPIES_IN_ALL, MOST_SIGHTS
+from wfdsl.language.file_expansion import MOST_ACCESS_ENTRIES, MOST_COPIES, MOST_COPIES_IN_ALL
 from wfdsl.language.literals import MOST_DIGITS
 
 
@@ -40,7 +40,7 @@ def limits() -> str:
         ("digits of an integer", str(MOST_DIGITS), ""),
         ("copies or links of one step; levels of a `depth`", f"{MOST_COPIES:,}", ""),
         ("copies of a workflow file in all", f"{MOST_COPIES_IN_ALL:,}", ""),
-        ("entries of its access lists in all", f"{MOST_SIGHTS:,}", ""),
+        ("entries of its access lists in all", f"{MOST_ACCESS_ENTRIES:,}", ""),
     ]
     return "\n".join(["| of | limit | set by |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)])
 

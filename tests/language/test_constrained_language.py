@@ -348,19 +348,19 @@ def test_thirty_two_steps_can_be_written_and_no_more() -> None:
     lists = [[], *([step - 1] for step in range(1, 32))]
 
     assert llguidance_accepts(case, dumps(Workflow.from_lists([0] * 32, ["a"] * 32, lists)))
-    with pytest.raises(UsageError, match="from 1 to 32 steps, not 33"):
+    with pytest.raises(UsageError, match=r"max_steps must be from 1 to 32 \(got 33\)"):
         gbnf([0], 33)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ordinals": ()}, "at least one ordinal"),
+        ({"ordinals": ()}, "at least one worker index"),
         ({"ordinals": (-1,)}, "each from 0"),
-        ({"ordinals": (0,), "max_steps": 0}, "from 1 to 32 steps, not 0"),
-        ({"ordinals": (0,), "max_prose": -1}, "prose has from 0 to 2000 characters, not -1"),
-        ({"ordinals": (0,), "max_subtask": 0}, "a subtask has from 1 to 2000 characters, not 0"),
-        ({"ordinals": (0,), "max_subtask": 2001}, "from 1 to 2000 characters, not 2001"),
+        ({"ordinals": (0,), "max_steps": 0}, r"max_steps must be from 1 to 32 \(got 0\)"),
+        ({"ordinals": (0,), "max_prose": -1}, r"max_prose must be from 0 to 2000 \(got -1\)"),
+        ({"ordinals": (0,), "max_subtask": 0}, r"max_subtask must be from 1 to 2000 \(got 0\)"),
+        ({"ordinals": (0,), "max_subtask": 2001}, r"max_subtask must be from 1 to 2000 \(got 2001\)"),
     ],
 )
 def test_bounds_that_make_no_grammar_are_refused(arguments: dict[str, Any], message: str) -> None:

@@ -4,8 +4,8 @@ Plain Lark is the oracle: its LALR parser and contextual lexer, made from the gr
 way to go on after an error, so the two are compared up to the first one:
 
 - If Lark accepts a text, the scanner finds the same lists, tags and tokens at the same places.
-- If Lark stops at an offset, the scanner has a bad list whose misfit is there, with two exceptions. Where the text ends
-  inside a list, the misfit is the end of the text, while Lark may stop at the string that is cut. And a round bracket
+- If Lark stops at an offset, the scanner has a bad list whose error is there, with two exceptions. Where the text ends
+  inside a list, the error is the end of the text, while Lark may stop at the string that is cut. And a round bracket
   that opens no tuple opens no list, so that the scanner has nothing there.
 """
 
@@ -101,10 +101,10 @@ def _assert_same_error(text: str, bad: list[BadList], error: UnexpectedInput) ->
         return
     assert bad
     if bad[0].cut:
-        assert bad[0].misfit == len(text)
+        assert bad[0].error == len(text)
         assert bad[0].opened <= at <= len(text)
     else:
-        assert bad[0].misfit == at
+        assert bad[0].error == at
 
 
 def _offset(text: str, error: UnexpectedInput) -> int:
@@ -267,8 +267,8 @@ def codes(text: str, scan_with: Scanner | None = None) -> list[str]:
         ),
         pytest.param(
             "conductor.lark",
-            '!?sight: "["',
-            '!?sight: "{" [_items{step}] "}" -> sight\n      | "["',
+            '!?access: "["',
+            '!?access: "{" [_items{step}] "}" -> access\n      | "["',
             PLAIN_LISTS.replace("[0]]", "{0}]"),
             ["not-a-literal"],
             [],

@@ -205,7 +205,7 @@ def test_an_unknown_run_or_a_file_that_is_no_record_is_one_line(
 
     out, err = capsys.readouterr()
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert ("has no run 'nope'" in err) or ("this is no run record" in err)
+    assert ("has no run 'nope'" in err) or ("not a run record" in err)
 
 
 def test_a_run_without_any_journal_is_one_line(

@@ -22,16 +22,16 @@ Profile: TypeAlias = Literal["strict", "lenient"]
 
 @runtime_checkable
 class PoolShape(Protocol):
-    """What the checker asks of a pool: which ordinals it has, and which of them are Conductors."""
+    """What the checker asks of a pool: which workers it has, and which of them are Conductors."""
 
     @property
     def ordinals(self) -> Sequence[int]:
-        """The ordinals that a workflow may use."""
+        """The indices of the workers that a workflow may use."""
         ...
 
     @property
     def conductors(self) -> Collection[int]:
-        """Those whose worker is a Conductor."""
+        """The workers that are Conductors."""
         ...
 
 
@@ -157,12 +157,12 @@ def empty_workflow(span: Span) -> Diagnostic:
         "error",
         "the workflow has no steps",
         span,
-        help="three empty lists keep the previous response, which exists only from the second round on",
+        help="three empty lists keep the previous response, which does not exist in the first round",
     )
 
 
 def live_steps(sees: Sequence[Sequence[int]]) -> set[int]:
-    """The steps from which a path of access leads to the last one; `sees[i]` holds what step i sees."""
+    """The steps from which a path of access entries leads to the last one; `sees[i]` holds what step i sees."""
     live = {len(sees) - 1} if sees else set()
     for step in range(len(sees) - 1, 0, -1):
         if step in live:
@@ -180,29 +180,29 @@ def _too_many_steps(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnos
 
 
 def _not_in_pool(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
-    ordinals = config.workers
+    workers = config.workers
     for worker in tree.workers:
-        ordinal = worker.value
-        if isinstance(ordinal, int) and (ordinal < 0 or (ordinals is not None and ordinal not in ordinals)):
+        index = worker.value
+        if isinstance(index, int) and (index < 0 or (workers is not None and index not in workers)):
             span = Span(worker.start, worker.end)
             yield Diagnostic(
                 "worker-not-in-pool",
                 "error",
-                f"there is no worker {ordinal} in the pool",
+                f"there is no worker {index} in the pool",
                 span,
-                help=_ordinals_help(ordinals),
+                help=_workers_help(workers),
             )
 
 
-def _ordinals_help(ordinals: Collection[int] | None) -> str:
-    if ordinals is None:
-        return "workers are counted from 0"
-    if not ordinals:
+def _workers_help(workers: Collection[int] | None) -> str:
+    if workers is None:
+        return "workers are numbered from 0"
+    if not workers:
         return "the pool is empty"
-    if isinstance(ordinals, range) or list(ordinals) == list(range(len(ordinals))):
-        last = len(ordinals) - 1
-        return f"workers are counted from 0: here 0 to {last}" if last else "the pool has one worker: 0"
-    return f"the pool has the workers {', '.join(map(str, sorted(ordinals)))}"
+    if isinstance(workers, range) or list(workers) == list(range(len(workers))):
+        last = len(workers) - 1
+        return f"workers are numbered from 0: here 0 to {last}" if last else "the pool has one worker: 0"
+    return f"the pool has the workers {', '.join(map(str, sorted(workers)))}"
 
 
 def _blank(tree: WorkflowTree) -> Iterator[Diagnostic]:
@@ -221,7 +221,7 @@ def _not_earlier(tree: WorkflowTree) -> Iterator[Diagnostic]:
     for step, entry in enumerate(tree.access):
         for index, start, end in entry.indices:
             if index < 0:
-                message = f"step {step} cannot see step {index}: steps are counted from 0"
+                message = f"step {step} cannot see step {index}: steps are numbered from 0"
                 yield Diagnostic("access-negative", "error", message, Span(start, end), help=_earlier_help(tree, step))
             elif index >= step:
                 other = "itself" if index == step else f"step {_called(tree, index)}"
@@ -246,7 +246,7 @@ def _why_not(tree: WorkflowTree, index: int, step: int) -> str:
 
 def _earlier_help(tree: WorkflowTree, step: int) -> str:
     if tree.names:
-        return "a step sees only steps that stand before it: move it behind them, or leave the name out"
+        return "a step sees only the steps before it: move this step after them, or remove the name"
     if step == 0:
         return "the first step sees nothing: `[]`"
     one = "`0`" if step == 1 else f"0 to {step - 1}"
@@ -266,7 +266,7 @@ def _repeated(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
             if index in seen:
                 message = f"step {_called(tree, step)} names step {_called(tree, index)} again"
                 span = Span(start, end)
-                yield Diagnostic("access-repeated", "note", message, span, help="each step is shown once: name it once")
+                yield Diagnostic("access-repeated", "note", message, span, help="name each step once")
             seen.add(index)
 
 
@@ -284,9 +284,9 @@ def _too_deep(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "conductor-too-deep",
                 "error",
-                f"step {_called(tree, step)} asks a Conductor, and the recursion depth is used up",
+                f"step {_called(tree, step)} calls a Conductor, but no recursion depth is left",
                 Span(worker.start, worker.end),
-                help="choose a worker that answers by itself",
+                help="choose a worker that is not a Conductor",
             )
 
 
@@ -303,7 +303,7 @@ def _dead(tree: WorkflowTree) -> Iterator[Diagnostic]:
         if step not in live:
             written.setdefault((subtask.start, subtask.end), []).append(step)
     last = _called(tree, count - 1)
-    help_ = f"let a later step that leads to the last one (step {last}) see it, or leave it out"
+    help_ = f"let a later step that leads to the last one (step {last}) see it, or remove it"
     for (start, end), steps in written.items():
         what = f"step {_called(tree, steps[0])}" + (f" to {_called(tree, steps[-1])}" if len(steps) > 1 else "")
         yield Diagnostic("dead-step", "warning", f"{what} cannot affect the answer", Span(start, end), help=help_)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.language.check import Profile
-from wfdsl.language.completion_errors import cut_list, misfit, missing_lists
+from wfdsl.language.completion_errors import cut_list, missing_lists, unexpected
 from wfdsl.language.completion_scanner import LABELS, BadList, Group, Listed, Scan, Scanner, choose, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
 from wfdsl.language.lalr import Phrase, Token
@@ -19,8 +19,8 @@ from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 from wfdsl.language.workflow import Workflow
 
-_STRAIGHT = "put it between straight quotes, \" or '"
-_NOTHING = 0  # stands for a value that has an error of its own
+_STRAIGHT = "use straight quotes, \" or '"
+_NOTHING = 0  # the value of an item that has an error of its own
 Index: TypeAlias = tuple[int, int, int]
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Reading(NamedTuple):
 
 
 def read_completion(text: str, profile: Profile, scan_with: Scanner | None = None) -> Reading:
-    """Read a completion. Errors of a list's syntax and types are found here, those of meaning by the checker."""
+    """Read a completion. Errors of a list's syntax and types are found here, errors of meaning by the checker."""
     grammar = scan_with or scanner()
     scan = grammar.scan(text)
     groups = choose(scan.parts)
@@ -67,7 +67,7 @@ class _Answer:
         self._odd_spaces(scan.no_break_spaces, lists)
         workers = self._row(lists[0], self._worker)
         subtasks = self._row(lists[1], self._subtask)
-        access = self._row(lists[2], self._sight)
+        access = self._row(lists[2], self._access)
         span = Span(min(listed.start for listed in lists), max(listed.end for listed in lists))
         complete = workers is not None and subtasks is not None and access is not None
         tree = WorkflowTree(workers or (), subtasks or (), access or (), span)
@@ -77,7 +77,7 @@ class _Answer:
 
     def _row(self, listed: Listed, read: Callable[[Token], T]) -> tuple[T, ...] | None:
         if isinstance(listed, BadList):
-            self.found.append(misfit(self._text, listed))
+            self.found.append(unexpected(self._text, listed))
             return None
         label, row = listed.children
         if label.type.startswith("X_"):
@@ -93,17 +93,17 @@ class _Answer:
             self._repair("label-spelling", f"the label of this list is `{name}`", label, f"write `{name}`")
         if "(" in written:
             help_ = "leave the remark out, or write a type annotation: `: list[int] =`"
-            self._repair("label-annotation", f"a remark stands between `{name}` and its list", label, help_)
+            self._repair("label-annotation", f"there is a remark between `{name}` and its list", label, help_)
         if "”" in written or "’" in written:
-            message = f"a typographic quotation mark stands behind `{name}`"
+            message = f"there is a typographic quotation mark after `{name}`"
             self._repair("curly-quote", message, label, "write a straight one")
         if any(space in written for space in "\u00a0\u2007\u202f"):
-            self._repair("no-break-space", f"a no-break space stands behind `{name}`", label, "write a plain space")
+            self._repair("no-break-space", f"there is a no-break space after `{name}`", label, "write a plain space")
 
     def _odd_spaces(self, spaces: list[Span], lists: list[Listed]) -> None:
         for span in spaces:
             if any(isinstance(listed, Phrase) and listed.start <= span.start < listed.end for listed in lists):
-                self._repair("no-break-space", "a no-break space stands between items", span, "write a plain space")
+                self._repair("no-break-space", "there is a no-break space between items", span, "write a plain space")
 
     def _tuple(self, item: Token) -> None:
         self._repair("tuple-for-list", "this is a tuple, not a list", item, "write square brackets")
@@ -124,7 +124,7 @@ class _Answer:
 
     def _wrong_worker(self, item: Token) -> Node:
         message = f"a worker is an integer, not {self._quoted(item)}"
-        self._error("worker-type", message, item, "write the ordinal of a worker, such as `0`")
+        self._error("worker-type", message, item, "write the index of a worker, such as `0`")
         return Node(_NOTHING, item.start, item.end)
 
     # ---- subtasks
@@ -138,17 +138,17 @@ class _Answer:
 
     # ---- access
 
-    def _sight(self, item: Token) -> AccessNode:
+    def _access(self, item: Token) -> AccessNode:
         kind = item.type
         if kind == "word":
             return self._word(item)
-        if kind == "x_sight_tuple":
+        if kind == "x_access_tuple":
             self._tuple(item)
-        if kind in {"sight", "x_sight_tuple"}:
+        if kind in {"access", "x_access_tuple"}:
             return self._steps(item.children[1:-1:2], item)
-        if kind == "x_sight_bare":
+        if kind == "x_access_bare":
             return self._bare(self._step(item.children[0]), item)
-        if kind == "x_sight_none":
+        if kind == "x_access_none":
             return self._none(item)
         return self._wrong_access(item)
 
@@ -166,7 +166,7 @@ class _Answer:
         return AccessNode((), item.start, item.end)
 
     def _bare(self, index: Index | None, item: Token) -> AccessNode:
-        message = f"the index {self._quoted(item)} stands alone"
+        message = f"the index {self._quoted(item)} is not in a list"
         self._repair("access-bare-index", message, item, f"write `[{self._text[item.start : item.end]}]`")
         return AccessNode((index,) if index else (), item.start, item.end)
 
@@ -188,7 +188,7 @@ class _Answer:
         for item in everything:
             self._string(item.children[0])  # for its repairs
         if len(items) > 1:
-            message = '"all" already holds every earlier step'
+            message = '"all" already includes every earlier step'
             self._repair("access-all-and-more", message, everything[0], 'write "all" alone')
         return AccessNode(ALL, entry.start, entry.end, tuple(indices))
 
@@ -211,15 +211,15 @@ class _Answer:
         return None
 
     def _wrong_step(self, item: Token) -> None:
-        message = f"an access entry holds the indices of steps, not {self._quoted(item)}"
-        self._error("access-type", message, item, 'write integers, or "all" in place of the whole entry')
+        message = f"an access entry contains the indices of steps, not {self._quoted(item)}"
+        self._error("access-type", message, item, 'write integers, or "all" instead of the whole entry')
 
     # ---- numbers
 
     def _integer(self, token: Token) -> int:
         digits = token.text
         if len(digits.lstrip("-")) > MOST_DIGITS:
-            help_ = f"write an ordinal or an index of at most {MOST_DIGITS} digits"
+            help_ = f"write a worker index or a step of at most {MOST_DIGITS} digits"
             self._error("number-too-large", "this number has too many digits", token, help_)
             return _NOTHING
         return int(digits)
@@ -234,7 +234,7 @@ class _Answer:
         if not self._grammar.is_integer(digits):
             return None
         self._string(item)  # for its repairs
-        self._repair("number-as-string", f"the number {digits:.20} is written as a string", item, "take the quotes off")
+        self._repair("number-as-string", f"the number {digits:.20} is written as a string", item, "remove the quotes")
         return self._integer(Token("INT", digits, item.start, item.end))
 
     # ---- strings
@@ -244,7 +244,7 @@ class _Answer:
         value = "".join([self._piece(token, quietly=quietly) for token in tokens])
         value, lone = joined_surrogates(value)
         if lone and not quietly:
-            message = "the string holds half of a surrogate pair, which is no character"
+            message = "the string contains half of a surrogate pair, which is not a character"
             self._repair("lone-surrogate", message, item, "write both halves, or the character itself")
         return value
 
@@ -253,12 +253,12 @@ class _Answer:
         if quietly:
             return value
         for escape in bad:
-            self._error("bad-escape", escape.message, escape.span, r"write a backslash that is meant as such twice: \\")
+            self._error("bad-escape", escape.message, escape.span, r"write a literal backslash twice: \\")
         if token.type == "X_CURLY_STRING":
-            self._repair("curly-quote", "the string stands between typographic quotation marks", token, _STRAIGHT)
+            self._repair("curly-quote", "the string has typographic quotation marks", token, _STRAIGHT)
         if token.type == "X_BROKEN_STRING" or (token.type == "X_CURLY_STRING" and has_raw_break(token.text)):
             message = "the string runs over a line break"
-            self._repair("line-break-in-string", message, token, r"write `\n`, or put the text between triple quotes")
+            self._repair("line-break-in-string", message, token, r"write `\n`, or use triple quotes")
         return value
 
     # ---- reports
@@ -282,13 +282,13 @@ class _Answer:
 
 
 def is_json_label(text: str, label: Token) -> bool:
-    """Whether a label stands in double quotes before a colon, so that its strings are JSON's."""
-    behind = label.text[len(label.type.removeprefix("X_")) :]
-    return text[label.start - 1 : label.start] == '"' and behind.startswith('"') and "=" not in behind
+    """Whether a label is in double quotes before a colon, so that its strings are JSON's."""
+    rest = label.text[len(label.type.removeprefix("X_")) :]
+    return text[label.start - 1 : label.start] == '"' and rest.startswith('"') and "=" not in rest
 
 
 def has_raw_break(literal: str) -> bool:
-    """Whether a line break stands in a literal that no backslash precedes."""
+    """Whether a literal contains a line break that no backslash precedes."""
     unescaped = literal.replace("\\\\", "").replace("\\\r\n", "").replace("\\\n", "").replace("\\\r", "")
     return "\n" in unescaped or "\r" in unescaped
 

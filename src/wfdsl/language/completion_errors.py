@@ -1,6 +1,6 @@
-"""Why a completion holds no readable lists, in words: what stands where a literal should, or what is not there.
+"""Syntax errors of completions, in words: what is written instead of a literal, or which list is missing.
 
-The grammar decides that a text does not fit; this looks at the text around the misfit to say what the writer did.
+The grammar decides where an error is; this looks at the text around that place to say what the writer did.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEPARATED = re.compile(r"[\[(,]\s*\Z")
 _KEYWORDS = {"for", "if", "else", "in", "lambda", "not", "and", "or", "is", "await", "yield"}
 _PREFIXES = {"b": "bytes", "f": "an f-string", "t": "a template string"}
 _LISTED_NAME = re.compile(r"(?<!\w)(?P<name>\w{1,40})(?!\w)[\"'`*]{0,4}[ \t]{0,4}[=:][ \t]{0,4}\[")
-_LOOK_BACK = 200  # characters before a misfit that are looked at
+_LOOK_BACK = 200  # characters before an error that are looked at
 _LOOK_FOR_NAMES = 20_000  # characters before the end in which a misspelled label is looked for
 
 
@@ -35,9 +35,9 @@ def cut_list(text: str, bad: BadList) -> Diagnostic:
 
 
 def missing_lists(text: str, partial: Group) -> list[Diagnostic]:
-    """Which lists are not there; `partial` holds those that are."""
+    """The missing lists; `partial` holds the others."""
     if not partial and not any(label in text for label in LABELS):
-        message = "there is no workflow: none of the three lists is there"
+        message = "there is no workflow: all three lists are missing"
         help_ = "write `model_id = [...]`, `subtasks = [...]` and `access_list = [...]`"
         return [Diagnostic("list-missing", "error", message, _end_of(text), help=help_)]
     return [_missing(text, label) for label in LABELS if label not in partial]
@@ -48,12 +48,12 @@ def _missing(text: str, label: str) -> Diagnostic:
     if at < 0:
         return _not_there(text, label)
     message = f"`{label}` is not followed by its list"
-    help_ = f"behind the label comes `=` or `:`, and then at once the list: `{label} = [...]`"
+    help_ = f"write `=` or `:` after the label, and then the list: `{label} = [...]`"
     return Diagnostic("list-missing", "error", message, Span(at, at + len(label)), help=help_)
 
 
 def _not_there(text: str, label: str) -> Diagnostic:
-    message = f"the list `{label}` is not there"
+    message = f"the list `{label}` is missing"
     tail = len(text) - _LOOK_FOR_NAMES
     names = {found["name"]: found.span("name") for found in _LISTED_NAME.finditer(text, max(0, tail))}
     from difflib import get_close_matches  # noqa: PLC0415  (start-up time, and only for a list that is not there)
@@ -70,16 +70,16 @@ def _end_of(text: str) -> Span:
     return Span(end, end)
 
 
-def misfit(text: str, bad: BadList) -> Diagnostic:
-    """What stands where the list stops being a literal."""
-    at = bad.misfit
+def unexpected(text: str, bad: BadList) -> Diagnostic:
+    """What is written where the list stops being a literal."""
+    at = bad.error
     label = label_of(bad)
     if text[at] == "]":
         return _continued(text, at, label)
     if text[at] == "[" and _SEPARATED.search(text, max(bad.opened, at - _LOOK_BACK), at):
         message = f"the list of `{label}` has a third level of brackets"
         return Diagnostic(
-            "nested-too-deep", "error", message, Span(at, at + 1), "this bracket", "take a pair of brackets off"
+            "nested-too-deep", "error", message, Span(at, at + 1), "this bracket", "remove a pair of brackets"
         )
     what, help_, end = _culprit(text, bad)
     message = f"the list of `{label}` is not a literal: {what}"
@@ -92,7 +92,7 @@ def _continued(text: str, at: int, label: str) -> Diagnostic:
     return Diagnostic(
         "list-continued",
         "error",
-        f"the list of `{label}` goes on behind its closing bracket",
+        f"the list of `{label}` continues after its closing bracket",
         Span(at + 1, end),
         "this would change its value",
         "write the finished list: nothing is computed",
@@ -100,8 +100,8 @@ def _continued(text: str, at: int, label: str) -> Diagnostic:
 
 
 def _culprit(text: str, bad: BadList) -> tuple[str, str, int]:
-    """What the misfit is, what to write instead, and where it ends."""
-    at = bad.misfit
+    """What the error is, what to write instead, and where it ends."""
+    at = bad.error
     char = text[at]
     prefixed = _PREFIXED.match(text, at)
     if prefixed:

@@ -30,27 +30,27 @@ _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 
 class BadList(Token):
-    """A label whose list is no literal, or is cut by the end of the text. Stands for itself as a terminal."""
+    """A label whose list is not a literal, or is cut by the end of the text. It is a terminal, too."""
 
-    __slots__ = ("cut", "label", "misfit", "opened")
+    __slots__ = ("cut", "error", "label", "opened")
 
-    def __init__(self, label: Token, opened: int, misfit: int, *, cut: bool) -> None:
-        super().__init__("BAD_LIST", "", label.start, misfit)
+    def __init__(self, label: Token, opened: int, error: int, *, cut: bool) -> None:
+        super().__init__("BAD_LIST", "", label.start, error)
         self.label = label
         self.opened = opened
         """The offset of its opening bracket."""
-        self.misfit = misfit
-        """The offset of the first character that does not fit; the end of the text if the list is cut."""
+        self.error = error
+        """The offset of the first unexpected character; the end of the text if the list is cut."""
         self.cut = cut
 
 
 class Scan(NamedTuple):
-    """What a text holds beside prose, in order."""
+    """What a text contains apart from prose, in order."""
 
     parts: Sequence[Token]
     """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags."""
     no_break_spaces: list[Span]
-    """Where no-break spaces stand between the tokens of lists; of each list as many as are shown, and one more."""
+    """No-break spaces between the tokens of lists; of each list as many as are shown, and one more."""
 
 
 class Scanner:
@@ -95,7 +95,7 @@ class Scanner:
         return Scan(stack.finish(Token(END, "", len(text), len(text))).children, spaces)
 
     def _read_list(self, text: str, position: int, stack: Stack, label: Token) -> int:
-        """Feed the parser the tokens of the list behind a label; the offset at which prose goes on."""
+        """Feed the parser the tokens of the list after a label; the offset at which prose continues."""
         before_label = len(stack) - 1
         opened = self._gaps_end(text, position)
         position, done = self._feed_list(text, position, stack)
@@ -108,7 +108,7 @@ class Scanner:
         return position
 
     def _feed_list(self, text: str, position: int, stack: Stack) -> tuple[int, bool]:
-        """The offset behind the list and True, or that of its misfit and False."""
+        """The offset after the list and True, or the offset of its error and False."""
         next_token, take, ends = self._token.match, stack.take, self._table.ends
         while match := next_token(text, position):
             name = match.lastgroup or ""
@@ -179,7 +179,7 @@ def choose(parts: Sequence[Token]) -> Groups:
 
 
 def _outside_reasoning(parts: Sequence[Token]) -> list[Listed]:
-    """The lists that stand neither between reasoning tags, nor before a lone closing, nor behind a lone opening one."""
+    """The lists that are neither between reasoning tags, nor before a lone closing, nor after a lone opening one."""
     kept: list[Listed] = []
     opened: int | None = None
     for part in parts:

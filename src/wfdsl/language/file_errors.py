@@ -1,7 +1,4 @@
-"""What is wrong at a token that the grammar of workflow files does not expect, in words.
-
-The grammar decides that it does not fit; this says what the writer may have meant.
-"""
+"""Syntax errors of workflow files, in words: what is wrong at an unexpected token, and what may have been meant."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ _SHAPES = {
 }
 _BETWEEN = 'a file is made of steps, `step NAME by WORKER: "..."`; comments begin with `#`'
 _MARKS = {
-    "COLON": 'a colon stands between the clauses of a step and its text: `step NAME by WORKER: "..."`',
+    "COLON": 'write a colon between the clauses of a step and its text: `step NAME by WORKER: "..."`',
     "COMMA": "names are separated by commas: `sees NAME, NAME`",
-    "EQUAL": "an equals sign stands between the name of a parameter and its default: `param NAME = VALUE`",
+    "EQUAL": "write an equals sign between the name of a parameter and its default: `param NAME = VALUE`",
     "BY": '`by` says who does a step: `step NAME by WORKER: "..."`',
 }
 _KINDS = {
@@ -37,7 +34,7 @@ _KINDS = {
 }
 
 
-class Misfits:
+class SyntaxErrors:
     """Collects the syntax errors of one file."""
 
     def __init__(self, words: Mapping[str, str], marks: Mapping[str, str]) -> None:
@@ -50,7 +47,7 @@ class Misfits:
         """The keyword that the token was meant to be, if it looks like one of those that fit."""
         word = self._suggestions.closest(token.text, fitting)
         if word is not None:
-            message = f"{shown(token)} is no word of the language"
+            message = f"{shown(token)} is not a word of the language"
             self._add(token, message, f"did you mean `{word}`?", f"write `{word}`")
         return word
 
@@ -60,14 +57,14 @@ class Misfits:
         self._add(token, f"`{written}` is missing before {shown(token)}", f"expected `{written}`", _MARKS.get(mark, ""))
 
     def confused(self, mark: str, token: Token) -> None:
-        """One mark stands for another."""
+        """One mark is written instead of another."""
         written = self._written[mark]
-        message = f"{shown(token)} stands where `{written}` should"
+        message = f"{shown(token)} is written instead of `{written}`"
         self._add(token, message, f"expected `{written}`", _MARKS.get(mark, ""))
 
     def superfluous(self, token: Token) -> None:
-        """A mark that would better not be there."""
-        self._add(token, f"{shown(token)} cannot stand here", "leave it out", _hint(token))
+        """A mark too many."""
+        self._add(token, f"{shown(token)} is not expected here", "remove it", _hint(token))
 
     def open_string(self, token: Token, quote: str) -> None:
         """A string without an end."""
@@ -79,16 +76,16 @@ class Misfits:
         opening = Span(token.start, token.start + len(token.text) - len(token.text.lstrip("rRuU")) + len(quote))
         self.found.append(Diagnostic("syntax", "error", message, opening, "opened here", help_))
 
-    def swallowing(self, string: Token, token: Token) -> None:
-        """A long text without an end, which went on to the quotes that should have opened the next one."""
+    def swallowed(self, string: Token, token: Token) -> None:
+        """A long text without an end, which extends to the quotes that should have opened the next one."""
         quote = string.text[-3:]
         opening = Span(string.start, string.start + string.text.index(quote) + 3)
         message = "a text is not closed before the next statement begins"
-        help_ = f"close it with `{quote}`; as it stands it ends before {shown(token)}"
+        help_ = f"close it with `{quote}`; now it ends before {shown(token)}"
         self.found.append(Diagnostic("syntax", "error", message, opening, "opened here", help_))
 
-    def misfit(self, token: Token, expected: Collection[str], opened: Token | None) -> None:
-        """Any other token that does not fit. `opened` is the keyword of the statement around it."""
+    def unexpected(self, token: Token, expected: Collection[str], opened: Token | None) -> None:
+        """Any other unexpected token. `opened` is the keyword of the statement around it."""
         wanted = self._list(expected)
         if token.type == "$END":
             message, help_ = f"the file ends before {f'this {opened.text}' if opened else 'it'} is complete", ""
@@ -96,7 +93,7 @@ class Misfits:
             message = f"the {opened.text} before this `{token.text}` is not complete"
             help_ = f"complete the {opened.text}; `{token.text}` itself cannot be a name" if "NAME" in expected else ""
         else:
-            message, help_ = f"{shown(token)} cannot stand here", _hint(token)
+            message, help_ = f"{shown(token)} is not expected here", _hint(token)
         help_ = help_ or _SHAPES.get(opened.type if opened else "", _BETWEEN)
         self._add(token, message, f"expected {wanted}" if wanted else "", help_)
 
@@ -126,11 +123,11 @@ def _hint(token: Token) -> str:
     if token.type == "X_NUMBER":
         return "an integer is written in decimal digits, without leading zeros, points and letters"
     if token.text in _CURLY and token.text:
-        return "texts stand between straight quotes, `\"` or `'`"
+        return "write texts between straight quotes, `\"` or `'`"
     if token.text in ("{", "}"):
         return "a parameter is written `{name}`, without spaces"
     if token.text == "wfdsl":
-        return "the version of the language stands before everything else in a file"
+        return "the version of the language must be the first statement of a file"
     return ""
 
 

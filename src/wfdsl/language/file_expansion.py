@@ -1,4 +1,4 @@
-"""From a workflow file's statements to the steps that they stand for: the same tree that completions are read into.
+"""Workflow files expanded: from statements to steps, in the same tree that completions are read into.
 
 Copies and chains are written out, names become indices, parameters and workers values. What is wrong is reported and
 replaced by something harmless, so that the checker can look at the rest.
@@ -20,7 +20,7 @@ from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 
 MOST_COPIES = 1000  # of one step, and levels of a depth; our choice
 MOST_COPIES_IN_ALL = 10_000  # beyond one per step, so that a short file cannot fill the memory; our choice
-MOST_SIGHTS = 1_000_000  # entries of all access lists together; our choice
+MOST_ACCESS_ENTRIES = 1_000_000  # entries of all access lists together; our choice
 
 
 def expand(
@@ -42,7 +42,7 @@ def expand(
 
 
 class _Group(NamedTuple):
-    """A step statement and the steps that it stands for."""
+    """A step statement and the steps that it expands to."""
 
     name: Operand
     first: int
@@ -68,11 +68,11 @@ class _Expansion:
         self._groups: dict[str, _Group] = {}
         self._suggestions = Suggestions()
         self._copies = 0
-        self._sights = 0
+        self._entries = 0
 
     def tree(self) -> WorkflowTree | None:
         groups = self._numbered()
-        self._say_once()
+        self._check_headings()
         columns = [column for group in groups for column in self._steps(group)]
         if not any(problem.is_error for problem in self._found):
             self._found.extend(self._params.unused())
@@ -90,7 +90,7 @@ class _Expansion:
             help_ = 'write at least one: `step NAME by WORKER: "..."`'
             yield Diagnostic("no-steps", "error", "the file has no step", Span(end, end), help=help_)
 
-    def _say_once(self) -> None:
+    def _check_headings(self) -> None:
         """Report a second title or description."""
         seen = set()
         for statement in self._file.statements:
@@ -99,7 +99,7 @@ class _Expansion:
                 keyword = statement.tokens[0]
                 if kind in seen:
                     span = Span(keyword.start, keyword.end)
-                    self._error("clause-repeated", f"there is a second {kind}", span, help_="leave one of them out")
+                    self._error("clause-repeated", f"there is a second {kind}", span, help_="remove one of them")
                 seen.add(kind)
 
     # ---- groups -------------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ class _Expansion:
             keyword = clause.tokens[0].text
             if keyword in seen:
                 span = Span(clause.start, clause.end)
-                help_ = "leave one of them out"
-                self._error("clause-repeated", f"`{keyword}` stands twice in this step", span, help_=help_)
+                help_ = "remove one of them"
+                self._error("clause-repeated", f"`{keyword}` is given twice in this step", span, help_=help_)
             seen.setdefault(keyword, clause)
         repeating = [clause for clause in seen.values() if clause.kind in ("copies", "chain", "each", "each_tagged")]
         for clause in repeating[1:]:
@@ -158,8 +158,8 @@ class _Expansion:
             self._error("clause-conflict", message, Span(clause.start, clause.end), help_=help_)
         if "by" not in seen:
             span = Span(step.name.start, step.name.end)
-            help_ = "write `by` with an ordinal, a name, `tag NAME`, `each worker` or `conductor`"
-            self._error("clause-missing", f"step `{step.name.value}` does not say who does it", span, help_=help_)
+            help_ = "write `by` with a worker index, a name, `tag NAME`, `each worker` or `conductor`"
+            self._error("clause-missing", f"step `{step.name.value}` has no worker", span, help_=help_)
 
     def _count(self, clause: Clause, most: int) -> int:
         operand = clause.operands[0]
@@ -219,7 +219,7 @@ class _Expansion:
     def _seen(self, group: _Group) -> AccessNode:
         """What the statement says that its steps see."""
         if group.statement is None and group.first:
-            return AccessNode(ALL, group.name.start, group.name.end)  # so that no step is dead on its account
+            return AccessNode(ALL, group.name.start, group.name.end)  # so that no step is dead because of it
         clause = group.statement.clause("sees") if group.statement else None
         if clause is None:
             return AccessNode((), group.name.start, group.name.end)
@@ -228,14 +228,14 @@ class _Expansion:
             return AccessNode(ALL, start, end)
         targets = [(operand, self._target(operand)) for operand in clause.operands]
         if group.first and not all(target for _, target in targets):
-            return AccessNode(ALL, start, end)  # so that nobody is told that the step that was meant is a dead one
+            return AccessNode(ALL, start, end)  # so that the step that was meant is not reported as dead
         copies = 1 if group.chain else len(group.workers)
-        return self._access_node(self._sights_of(group, targets), Span(start, end), clause, copies=copies)
+        return self._access_node(self._indices_of(group, targets), Span(start, end), clause, copies=copies)
 
-    def _sights_of(
+    def _indices_of(
         self, group: _Group, targets: Iterable[tuple[Operand, _Group | None]]
     ) -> Iterator[tuple[int, int, int]]:
-        """The steps that names stand for. A name that comes again gives one step again, so that it is told once."""
+        """The steps of some names. A repeated name gives one step again, so that it is reported once."""
         named = set()
         for operand, target in targets:
             if target is not None:
@@ -245,17 +245,17 @@ class _Expansion:
                 named.add(target.first)
 
     def _access_node(
-        self, sights: Iterable[tuple[int, int, int]], span: Span, clause: Clause, *, copies: int
+        self, entries: Iterable[tuple[int, int, int]], span: Span, clause: Clause, *, copies: int
     ) -> AccessNode:
         """The entry of each of these copies, as long as there are not too many in all."""
-        if self._sights > MOST_SIGHTS:
+        if self._entries > MOST_ACCESS_ENTRIES:
             return AccessNode(ALL, *span)
-        entries = tuple(islice(sights, MOST_SIGHTS + 1))
-        self._sights += len(entries) * copies
-        if self._sights > MOST_SIGHTS:
-            self._too_large(clause, f"more than {MOST_SIGHTS:,} entries in its access lists")
+        indices = tuple(islice(entries, MOST_ACCESS_ENTRIES + 1))
+        self._entries += len(indices) * copies
+        if self._entries > MOST_ACCESS_ENTRIES:
+            self._too_large(clause, f"more than {MOST_ACCESS_ENTRIES:,} entries in its access lists")
             return AccessNode(ALL, *span)
-        return AccessNode(entries, *span)
+        return AccessNode(indices, *span)
 
     def _indices(self, group: _Group, target: _Group) -> Sequence[int]:
         """The steps of a group; of one that is not earlier the last alone, which is not earlier for any copy."""

@@ -46,7 +46,7 @@ class _Formatter:
         self._starts = [comment.start for comment in tree.comments]
         self._lines: list[str] = []
         self._end = 0
-        """The offset behind what has been written."""
+        """The offset after what has been written."""
 
     def text(self) -> str:
         written = 0
@@ -87,9 +87,9 @@ class _Formatter:
         self._lines += rows.lines()
 
     def _attached(self, tokens: Sequence[Token], end: int) -> dict[int, list[tuple[str, bool]]]:
-        """The comments behind each token of a statement, by its offset: the text, and whether it follows on the line.
+        """The comments after each token of a statement, by its offset: the text, and whether it follows on the line.
 
-        Behind the last token only one on the same line belongs to the statement; `end` is where the next one begins.
+        After the last token only one on the same line belongs to the statement; `end` is where the next one begins.
         """
         after: dict[int, list[tuple[str, bool]]] = {}
         for token, following in zip(tokens, [*tokens[1:], None], strict=True):

@@ -28,11 +28,11 @@ from wfdsl.language.literals import (
 )
 from wfdsl.language.source import Source, Span
 
-_SPECIAL = re.compile(r"[\\{}\r\n]")  # what makes a text more than what stands between its quotes
+_SPECIAL = re.compile(r"[\\{}\r\n]")  # what makes a text more than the characters between its quotes
 
 
 class _Piece(NamedTuple):
-    """A terminal of the rule `subtask`, and where it stands in the file."""
+    """A terminal of the rule `subtask`, and its place in the file."""
 
     kind: str
     text: str
@@ -101,10 +101,10 @@ class TextReader:
                     Diagnostic(
                         "bad-escape",
                         "error",
-                        f"this is no escape sequence: {bad.message}",
+                        f"this is not an escape sequence: {bad.message}",
                         bad.span,
                         label="broken escape",
-                        help="write `\\\\` for a backslash that is meant as such",
+                        help="write `\\\\` for a literal backslash",
                     )
                 )
 
@@ -115,8 +115,8 @@ class TextReader:
             if isinstance(part, str):
                 run.append(part)
                 continue
-            value, mended = joined_surrogates("".join(run))
-            if mended:
+            value, replaced = joined_surrogates("".join(run))
+            if replaced:
                 self.found.append(_lone_surrogate(span))
             if value:
                 yield value
@@ -140,7 +140,7 @@ def _lone_surrogate(span: Span) -> Diagnostic:
     return Diagnostic(
         "bad-escape",
         "error",
-        "this text holds half of a surrogate pair, which is no character",
+        "this text contains half of a surrogate pair, which is not a character",
         span,
         help="write both halves, or the character itself",
     )
@@ -188,7 +188,7 @@ class _Reader:
                 Diagnostic(
                     "version-unknown",
                     "error",
-                    f"this wfdsl does not know version {phrase.children[1].text[:MOST_DIGITS]} of the language",
+                    f"version {phrase.children[1].text[:MOST_DIGITS]} of the language is not known to this wfdsl",
                     Span(number.start, number.end),
                     label=f"known: {VERSION}",
                     help=f"write `wfdsl {VERSION}`, or install a newer wfdsl",
@@ -251,7 +251,7 @@ class _Reader:
 
 
 def _completion_by_mistake(text: str) -> list[Diagnostic]:
-    """One clear message in place of many, for a text that holds the lists of a completion."""
+    """One clear message instead of many, for a text that holds the lists of a completion."""
     lists = [part for part in scanner().scan(text).parts if "THINK" not in part.type]
     if not lists:
         return []

@@ -59,7 +59,7 @@ class Params:
         for name, declared in self._declared.items():
             if isinstance(declared, Param) and name not in self._used:
                 span = Span(declared.name.start, declared.name.end)
-                help_ = f"use it as `{{{name}}}`, or leave it out"
+                help_ = f"use it as `{{{name}}}`, or remove it"
                 yield Diagnostic("param-unused", "warning", f"the parameter `{name}` is never used", span, help=help_)
 
     def _declare(self, statement: Param | Broken) -> None:
@@ -100,12 +100,12 @@ class Params:
             f"there is no parameter `{name}`",
             Span(operand.start, operand.end),
             self._suggestions.hint(name, self._declared),
-            f"declare it with `param {name} = ...`; a brace that is meant as such is written twice: `{{{{` or `}}}}`",
+            f"declare it with `param {name} = ...`; a literal brace is written twice: `{{{{` or `}}}}`",
         )
 
 
 def _used_as_workers(tree: FileTree) -> Iterator[str]:
-    """Parameters in `by {name}`: whatever their default, they can be set to an ordinal or a name."""
+    """Parameters in `by {name}`: whatever their default, they can be set to an index or a name."""
     for statement in tree.statements:
         clause = statement.clause("worker") if isinstance(statement, StepStatement) else None
         if clause is not None and clause.operands[0].kind == "parameter":
@@ -116,8 +116,8 @@ _CONDUCTOR = "conductor"
 _EACH = "each worker"
 _TAG = "tag "
 _EACH_TAG = "each tag "
-_BEHIND_BY = ("STEP", "NAME", "BY")
-_BEHIND_TAG = (*_BEHIND_BY, "TAG")
+_AFTER_BY = ("STEP", "NAME", "BY")
+_AFTER_TAG = (*_AFTER_BY, "TAG")
 
 
 class Workers:
@@ -134,29 +134,29 @@ class Workers:
         operand = clause.operands[0] if clause.operands else None
         value = None if operand is None else self._params.value(operand)
         if operand is not None and operand.kind == "parameter" and INTEGER.fullmatch(str(value)):
-            value = int(str(value))  # `by {worker}` takes what one would write: an ordinal or a name
+            value = int(str(value))  # `by {worker}` takes an index or a name
         span = Span(clause.tokens[1].start, clause.end)
         if clause.kind == "worker" and isinstance(value, int):
             return [Node(value, *span)]
         if operand is not None and value is None:
-            return [Node("?", *span)]  # its parameter is not known, which has been reported
+            return [Node("?", *span)]  # its parameter is unknown, which has been reported
         text = _text(clause.kind, str(value))
         if self._pool is None:
             self._found.append(_pool_needed(text, span))
             return [Node(text, *span)]
-        ordinals = self._resolved(clause, str(value), self._pool)
-        if not ordinals:
+        indices = self._resolved(clause, str(value), self._pool)
+        if not indices:
             self._found.append(self._unknown(clause, str(value), self._pool, span))
             return [Node(text, *span)]
-        return [Node(ordinal, *span) for ordinal in ordinals]
+        return [Node(index, *span) for index in indices]
 
     def check_depth(self, depth: Clause, workers: Sequence[Node]) -> None:
-        """Report a depth for workers that are known to be no Conductors."""
+        """Report a depth for workers that are known not to be Conductors."""
         if self._pool is None:
             return
         for worker in workers:
             if worker.value in self._pool.ordinals and worker.value not in self._pool.conductors:
-                message = f"worker {worker.value} is no Conductor, and so has no depth"
+                message = f"worker {worker.value} is not a Conductor, so it cannot have a depth"
                 help_ = "leave `depth` out, or let a Conductor do the step: `by conductor`"
                 span = Span(depth.start, depth.end)
                 self._found.append(Diagnostic("clause-conflict", "error", message, span, help=help_))
@@ -164,8 +164,8 @@ class Workers:
 
     def _resolved(self, clause: Clause, value: str, pool: PoolLike) -> Sequence[int]:
         if clause.kind == "worker":
-            ordinal = pool.find(value)
-            return [] if ordinal is None else [ordinal]
+            index = pool.find(value)
+            return [] if index is None else [index]
         if clause.kind == "each":
             return pool.ordinals
         if clause.kind == "conductor":
@@ -189,18 +189,18 @@ class Workers:
 
 
 def worker_clause(worker: Worker) -> str:
-    """What stands behind `by` for a worker of a `Workflow`."""
+    """What follows `by` for a worker of a `Workflow`."""
     if isinstance(worker, int) or _is_clause(worker):
         return str(worker)
-    return _written(string_value(worker)[0] if _is_special(worker) else worker, _BEHIND_BY)
+    return _written(string_value(worker)[0] if _is_special(worker) else worker, _AFTER_BY)
 
 
 def _text(kind: str, value: str) -> str:
-    """How a clause with this operand is written as long as no pool resolves it."""
+    """How a clause with this operand is written while no pool resolves it."""
     if kind == "worker":
         return quoted(value) if _is_special(value) else value
     fixed = {"each": _EACH, "conductor": _CONDUCTOR}.get(kind)
-    return fixed or (_TAG if kind == "tagged" else _EACH_TAG) + _written(value, _BEHIND_TAG)
+    return fixed or (_TAG if kind == "tagged" else _EACH_TAG) + _written(value, _AFTER_TAG)
 
 
 def _written(name: str, before: Sequence[str]) -> str:
@@ -218,7 +218,7 @@ def _is_clause(text: str) -> bool:
     if text in (_CONDUCTOR, _EACH):
         return True
     tag = next((text[len(start) :] for start in (_EACH_TAG, _TAG) if text.startswith(start)), None)
-    return tag is not None and _written(tag if (inner := _unquoted(tag)) is None else inner, _BEHIND_TAG) == tag
+    return tag is not None and _written(tag if (inner := _unquoted(tag)) is None else inner, _AFTER_TAG) == tag
 
 
 def _unquoted(text: str) -> str | None:
@@ -233,7 +233,7 @@ def _pool_needed(text: str, span: Span) -> Diagnostic:
     return Diagnostic(
         "pool-needed",
         "note",
-        f"only a pool knows who `{text}` is",
+        f"only a pool can resolve `{text}`",
         span,
-        help="`--pool NAME|FILE` gives one; without it the file can be checked, drawn and formatted",
+        help="give one with `--pool NAME|FILE`; without it the file can be checked, drawn and formatted",
     )

@@ -1,7 +1,7 @@
 """Workflow file text to statements (phrases of the grammar), comments and syntax errors, by `workflow.lark`.
 
 The terminals and the LALR table come from the grammar file. What is added here is what the head of that file says:
-small mistakes are mended, and behind others reading goes on at the next statement, so that one pass finds them all.
+error recovery repairs small mistakes, and continues after others at the next statement, so one pass finds them all.
 Every character is looked at a bounded number of times, nothing recurses, and no input raises.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.file_errors import Misfits
+from wfdsl.language.file_errors import SyntaxErrors
 from wfdsl.language.file_tree import Broken, Comment, Operand
 from wfdsl.language.grammar import load_grammar_data
 from wfdsl.language.lalr import END, Stack, Table, Token
@@ -25,7 +25,7 @@ _SUBTASK = "subtask"
 _MISREAD = "misread"
 _VERSION_WORD = "WFDSL"
 _NEVER_TOO_MANY = ("{", "}", "\\")  # of a parameter that is written wrongly; before what may be an escaped quote
-_AHEAD = 200  # characters that are looked at behind a misfit, so that mending stays cheap; our choice
+_AHEAD = 200  # characters that are looked at after an unexpected token, so that recovery stays cheap; our choice
 _MARK = re.compile(r"\\?[^\w\s]")  # the pattern of a punctuation mark
 _WORD = re.compile(r"([a-z]+)\(\?!")  # the pattern of a keyword: the word, and what must not follow it
 
@@ -41,7 +41,7 @@ class FileScan(NamedTuple):
 
 
 class BrokenToken(Token):
-    """Stands for a broken statement in the parser."""
+    """The parser's token for a broken statement."""
 
     __slots__ = ("statement",)
 
@@ -68,7 +68,7 @@ class FileGrammar:
         self.marks = {name: pattern[-1] for name, pattern in terminals.items() if _MARK.fullmatch(pattern)}
         self._name = re.compile(terminals["NAME"])
         self.soft_words = {name for name, word in self.words.items() if self._name.fullmatch(word)}
-        """Keywords that are names where no keyword can stand."""
+        """Keywords that are names where no keyword is allowed."""
         self.statement_words = set(self.words) - self.soft_words
         starts = _any_of(terminals, self.statement_words, named=False)
         self.resume = re.compile(rf"(?:\A|(?<=[\r\n]))[ \t]*+(?={starts})")
@@ -78,7 +78,7 @@ class FileGrammar:
         return _Reading(self, text).read()
 
     def is_name(self, text: str, *before: str) -> bool:
-        """Whether a text is read as a name behind these terminals, and not as a keyword."""
+        """Whether a text is read as a name after these terminals, and not as a keyword."""
         keyword = next((name for name, word in self.words.items() if word == text), None)
         if keyword and _FileStack(self.table).fits(*before, keyword):
             return False
@@ -102,7 +102,7 @@ class _FileStack(Stack):
 
     @property
     def last(self) -> list[Any]:
-        """The values of the statement that is being read, and what stands before."""
+        """The values of the statement that is being read, and what comes before it."""
         return self._values
 
     def fits(self, *types: str) -> bool:
@@ -140,7 +140,7 @@ class _Reading:
         self._stack = _FileStack(grammar.table)
         self._position = 0
         self._comments: list[Comment] = []
-        self._misfits = Misfits(grammar.words, grammar.marks)
+        self._errors = SyntaxErrors(grammar.words, grammar.marks)
 
     def read(self) -> FileScan:
         stack, soft_words = self._stack, self._grammar.soft_words
@@ -148,15 +148,15 @@ class _Reading:
             if token.type in soft_words and token.type not in stack.actions:
                 token.type = "NAME"
             if stack.feed(token) is None:
-                self._mend(token)
+                self._recover(token)
         if not stack.fits(END):
             self._give_up(token)
-        return FileScan(stack.finish(token).children, self._comments, self._misfits.found)
+        return FileScan(stack.finish(token).children, self._comments, self._errors.found)
 
     # ---- tokens -------------------------------------------------------------------------------------------------
 
     def _next(self) -> Token:
-        """The next token; the position moves behind it."""
+        """The next token; the position moves past it."""
         start = self._position
         token = self._token_at(start, len(self._text))
         self._position = token.end
@@ -165,7 +165,7 @@ class _Reading:
         return token
 
     def _peek(self, position: int) -> Token:
-        """The token behind an offset, for mending: a string may be cut short, and END may mean that it is far away."""
+        """The token after an offset, for recovery: a string may be cut short, and END may mean that it is far away."""
         token = self._token_at(position, min(position + _AHEAD, len(self._text)))
         if token.type == "X_OPEN_STRING":
             token.type = "STRING"
@@ -185,15 +185,15 @@ class _Reading:
             if match.lastgroup == "COMMENT":
                 self._comments.append(Comment(match[0].rstrip(), *match.span()))
 
-    # ---- mending ------------------------------------------------------------------------------------------------
+    # ---- error recovery ----------------------------------------------------------------------------------------
 
-    def _mend(self, token: Token) -> None:
-        """Report a token that does not fit, and bring the parser to where reading can go on."""
+    def _recover(self, token: Token) -> None:
+        """Report an unexpected token, and bring the parser to where reading can continue."""
         if self._ends_swallowed_text(token):
             return
         if token.type == "X_OPEN_STRING":
             self._close_string(token)
-        elif not any(mend(token) for mend in (self._respell, self._leave_out, self._replace, self._insert)):
+        elif not any(repair(token) for repair in (self._respell, self._leave_out, self._replace, self._insert)):
             self._give_up(token)
 
     def _fits(self, *types: str) -> bool:
@@ -212,18 +212,18 @@ class _Reading:
             return False
         expected = self._stack.expected
         fitting = {word: name for name, word in self._grammar.words.items() if name in expected}
-        word = self._misfits.misspelt(token, fitting)
+        word = self._errors.misspelt(token, fitting)
         if word is not None:
             self._feed_instead(fitting[word], token)
         return word is not None
 
     def _insert(self, token: Token) -> bool:
-        """A missing mark, or `by` directly behind the name of a step."""
+        """A missing mark, or `by` directly after the name of a step."""
         values = self._stack.last
-        behind_name = len(values) > 1 and _type(values[-2]) == "STEP"
-        for mark in (*self._grammar.marks, "BY") if behind_name else self._grammar.marks:
+        after_name = len(values) > 1 and _type(values[-2]) == "STEP"
+        for mark in (*self._grammar.marks, "BY") if after_name else self._grammar.marks:
             if self._fits(mark, token.type):
-                self._misfits.missing(mark, token)
+                self._errors.missing(mark, token)
                 self._feed_instead(mark, Token(mark, "", token.start, token.start))
                 token.type = token.type if self._stack.fits(token.type) else "NAME"
                 self._stack.feed(token)
@@ -237,7 +237,7 @@ class _Reading:
         following = self._peek(token.end).type
         for mark in self._grammar.marks:
             if mark != token.type and self._fits(mark, following):
-                self._misfits.confused(mark, token)
+                self._errors.confused(mark, token)
                 self._feed_instead(mark, token)
                 return True
         return False
@@ -248,7 +248,7 @@ class _Reading:
         on_the_line = "\n" not in self._text[token.end : following.start]  # else it tells nothing
         if not self._is_mark(token) or not on_the_line or not self._stack.fits(following.type):
             return False
-        self._misfits.superfluous(token)
+        self._errors.superfluous(token)
         return True
 
     def _is_mark(self, token: Token) -> bool:
@@ -257,26 +257,26 @@ class _Reading:
     # ---- texts that are not closed ------------------------------------------------------------------------------
 
     def _close_string(self, token: Token) -> None:
-        """Take a text without an end as far as it can be meant, and go on at the next statement."""
+        """Take a text without an end as far as it can be meant, and continue at the next statement."""
         bare = token.text.lstrip("rRuU")
         quote = bare[:3] if bare.startswith(3 * bare[0]) else bare[0]
         resume = self._grammar.resume.search(self._text, token.start + 1, token.end) if len(quote) == 3 else None
         end = resume.start() if resume else token.end
-        self._misfits.open_string(token, quote)
+        self._errors.open_string(token, quote)
         if self._fits("STRING"):
             self._stack.feed(Token("STRING", self._text[token.start : end] + quote, token.start, end))
-        self._go_on(end)
+        self._continue_at(end)
 
     def _ends_swallowed_text(self, token: Token) -> bool:
-        """Whether the misfit comes from a text that was not closed and so has swallowed statements."""
+        """Whether the error comes from a text that was not closed and so contains statements."""
         last = self._stack.last[-1] if self._stack.last else token
         if _type(last) != "STRING" or not is_long(last.text):
             return False
         resume = self._grammar.resume.search(self._text, last.start + 1, last.end)
         if resume is None or not self._begins_statement(resume.end()):
             return False
-        self._misfits.swallowing(last, token)
-        self._go_on(resume.start())
+        self._errors.swallowed(last, token)
+        self._continue_at(resume.start())
         return True
 
     def _begins_statement(self, position: int) -> bool:
@@ -291,13 +291,13 @@ class _Reading:
         fresh = _FileStack(self._grammar.table)
         return fresh.fits(*types) or fresh.fits(types[0], "NAME", types[2])
 
-    # ---- going on -----------------------------------------------------------------------------------------------
+    # ---- continuing --------------------------------------------------------------------------------------------
 
     def _give_up(self, token: Token) -> None:
-        """Report the misfit, and go on at the next statement."""
+        """Report the unexpected token, and continue at the next statement."""
         at = self._opening()
-        self._misfits.misfit(token, self._stack.expected, None if at is None else self._stack.last[at])
-        self._go_on(token.start)
+        self._errors.unexpected(token, self._stack.expected, None if at is None else self._stack.last[at])
+        self._continue_at(token.start)
 
     def _opening(self) -> int | None:
         """Where the keyword of the statement that is being read lies among the values."""
@@ -305,7 +305,7 @@ class _Reading:
         values = self._stack.last
         return next((at for at in range(len(values) - 1, -1, -1) if _type(values[at]) in keywords), None)
 
-    def _go_on(self, position: int) -> None:
+    def _continue_at(self, position: int) -> None:
         """Continue at the next statement: the one that begins here, or the next at the start of a line."""
         at = self._opening()
         if at is not None and not self._stack.fits("STEP"):

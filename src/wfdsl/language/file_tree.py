@@ -1,6 +1,6 @@
 """A workflow file as it is written: statements, clauses, comments, and the places of all of them.
 
-It says what stands there, not what it means: `expand` makes steps of it, `format_file` writes it out again.
+It holds what is written, not what it means: `expand` makes steps of it, `format_file` prints it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORKER_CLAUSES: frozenset[ClauseKind] = frozenset({"worker", "tagged", "each", "
 
 
 class Operand(NamedTuple):
-    """What stands behind a keyword. `all` is a kind of its own; a parameter's value is its name."""
+    """What follows a keyword. `all` is a kind of its own; a parameter's value is its name."""
 
     kind: Literal["number", "name", "parameter", "all"]
     value: int | str
@@ -52,7 +52,7 @@ class Clause:
 
     @property
     def end(self) -> int:
-        """The offset behind it."""
+        """The offset after it."""
         return self.tokens[-1].end
 
 
@@ -110,7 +110,7 @@ class StepStatement:
 class Broken:
     """A statement that breaks off: its keyword and name as far as they were there, so that others can refer to it.
 
-    Without a keyword it stands for what is no statement at all.
+    Without a keyword it is something that is not a statement at all.
     """
 
     kind: str

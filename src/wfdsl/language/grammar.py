@@ -52,9 +52,9 @@ class RuleData(TypedDict):
     """Its alternative's name, or its own."""
     size: int
     keep: list[tuple[int, bool]]
-    """The children that stay, by index; True: its own children stand in its place."""
+    """The children that stay, by index; True: its own children replace it."""
     hands_on: bool
-    """Whether an only child is handed on as it is."""
+    """Whether an only child is passed on as it is."""
 
 
 class TableData(TypedDict):
@@ -70,9 +70,9 @@ class GrammarData(TypedDict):
     """All that a scanner needs to know of a grammar."""
 
     terminals: dict[str, str]
-    """Regular expressions by name, those of higher priority first."""
+    """Regular expressions by name, in the order of their priority."""
     ignored: list[str]
-    """Terminals that may stand between others."""
+    """Terminals that are allowed between others."""
     first: list[str]
     """Terminals that the text may begin with."""
     table: TableData

@@ -1,6 +1,6 @@
-"""What a string literal says: its quotes taken off, its escapes read as Python reads them. Nothing is evaluated.
+"""String literals: from a literal to its value, with escapes as in Python, and from a value to a literal.
 
-Which texts are literals is the grammar's business; this is about their values.
+Nothing is evaluated. Which texts are literals is decided by the grammar.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ def joined_surrogates(value: str) -> tuple[str, bool]:
     if value.isascii() or not _SURROGATE.search(value):
         return value, False
     joined = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    mended = _SURROGATE.sub(_REPLACEMENT, joined)
-    return mended, mended != joined
+    replaced = _SURROGATE.sub(_REPLACEMENT, joined)
+    return replaced, replaced != joined
 
 
 def split_literal(literal: str) -> tuple[str, str, int]:
-    """A string literal's prefix, what stands between its quotes, and the offset of that."""
+    """A string literal's prefix, the text between its quotes, and the offset of that text."""
     prefix = literal[0] if literal[0] not in "\"'" else ""
     start = len(prefix) + (3 if is_long(literal) else 1)
     return prefix, literal[start : len(literal) - start + len(prefix)], start
 
 
 def is_long(literal: str) -> bool:
-    """Whether it stands between triple quotes."""
+    """Whether it has triple quotes."""
     return len(literal) >= 6 and literal[-1] * 3 == literal[-3:] == literal.lstrip("rRuU")[:3]
 
 
 def dedent(body: str) -> str:
-    """What a triple-quoted text says before its escapes are read. The rule stands in `workflow.lark`."""
+    """What a triple-quoted text says before its escapes are read. `workflow.lark` defines the rule."""
     lines = LINE_BREAK.split(body)
     head = [] if _is_blank(lines[0]) else lines[:1]
     rest = [line if not _is_blank(line) else "" for line in lines[1:]]
@@ -99,19 +99,19 @@ def _is_blank(line: str) -> bool:
 
 
 def _breaks_off(line: str) -> bool:
-    """Whether a backslash at its end makes an escape of the line break behind it."""
+    """Whether a backslash at its end makes an escape of the line break after it."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def quoted(value: str, *, braces: bool = False) -> str:
-    """A string literal on one line that says this; `braces`: they are doubled, as in a subtask."""
+    """A string literal on one line with this value; `braces`: they are doubled, as in a subtask."""
     if braces:
         value = value.replace("{", "{{").replace("}", "}}")
     return '"' + "".join(_ESCAPES.get(char) or _written(char) for char in value) + '"'
 
 
 def block(value: str, indent: str, *, braces: bool = False) -> str | None:
-    """A literal between triple quotes that says this, one line for each of its lines; None if there is none."""
+    """A triple-quoted literal with this value, one line for each of its lines; None if there is none."""
     doubled = value.replace("{", "{{").replace("}", "}}") if braces else value
     lines = ["".join(_BLOCK_ESCAPES.get(char) or _written(char) for char in line) for line in doubled.split("\n")]
     literal = "\n".join([LONG_QUOTE, *(indent + line if line else "" for line in lines), indent + LONG_QUOTE])
@@ -161,7 +161,7 @@ class _EscapeReader:
     def _code_point(self, match: re.Match[str]) -> str:
         number = int(match["hex"], 16)
         if number > _HIGHEST:
-            return self._broken(match, "there is no character beyond U+10FFFF")
+            return self._broken(match, "the largest code point is U+10FFFF")
         return chr(number)
 
     def _named(self, match: re.Match[str]) -> str:

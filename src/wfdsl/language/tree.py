@@ -1,6 +1,6 @@
-"""What both forms of the language are read into: values with the places where they were written.
+"""The tree that both forms of the language are read into: values with the places where they were written.
 
-A tree may be wrong in every way that the checker knows about; `check` reads it, `Workflow` holds what was right.
+A tree may have every error that the checker knows about. A `Workflow` is made from a tree without errors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ALL: Literal["all"] = "all"
 
 
 class Node(NamedTuple):
-    """A worker (its ordinal, or the text that names it as long as no pool resolves it) or a subtask."""
+    """A worker (its index, or the text that names it while no pool resolves it) or a subtask."""
 
     value: int | str
     start: int

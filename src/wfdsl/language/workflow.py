@@ -1,4 +1,4 @@
-"""What a workflow means: steps in order, each with a worker, a subtask and what it sees. No places, no names.
+"""Workflows: steps in order, each with a worker, a subtask and what it sees. No places, no names.
 
 Workflows are immutable values. Two are equal if workers, subtasks, access and depths are.
 """
@@ -21,9 +21,9 @@ class Step:
     """One call of one worker. Source: arXiv 2512.04388, section 3 (a step is a subtask, a worker, an access list)."""
 
     worker: Worker
-    """The worker's ordinal in the pool; a text while no pool has resolved a name or tag (`.wf` files only)."""
+    """The worker's index in the pool; a text while no pool has resolved a name or tag (`.wf` files only)."""
     subtask: str
-    """What the worker is asked; holds at least one character that is not white space."""
+    """What the worker is asked; contains at least one character that is not white space."""
     access: Access = ()
     """`"all"`, or the sorted indices of the earlier steps that it sees."""
     depth: int | None = None
@@ -75,7 +75,7 @@ class Workflow:
         """Build a workflow from the three lists, checked like a completion.
 
         Raises:
-            WorkflowError: the lists make no valid workflow.
+            WorkflowError: the lists are not a valid workflow.
         """
         found: list[Diagnostic] = []
         workers = tuple(_worker_node(value, step, found) for step, value in enumerate(model_id))
@@ -133,7 +133,7 @@ def _subtask_node(value: Any, step: int, found: list[Diagnostic]) -> Node:
         found.append(_wrong_type("subtask-type", f"the subtask of step {step}", value, "a string"))
         return Node("-", 0, 0)
     if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-        message = f"the subtask of step {step} holds half of a surrogate pair, which is no character"
+        message = f"the subtask of step {step} contains half of a surrogate pair, which is not a character"
         found.append(Diagnostic("lone-surrogate", "error", message, NOWHERE, help="give the character itself"))
     return Node(value, 0, 0)
 

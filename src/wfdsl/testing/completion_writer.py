@@ -375,7 +375,7 @@ def _items(rng: Choices, label: str, items: list[object], *, is_json: bool) -> l
         return [_integer(rng, int(str(item))) for item in items]
     if label == "subtasks":
         return [spelled(rng, str(item), is_json=is_json) for item in items]
-    return [_sight(rng, item, step) for step, item in enumerate(items)]  # type: ignore[arg-type]
+    return [_access_entry(rng, item, step) for step, item in enumerate(items)]  # type: ignore[arg-type]
 
 
 def _row(rng: Choices, items: list[str]) -> str:
@@ -396,7 +396,7 @@ def _integer(rng: Choices, value: int) -> str:
     return "-0" if value == 0 and rng.one_in(20) else str(value)
 
 
-def _sight(rng: Choices, access: Access, step: int) -> str:
+def _access_entry(rng: Choices, access: Access, step: int) -> str:
     if access == ALL:
         return _all(rng, step)
     if not access and rng.needs_repair("access-none"):

@@ -65,7 +65,7 @@ def max_tokens_for(
     """The number of tokens with which no completion is cut, whatever the model writes within the grammar.
 
     It is the bytes of the longest completion in UTF-8, and one token for the end: every token that a constrained
-    decoder lets through stands for at least one byte. It is a limit and no forecast: plain English takes one token for
+    decoder lets through is at least one byte. It is a limit and not an estimate: plain English takes one token for
     about four characters. Arguments and errors as for `gbnf`.
 
     Units: tokens.

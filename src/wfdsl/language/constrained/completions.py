@@ -1,7 +1,7 @@
 """What a constrained decoder may write: prose, then the canonical print of any workflow within some bounds.
 
-The layout is not written down a second time: a workflow of each length is printed by the printer, and what may vary is
-put in the place of its workers, subtasks and access entries. One alternative per number of steps keeps the three lists
+The layout is not written down a second time: a workflow of each length is printed by the printer, and what may vary
+replaces its workers, subtasks and access entries. One alternative per number of steps keeps the three lists
 equally long and lets each entry name only earlier steps.
 """
 
@@ -30,7 +30,7 @@ SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u20
 """White space beyond the space and the controls."""
 _EVERY = Chars(((0x20, 0x7E), (0xA1, 0xD7FF), (0xE000, 0x10FFFF)))
 TEXT = _EVERY.without(SPACES)
-"""Every character but controls, surrogates, and white space that is no plain space."""
+"""Every character but controls, surrogates, and white space other than the plain space."""
 
 ESCAPES = ("\\\\", '\\"', "\\n", "\\r", "\\t")
 """The printer's escapes of what is often meant in a subtask."""
@@ -38,7 +38,7 @@ NOT_IN_PROSE = "<(=:："
 """A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that; a reasoning
 tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be either."""
 
-_WORKER, _SUBTASK = 10**12, "a subtask"  # stand for any, in what the printer is given
+_WORKER, _SUBTASK = 10**12, "a subtask"  # placeholders in what the printer is given
 _VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
 
 
@@ -64,13 +64,15 @@ class Bounds:
             UsageError: see the messages.
         """
         if not self.ordinals or not all(0 <= ordinal < 10**MOST_DIGITS for ordinal in self.ordinals):
-            raise UsageError(f"a grammar needs at least one ordinal, each from 0 and of at most {MOST_DIGITS} digits")
+            raise UsageError(
+                f"a grammar needs at least one worker index, each from 0 and of at most {MOST_DIGITS} digits"
+            )
         if not 1 <= self.max_steps <= MOST_STEPS:
-            raise UsageError(f"a grammar has from 1 to {MOST_STEPS} steps, not {self.max_steps}")
+            raise UsageError(f"max_steps must be from 1 to {MOST_STEPS} (got {self.max_steps})")
         if not 0 <= self.max_prose <= MOST_CHARS:
-            raise UsageError(f"prose has from 0 to {MOST_CHARS} characters, not {self.max_prose}")
+            raise UsageError(f"max_prose must be from 0 to {MOST_CHARS} (got {self.max_prose})")
         if not 1 <= self.max_subtask <= MOST_CHARS:
-            raise UsageError(f"a subtask has from 1 to {MOST_CHARS} characters, not {self.max_subtask}")
+            raise UsageError(f"max_subtask must be from 1 to {MOST_CHARS} (got {self.max_subtask})")
 
     def admit(self, workflow: Workflow) -> bool:
         """Whether the canonical print of a workflow is in the language.
@@ -114,7 +116,7 @@ def _remark(bounds: Bounds) -> str:
 
 
 def _words(bounds: Bounds) -> dict[str, Rule]:
-    """What the lists are made of, and what stands before them."""
+    """What the lists are made of, and what precedes them."""
     escapes = tuple(map(Literal, ESCAPES))
     words = {
         "head": _head(bounds),
@@ -151,7 +153,7 @@ def _head(bounds: Bounds) -> Rule:
 
 
 def _steps(count: int) -> Rule:
-    """What follows the opening of the first list, in a workflow of so many steps."""
+    """What follows the opening of the first list, in a workflow with this number of steps."""
     varying = ["worker"] * count + ["subtask"] * count + [f"sees-{step}" for step in range(count)]
     layout = _layout(count)[1:]
     pairs = zip(varying, layout, strict=True)
@@ -160,7 +162,7 @@ def _steps(count: int) -> Rule:
 
 @cache
 def _layout(count: int) -> tuple[str, ...]:
-    """What the printer prints before, between and after the workers, subtasks and access entries of so many steps."""
+    """The print of this number of steps, without its workers, subtasks and access entries."""
     return tuple(_VARYING.split(print_completion(Workflow((Step(_WORKER, _SUBTASK, ALL),) * count))))
 
 
@@ -171,6 +173,6 @@ def _sees(step: int) -> Rule:
 
 
 def _after(index: int, step: int) -> Rule:
-    """How the entry of a step may go on behind an index."""
+    """How the entry of a step may continue after an index."""
     later = [Sequence((Literal(f", {other}"), Name(f"after-{other}-of-{step}"))) for other in range(index + 1, step)]
     return Rule(Choice((Literal("]"), *later)), is_token=True)

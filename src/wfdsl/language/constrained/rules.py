@@ -1,6 +1,6 @@
 """A finite language as data: rules made of literals, character sets, sequences, choices and bounded repetitions.
 
-Rules name rules that stand below them and none names itself, so every text has a greatest length.
+A rule names only rules that come after it, so every text has a greatest length.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Expression: TypeAlias = Literal | Chars | Name | Sequence | Choice | Repeat
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a name stands for."""
+    """The definition of a name."""
 
     expression: Expression
     remark: str = ""
@@ -102,7 +102,7 @@ def most_tokens(grammar: RuleSet) -> int:
 def most_bytes(grammar: RuleSet) -> int:
     """The length of the longest text. Units: bytes in UTF-8."""
     known: dict[str, int] = {}
-    for name in reversed(list(grammar.rules)):  # what a rule names stands below it
+    for name in reversed(list(grammar.rules)):  # a rule names only rules after it
         known[name] = _most_bytes(grammar.rules[name].expression, known)
     return known[grammar.start]
 

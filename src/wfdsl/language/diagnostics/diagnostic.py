@@ -1,4 +1,4 @@
-"""A problem in what somebody wrote, as a value."""
+"""Diagnostics: problems in a text, as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 class Diagnostic:
     """One problem: a stable code, how bad it is, where it is, and what to write instead.
 
-    `label` is what stands behind the caret when it is drawn; `help` is the cure.
+    `label` is shown after the caret; `help` is the cure.
     """
 
     code: str
@@ -35,13 +35,13 @@ MOST_SHOWN = 100  # diagnostics of one code, so that a text made of problems sta
 
 
 def more_of_the_same(code: str, span: Span) -> Diagnostic:
-    """What stands for all diagnostics of a code beyond those that are shown; `span` is the first one's."""
+    """The note that replaces all diagnostics of a code beyond those shown; `span` is the first one's."""
     message = f"there are more than {MOST_SHOWN} problems `{code}`; from here on they are not shown"
-    return Diagnostic("more-of-the-same", "note", message, span, help="mend the first ones, and check again")
+    return Diagnostic("more-of-the-same", "note", message, span, help="fix the first ones, and check again")
 
 
 def in_order(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics as they stand in the text; at one place errors come first."""
+    """The diagnostics in the order of the text; at one place errors come first."""
     rank = {"error": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda d: (d.span.start, rank[d.severity], d.span.end, d.code)))
 

@@ -1,6 +1,6 @@
 """Diagnostics as a person reads them (source line, caret, help) and as JSON.
 
-Tabs become spaces and control characters become pictures of themselves, so that the caret stands where the eye
+Tabs become spaces and control characters become pictures of themselves, so that the caret is where the eye
 expects it and no text can steer a terminal; wide characters count two cells, combining ones none.
 """
 
@@ -74,7 +74,7 @@ def _excerpt(found: Diagnostic, text: str, line: int, column: int) -> list[str]:
 
 
 def _around(span: Span, text: str, column: int) -> tuple[str, str, str]:
-    """What stands before, in and behind a span on its first line. No more of a long line is looked at than is shown."""
+    """The text before, in and after a span on its first line. No more of a long line is looked at than is shown."""
     start, end = span.start, max(span.end, span.start + 1)
     before = text[start - min(column - 1, _WIDEST + 1) : start].rstrip("\r\n")
     marked = _line_of(text[start : min(end, start + _WIDEST + 1)])
@@ -87,7 +87,7 @@ def _line_of(text: str) -> str:
 
 
 def _window(before: str, marked: str, after: str) -> tuple[str, str, str]:
-    """Cut a long line to what stands around the mark."""
+    """Cut a long line to the text around the mark."""
     if _cells(before) + _cells(marked) + _cells(after) <= _WIDEST:
         return before, marked, after
     if _cells(marked) > _WIDEST // 2:
@@ -99,7 +99,7 @@ def _window(before: str, marked: str, after: str) -> tuple[str, str, str]:
 
 
 def _fitting(text: str, cells: int) -> str:
-    """As much of the beginning of a text as fits into so many cells."""
+    """As much of the beginning of a text as fits into a number of cells."""
     for index, char in enumerate(text):
         cells -= _width(char)
         if cells < 0:
@@ -120,7 +120,7 @@ def _picture(char: str) -> str:
         return chr(0x2400 + ord(char))  # Unicode's control pictures
     if char == "\x7f":
         return "\u2421"
-    # Direction marks and other invisible characters would move what stands behind them.
+    # Direction marks and other invisible characters would move the text after them.
     return char if unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} else "\ufffd"
 
 

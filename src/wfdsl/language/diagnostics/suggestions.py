@@ -1,4 +1,4 @@
-"""Which known word somebody meant: the "did you mean" of messages."""
+"""Suggestions for misspelled words: the "did you mean" of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORTEST_BEGINNING = 3  # letters
 
 
 class Suggestions:
-    """Finds the closest word, a limited number of times: comparing is slow, and nobody reads hundreds of hints."""
+    """Finds the closest word, a limited number of times: comparing is slow, and hundreds of hints are not read."""
 
     def __init__(self, limit: int = 100) -> None:
         self._left = limit
