@@ -39,7 +39,6 @@ LAYERS = [
     ["language.diagnostics"],
     ["config"],
     ["errors"],
-    ["redaction"],
     ["language.source"],
     ["_version"],
 ]

@@ -92,7 +92,7 @@ PROBLEMS = [
     (f"{WORKER}prices = {{ input = -1, output = 1 }}", "prices.input"),
     (f"{WORKER}prices = {{ input = nan, output = 1 }}", "prices.input"),
     (f"{WORKER}timeout_s = inf", "timeout_s"),
-    (f'{WORKER}base_url = "localhost:8000"', "base_url: this is no URL"),
+    (f'{WORKER}base_url = "localhost:8000"', "base_url: this is not a URL"),
     (f'{WORKER}fallback = "b"', 'worker "a" of the pool "p" falls back on "b".*there is: none'),
     (f'{WORKER}fallback = "a"', 'falls back on "a"'),
     (f'{WORKER}[[pool.workers]]\nname = "a"\nprovider = "openai"', 'two workers called "a"'),

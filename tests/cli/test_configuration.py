@@ -140,7 +140,7 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["solve", "-q", "Q", "--conductor", "boss.toml", "--set", "n=1"], "--set n: a Conductor has no parameters"),
         (["prompt", "-q", "Q", "--config", "exp.toml"], "see `wfdsl run --dry-run`"),
         (["solve", "-q", "Q", "--config", "nope.toml"], "nope.toml: cannot read this configuration file"),
-        (["solve", "-q", "Q", "--conductor", "."], ". is no checkpoint"),
+        (["solve", "-q", "Q", "--conductor", "."], ". is not a checkpoint"),
         (["solve", "-q", "Q", "--to", "a.jsonl"], "--to is for the questions of a file: name it with --from"),
         (["solve", "-q", "Q", "--parallel", "3"], "--parallel is for the questions of a file"),
         (["solve", "--from", "q.jsonl", "--to", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
@@ -162,7 +162,7 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["grammar", "--format", "gbnf", "--pool-size", "1000000000"], "a grammar is for 1000 workers at most"),
         (["examples", "harvest", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
         (["examples", "harvest", "row.jsonl"], "row.jsonl:1: this is no line of `wfdsl solve --to`"),
-        (["pools", "init", "--base-url", "nonsense"], "this is no URL"),
+        (["pools", "init", "--base-url", "nonsense"], "this is not a URL"),
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_exit_code_2(

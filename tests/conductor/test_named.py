@@ -149,8 +149,8 @@ def test_a_pool_file_with_a_checkpoint_is_asked_as_it_was_trained(checkpoint: Pa
         ("two.toml", "has 2 workers"),
         ("node.toml", "names the provider of the model"),
         ("nowhere.toml", "nowhere.toml"),
-        ("empty", "empty is no checkpoint: it has no config.json"),
-        ("transformers:empty", "empty is no checkpoint"),
+        ("empty", "empty is not a checkpoint: it has no config.json"),
+        ("transformers:empty", "empty is not a checkpoint"),
     ],
 )
 def test_a_name_that_stands_for_nothing_is_refused(

@@ -17,7 +17,7 @@ from wfdsl.conductor.settings import context_of
 from wfdsl.interpreter.record import RunFailed
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.local import LocalWorker
-from wfdsl.workers.model_folder import Habits, habits_of
+from wfdsl.workers.model_folder import ModelDefaults, model_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -167,31 +167,35 @@ def test_the_context_is_what_the_folder_says(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "tokenizer", "habits"),
+    ("settings", "tokenizer", "defaults"),
     [
-        (None, None, Habits(body={"top_k": 0, "min_p": 0.0})),
-        ({"do_sample": False, "temperature": 0.3}, {"normalizer": None}, Habits(body={"top_k": 0, "min_p": 0.0})),
+        (None, None, ModelDefaults(body={"top_k": 0, "min_p": 0.0})),
+        (
+            {"do_sample": False, "temperature": 0.3},
+            {"normalizer": None},
+            ModelDefaults(body={"top_k": 0, "min_p": 0.0}),
+        ),
         (
             {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05},
             {"normalizer": {"type": "NFC"}},
-            Habits(
+            ModelDefaults(
                 composes=True,
                 temperature=0.7,
                 top_p=0.8,
                 body={"top_k": 20, "min_p": 0.0, "repeat_penalty": 1.05, "repeat_last_n": -1},
             ),
         ),
-        ({"do_sample": True}, {}, Habits(temperature=1.0, body={"top_k": 0, "min_p": 0.0})),
+        ({"do_sample": True}, {}, ModelDefaults(temperature=1.0, body={"top_k": 0, "min_p": 0.0})),
     ],
 )
 def test_a_folder_is_asked_as_transformers_would(
-    folder: Path, settings: dict[str, Any] | None, tokenizer: dict[str, Any] | None, habits: Habits
+    folder: Path, settings: dict[str, Any] | None, tokenizer: dict[str, Any] | None, defaults: ModelDefaults
 ) -> None:
     for name, plain in (("generation_config.json", settings), ("tokenizer.json", tokenizer)):
         if plain is not None:
             (folder / name).write_text(json.dumps(plain))
 
-    assert habits_of(folder) == habits
+    assert model_defaults(folder) == defaults
 
 
 @pytest.mark.local

@@ -248,7 +248,7 @@ async def test_a_body_that_is_no_json_object_is_a_failure(kind: str, body: bytes
     failure = await _fault(kind, reply(body), streams=False)
 
     assert failure.retryable
-    assert "no JSON object" in str(failure)
+    assert "not a JSON object" in str(failure)
 
 
 @ALL_KINDS
@@ -343,7 +343,7 @@ async def test_a_broken_event_is_a_failure(kind: str) -> None:
     failure = await _fault(kind, stream(*events[:2], '{"half', *events[2:]), streams=True)
 
     assert failure.retryable
-    assert "no JSON object" in str(failure)
+    assert "not a JSON object" in str(failure)
 
 
 # The same from a server that was written by somebody else.

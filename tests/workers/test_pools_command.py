@@ -192,7 +192,7 @@ def test_init_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("answer", "message"),
     [
         (Response("no", status=401), "HTTP 401"),
-        (Response("<html>", status=200, content_type="text/html"), "no JSON object"),
+        (Response("<html>", status=200, content_type="text/html"), "not a JSON object"),
         (Response('{"data": []}', content_type="application/json"), "lists no models; name one with --model"),
     ],
 )
@@ -212,7 +212,7 @@ def test_init_refuses_what_is_no_url(capsys: pytest.CaptureFixture[str]) -> None
     code, _, err = _run(capsys, "init", "--base-url", "localhost:8000")
 
     assert code == 2
-    assert "base_url: this is no URL" in err
+    assert "base_url: this is not a URL" in err
 
 
 def test_an_unknown_pool_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

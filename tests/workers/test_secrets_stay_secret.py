@@ -14,9 +14,9 @@ from tests.workers.wire import KINDS, ask, call, entry_for, good_body, good_even
 
 from wfdsl.cli.main import main
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.redaction import Scrubber, find_key
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
+from wfdsl.workers.redaction import Scrubber, find_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +134,7 @@ async def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
 ) -> None:
     monkeypatch.setenv("MY_PROXY", url)
 
-    with pytest.raises(UsageError, match="MY_PROXY is no URL of a proxy") as refused:
+    with pytest.raises(UsageError, match="MY_PROXY is not a proxy URL") as refused:
         await ask(entry_for("chat", "http://models.invalid", proxy_env="MY_PROXY"))
 
     assert KEYS[1] not in _everything_about(refused.value)

@@ -1,6 +1,6 @@
 """Policies by name: what commands, files and evaluations call a Conductor or a fixed workflow.
 
-local             the small model on this machine, which is told less than others and held to a grammar
+local             the small model on this machine, with a shorter prompt and a grammar
 PROVIDER:MODEL    a model of a provider
 FOLDER            a checkpoint, prompted as it was trained; `local:FOLDER` and `transformers:FOLDER` choose what runs it
 gym/tiny          a checkpoint that comes with a package, by the name under which it is registered
@@ -50,7 +50,7 @@ def named_policy(config: ConductorConfig, pool: Pool, *, params: Mapping[str, st
     """The policy that `config.model` names: the workflow of a `.wf` file with its parameters, or a Conductor.
 
     Raises:
-        UsageError: the name stands for nothing, or an option cannot be used.
+        UsageError: the name is not known, or an option cannot be used.
         WorkflowError: the file, or the default workflow, is not a valid workflow.
     """
     if config.model.endswith(".wf"):
@@ -62,7 +62,7 @@ def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conduc
     """The Conductor that a configuration describes; the pool is the one that the default workflow is read for.
 
     Raises:
-        UsageError: the name stands for no model, or an option cannot be used.
+        UsageError: the name is not known, or an option cannot be used.
         WorkflowError: the default workflow is not valid.
     """
     default = None if config.default is None else load(config.default, pool=pool)
@@ -73,7 +73,7 @@ def named_prompt(config: ConductorConfig) -> PromptSettings:
     """How the Conductor that a configuration describes is prompted.
 
     Raises:
-        UsageError: the name stands for no model, the prompt cannot be used, or a checkpoint was trained with another.
+        UsageError: the name is not known, the prompt cannot be used, or a checkpoint was trained with another.
     """
     found = with_model_defaults(config)
     return prompt_settings(
@@ -94,7 +94,7 @@ def config_entry(config: ConductorConfig) -> WorkerEntry:
     """The entry of the model that a configuration names.
 
     Raises:
-        UsageError: the name stands for no model, or an option does not fit it.
+        UsageError: the name is not known, or an option does not fit it.
     """
     return model_entry(config.model, **{name: getattr(config, name) for name in _MODEL_FIELDS})
 
@@ -117,7 +117,7 @@ def local_entry() -> WorkerEntry:
 def model_entry(name: str, **settings: Any) -> WorkerEntry:
     """The entry of a model: `local`, `PROVIDER:MODEL`, a checkpoint's folder or a name for one, or a pool file.
 
-    `settings` are fields of an entry, such as `base_url`; those that are None do not count.
+    `settings` are fields of an entry, such as `base_url`; None leaves a field as it is.
 
     Raises:
         UsageError: the name or a setting cannot be used.
@@ -169,11 +169,11 @@ def _of_plugin(name: str) -> str | None:
 
 
 def _require_checkpoint(provider: str, folder: Path) -> None:
-    """Refuse a folder that holds no model; what is no folder may be a file, or a name that the hub knows."""
+    """Refuse a folder without a model. Any other text may be a file or a Hugging Face model id."""
     if not folder.is_dir() or has_weights(folder) or (provider == "local" and gguf_in(folder) is not None):
         return
     lacking = f"no {CONFIGURATIONS[0]}{' and no GGUF file' if provider == 'local' else ''}"
-    raise UsageError(f"{folder} is no checkpoint: it has {lacking}; name the folder that holds one")
+    raise UsageError(f"{folder} is not a checkpoint: it has {lacking}; name the folder that holds one")
 
 
 def _only(pool: Pool, name: str) -> WorkerEntry:

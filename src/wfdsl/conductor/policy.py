@@ -61,7 +61,7 @@ class Solution:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """What was out of the ordinary, a line each: repairs, re-asks, the default workflow, refused revisions."""
+        """What was unusual, a line each: repairs, re-asks, the default workflow, refused revisions."""
         return tuple(line for log in self.log for line in remarks_on(log))
 
     def to_dict(self) -> dict[str, Any]:

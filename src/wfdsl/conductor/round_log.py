@@ -107,7 +107,7 @@ def rounds_of(runs: Iterable[Run]) -> tuple[RoundLog, ...]:
 
 
 def remarks_on(log: RoundLog) -> list[str]:
-    """What was out of the ordinary in a round, a line each: re-asks, repairs, and what was not run."""
+    """What was unusual in a round, a line each: re-asks, repairs, and what was not run."""
     where, last = f"round {log.round}", log.completions[-1]
     lines = [f"{where}: asked again {log.reasks} {'time' if log.reasks == 1 else 'times'}"] if log.reasks else []
     if last.reading == "repaired":

@@ -10,11 +10,11 @@ import anthropic
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.redaction import Scrubber
 from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import count, error_in_body, mapping, mappings, text, usage_bound
 from wfdsl.workers.http_worker import Dialect, HttpWorker, http_options, read_key, secret_headers
+from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"

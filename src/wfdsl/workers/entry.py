@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
-from wfdsl.redaction import find_key, is_secret_header
+from wfdsl.workers.redaction import find_key, is_secret_header
 
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 _EnvironmentName = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -72,7 +72,7 @@ class WorkerEntry(_Strict):
     model: str = ""
     """The provider's name of the model, or a path for models that run here."""
     description: str = ""
-    """What the Conductor is shown next to the ordinal. Brand names bias it, so none belongs here."""
+    """What the Conductor is shown next to the worker index. Brand names bias it, so leave them out."""
     tags: _Texts = ()
     """Groups that `.wf` files name with `by tag`."""
 
@@ -119,7 +119,7 @@ class WorkerEntry(_Strict):
     proxy_env: str | None = Field(default=None, pattern=_EnvironmentName)
     """The environment variable that holds the proxy's URL."""
     ca_file: str | None = None
-    """Certificates (PEM) to trust in place of the system's."""
+    """Certificates (PEM) to trust instead of the system's."""
     options: Mapping[str, Any] = Field(default_factory=dict)
     """What only this provider understands."""
 
@@ -133,7 +133,7 @@ class WorkerEntry(_Strict):
     retries: int = Field(default=4, ge=0)
     """Further attempts after a failure that may pass."""
     fallback: str | None = None
-    """The name of the worker of this pool that takes over when this one has failed for good."""
+    """The name of the worker of this pool that is called when this one has failed for good."""
 
     @field_validator("name")
     @classmethod
@@ -162,7 +162,7 @@ class WorkerEntry(_Strict):
             return None
         scheme, separator, rest = url.partition("://")
         if not separator or not scheme.startswith(("http", "socks")) or not rest:
-            raise ValueError('this is no URL: write it like "https://host/v1"')
+            raise ValueError('this is not a URL: write it like "https://host/v1"')
         if "@" in rest.split("/", 1)[0]:
             raise ValueError("a password does not belong in a URL here: use api_key_env, headers_env or proxy_env")
         return url
@@ -196,7 +196,7 @@ class PoolSettings(_Strict):
     name: str = "pool"
     description: str = ""
     conductor: str | None = Field(default=None, min_length=1)
-    """The Conductor that answers questions on this pool where nobody names another; None: `local`."""
+    """The Conductor that answers questions on this pool, unless another one is named; None: `local`."""
     max_reply_chars: int = Field(default=200_000, gt=0)
     """The longest reply, in code points. Our choice: fifty times the paper's 4096 tokens."""
     oversize: Literal["cut", "refuse"] = "cut"

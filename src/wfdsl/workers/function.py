@@ -89,7 +89,7 @@ def _name(function: ChatFunction) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind each that has come before."""
+    """The names, with a number after each that occurred before."""
     return [
         name if name not in names[:index] else f"{name}_{names[:index].count(name) + 1}"
         for index, name in enumerate(names)

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 import httpx2
 
 from wfdsl.protocols import Message, Usage, WorkerFailure
-from wfdsl.redaction import Scrubber
+from wfdsl.workers.redaction import Scrubber
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """The longest reply in one piece. Our choice: a hundred times what the longest answer takes."""
@@ -54,7 +54,7 @@ async def read_events(body: Body) -> AsyncGenerator[dict[str, Any], None]:
     """The JSON objects of a stream of server-sent events, up to its end or `[DONE]`.
 
     Raises:
-        WorkerFailure: this is no such stream, an event is no JSON object, or the stream is too long.
+        WorkerFailure: this is not such a stream, an event is not a JSON object, or the stream is too long.
     """
     kind = _content_type(body)
     if kind != "text/event-stream":
@@ -111,7 +111,7 @@ def _as_object(raw: bytes, kind: str) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         start = raw[:80].decode("utf-8", "replace")
-        raise WorkerFailure(f"the server's reply ({kind}) is no JSON object; it begins {start!r}", retryable=True)
+        raise WorkerFailure(f"the server's reply ({kind}) is not a JSON object; it begins {start!r}", retryable=True)
     return value
 
 
@@ -120,7 +120,7 @@ _Result = TypeVar("_Result")
 _MAX_REASON_CHARS: Final = 500
 _RETRYABLE_BELOW_500: Final = frozenset({408, 409, 425, 429})
 _NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-# Providers say with status 429, or inside an event, what no waiting mends.
+# Sent with status 429, or inside an event, although waiting does not help.
 _FINAL_CODES: Final = frozenset(
     {
         "insufficient_quota",
@@ -170,7 +170,7 @@ async def with_failures(
 
 
 def status_failure(error: Any, scrub: Scrubber) -> WorkerFailure:
-    """The failure for a reply with an HTTP status that is no success."""
+    """The failure for a reply with an HTTP status other than success."""
     status: int = error.status_code
     reason = scrub(_reason(error.body) or f"{error.response.reason_phrase}")
     cure = _CURES.get(status, "the server redirects: set base_url to the new place" if status < 400 else "")

@@ -19,10 +19,10 @@ import httpx2
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
-from wfdsl.redaction import Scrubber
 from wfdsl.workers.call_settings import in_time, priced
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import Body, read_events, read_object, with_failures
+from wfdsl.workers.redaction import Scrubber
 
 
 class Answer(Protocol):
@@ -150,7 +150,7 @@ def _proxy(entry: WorkerEntry) -> httpx2.Proxy:
     except (ValueError, httpx2.InvalidURL):
         where = f"the environment variable {entry.proxy_env}" if entry.proxy_env else "proxy"
     # Raised out here, and without the URL: there may be a password in it.
-    raise UsageError(f'worker "{entry.name}": {where} is no URL of a proxy, such as "http://host:3128"')
+    raise UsageError(f'worker "{entry.name}": {where} is not a proxy URL, such as "http://host:3128"')
 
 
 def _trusting(entry: WorkerEntry, ca_file: str) -> ssl.SSLContext:

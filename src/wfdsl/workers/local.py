@@ -22,21 +22,21 @@ from typing import Any, Final, TextIO
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, Worker, WorkerFailure
-from wfdsl.redaction import Scrubber
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_worker import HttpWorker
 from wfdsl.workers.model_folder import (
     CONTEXT,
     SHIPPED_MODEL,
-    Habits,
+    ModelDefaults,
     folder_of,
     gguf_in,
-    habits_of,
     has_weights,
     is_shipped,
+    model_defaults,
     slot_tokens,
 )
 from wfdsl.workers.openai_api import openai_client, openai_worker
+from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
 
 _INSTALL_RUNTIME: Final = 'pip install "wfdsl[local]"'
@@ -60,7 +60,7 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     folder = folder_of(entry)
     command = (str(model_file(entry)), *_arguments(entry, folder))
     server = open_workers.shared(("local", command), lambda: LocalServer(command))
-    return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, habits_of(folder))
+    return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, model_defaults(folder))
 
 
 def model_file(entry: WorkerEntry) -> Path:
@@ -111,12 +111,12 @@ def _arguments(entry: WorkerEntry, folder: Path | None) -> Sequence[str]:
 class LocalWorker:
     """One worker of a local server, which starts with its first call."""
 
-    def __init__(self, entry: WorkerEntry, server: LocalServer, habits: Habits | None = None) -> None:
-        """`habits` are those of a checkpoint; None: the model is asked as the server likes."""
-        told = {} if habits is None else _told(entry, habits)
+    def __init__(self, entry: WorkerEntry, server: LocalServer, defaults: ModelDefaults | None = None) -> None:
+        """`defaults` come from a checkpoint's folder; None: the server's own defaults are used."""
+        told = {} if defaults is None else _told(entry, defaults)
         self._entry = entry.model_copy(update={"model": "local", "grammar_field": "auto", **told})
         self._server = server
-        self._composes = habits is not None and habits.composes
+        self._composes = defaults is not None and defaults.composes
         self._chat: tuple[str, HttpWorker] | None = None
 
     async def __call__(self, call: Call) -> Reply:
@@ -154,12 +154,12 @@ class LocalWorker:
         return f"LocalWorker({self._entry.name!r})"
 
 
-def _told(entry: WorkerEntry, habits: Habits) -> dict[str, Any]:
+def _told(entry: WorkerEntry, defaults: ModelDefaults) -> dict[str, Any]:
     """What an entry leaves open, as a checkpoint's folder says it."""
     return {
-        "temperature": habits.temperature if entry.temperature is None else entry.temperature,
-        "top_p": habits.top_p if entry.top_p is None else entry.top_p,
-        "extra_body": {**habits.body, **entry.extra_body},
+        "temperature": defaults.temperature if entry.temperature is None else entry.temperature,
+        "top_p": defaults.top_p if entry.top_p is None else entry.top_p,
+        "extra_body": {**defaults.body, **entry.extra_body},
     }
 
 
@@ -214,7 +214,7 @@ class LocalServer:
             stdin=PIPE,
             stdout=PIPE,
             stderr=log,
-            start_new_session=True,  # Ctrl-C is for this process, which ends the server when nobody needs it
+            start_new_session=True,  # Ctrl-C is for this process, which ends the server when it is no longer needed
         )
         try:
             line = await _first_line(process, self.key)

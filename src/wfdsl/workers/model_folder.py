@@ -1,7 +1,7 @@
-"""What a local worker runs: the shipped model, or a checkpoint's folder with a GGUF file and what stands beside it.
+"""What a local worker runs: the shipped model, or a checkpoint's folder with a GGUF file and its settings.
 
 transformers reads the files beside it itself. They are read here too, so that a model replies the same with either: the
-longest text it was made for, how its texts are normalized, and how it is sampled unless somebody says otherwise.
+longest text it was made for, how its texts are normalized, and how it is sampled unless the entry says otherwise.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def context_of_folder(folder: Path) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class ModelDefaults:
     """How transformers would ask a folder's model."""
 
     composes: bool = False
@@ -90,7 +90,7 @@ class Habits:
     """What else the server is told: without it, llama.cpp leaves out unlikely tokens."""
 
 
-def habits_of(folder: Path) -> Habits:
+def model_defaults(folder: Path) -> ModelDefaults:
     """What the tokenizer and the generation settings of a folder say; greedy where they do not say otherwise."""
     settings = _plain(folder / "generation_config.json")
     normalizer = _plain(folder / "tokenizer.json").get("normalizer")
@@ -98,7 +98,7 @@ def habits_of(folder: Path) -> Habits:
     if settings.get("repetition_penalty"):
         body |= {"repeat_penalty": settings["repetition_penalty"], "repeat_last_n": -1}
     samples = bool(settings.get("do_sample"))
-    return Habits(
+    return ModelDefaults(
         composes=isinstance(normalizer, dict) and normalizer.get("type") == "NFC",
         temperature=float(settings.get("temperature") or 1.0) if samples else 0.0,
         top_p=float(settings.get("top_p") or 1.0) if samples else 1.0,

@@ -13,7 +13,6 @@ import openai
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.redaction import Scrubber
 from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system, with_grammar, with_system
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import (
@@ -27,6 +26,7 @@ from wfdsl.workers.http_reply import (
     with_failures,
 )
 from wfdsl.workers.http_worker import Dialect, HttpWorker, http_options, read_key, secret_headers
+from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
 
 OPENAI_URL: Final = "https://api.openai.com/v1"

@@ -33,7 +33,7 @@ PLUGIN_GROUP: Final = "wfdsl.pools"
 
 
 class Pool:
-    """Workers by ordinal. Immutable; iterating gives the entries in order of their ordinals."""
+    """Workers by their index. Immutable; iterating gives the entries in order of their indices."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Pool:
         settings: PoolSettings | None = None,
         workers: Mapping[str, Worker] | None = None,
     ) -> None:
-        """Number the entries from 0, or take ordinals as given. `workers` are ready-made ones, by name.
+        """Number the entries from 0, or take indices as given. `workers` are ready-made ones, by name.
 
         Raises:
             UsageError: no worker at all, two of the same name, or a fallback that is not in the pool.
@@ -61,7 +61,7 @@ class Pool:
         """Read a pool file, or a pool by the name under which it is shipped or was installed by a plug-in.
 
         Raises:
-            UsageError: there is no such file or name, or the file is no valid pool.
+            UsageError: there is no such file or name, or the file is not a valid pool.
         """
         if names_a_file(path_or_name):
             return _pool_of_file(Path(path_or_name))
@@ -97,24 +97,24 @@ class Pool:
 
     @property
     def ordinals(self) -> tuple[int, ...]:
-        """The ordinals that a workflow may use, ascending."""
+        """The worker indices that a workflow may use, ascending."""
         return tuple(self._entries)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The workers' names, in order of their ordinals."""
+        """The workers' names, in order of their indices."""
         return tuple(entry.name for entry in self)
 
     @property
     def conductors(self) -> tuple[int, ...]:
-        """The ordinals of workers that are Conductors themselves."""
+        """The indices of workers that are Conductors themselves."""
         return self._where(lambda entry: entry.provider == "conductor")
 
     def entry(self, ordinal: int) -> WorkerEntry:
         """The entry of a worker.
 
         Raises:
-            UsageError: the pool has no such ordinal.
+            UsageError: the pool has no worker of this index.
         """
         if ordinal not in self._entries:
             have = ", ".join(map(str, self._entries))
@@ -122,20 +122,20 @@ class Pool:
         return self._entries[ordinal]
 
     def find(self, name: str) -> int | None:
-        """The ordinal of the worker of this name."""
+        """The index of the worker of this name."""
         return next(iter(self._where(lambda entry: entry.name == name)), None)
 
     def tagged(self, tag: str) -> tuple[int, ...]:
-        """The ordinals of the workers with this tag, ascending."""
+        """The indices of the workers with this tag, ascending."""
         return self._where(lambda entry: tag in entry.tags)
 
     def subset(self, ordinals: Iterable[int], *, renumber: bool = False) -> Pool:
-        """The pool of these workers only, under their own ordinals, or renumbered from 0 in the order given.
+        """The pool of these workers only, under their own indices, or renumbered from 0 in the order given.
 
         Subsets share the clients and servers of the pool that they come from.
 
         Raises:
-            UsageError: the pool has no such ordinal, or none is given.
+            UsageError: the pool has no worker of an index, or none is given.
         """
         chosen = {ordinal: self.entry(ordinal) for ordinal in ordinals}
         entries = dict(enumerate(chosen.values())) if renumber else chosen
@@ -147,7 +147,7 @@ class Pool:
         """The worker itself, built once per event loop: one attempt per call, and the pool's text policy.
 
         Raises:
-            UsageError: no such ordinal, a key or a package is missing, or a setting does not fit the provider.
+            UsageError: no worker of this index, a key or a package is missing, or a setting does not fit the provider.
         """
         return self._open_workers().worker(self.entry(ordinal), self._build)
 
@@ -184,7 +184,7 @@ class Pool:
         return len(self._entries)
 
     def __contains__(self, member: object) -> bool:
-        """Whether this is an ordinal, a name or an entry of the pool."""
+        """Whether this is an index, a name or an entry of the pool."""
         return member in self._entries or any(member in (entry.name, entry) for entry in self)
 
     def __repr__(self) -> str:

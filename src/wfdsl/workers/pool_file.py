@@ -50,7 +50,7 @@ def used_pool(table: Mapping[str, Any], source: str) -> str | None:
     """The name or file of the pool that a table [pool] uses; None if the table describes its own workers.
 
     Raises:
-        UsageError: `use` is not a text, stands beside other keys, or names a file that only uses a third pool.
+        UsageError: `use` is not a text, is not the only key, or names a file that only uses a third pool.
     """
     if "use" not in table:
         return None

@@ -109,7 +109,7 @@ def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     """Build the worker of an entry.
 
     Raises:
-        UsageError: nobody provides such workers, or a key, a package or a setting is missing.
+        UsageError: the provider is not known, or a key, a package or a setting is missing.
     """
     return load_builder(entry)(entry, open_workers)
 
@@ -118,7 +118,7 @@ def load_builder(entry: WorkerEntry) -> Builder:
     """The builder of an entry's provider, with the packages that it needs.
 
     Raises:
-        UsageError: nobody provides such workers, or a package is missing.
+        UsageError: the provider is not known, or a package is missing.
     """
     try:
         return cast(Builder, _entry_point(entry).load())
@@ -130,7 +130,7 @@ def load_builder(entry: WorkerEntry) -> Builder:
 
 
 def check_provider(entry: WorkerEntry) -> None:
-    """Say which provider was meant, if nobody provides such workers.
+    """Refuse an entry whose provider is not known, and say which one was probably meant.
 
     Raises:
         UsageError: the provider is not known.
@@ -151,4 +151,6 @@ def _entry_point(entry: WorkerEntry) -> EntryPoint:
     for found in entry_points(group=PLUGIN_GROUP, name=provider):
         return found
     check_provider(entry)
-    raise UsageError(f'worker "{entry.name}": a {provider} is no setting of a file; {_GIVEN_BY_CALLER[provider]}')
+    raise UsageError(
+        f'worker "{entry.name}": provider {provider} cannot be set in a file; {_GIVEN_BY_CALLER[provider]}'
+    )

@@ -28,13 +28,16 @@ _OPTIONS: Final[Mapping[str, Any]] = {"device": "auto", "dtype": "auto", "batch"
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
-    """The worker of an entry whose provider is `transformers`; `model` is a folder or a name that the hub knows.
+    """The worker of an entry whose provider is `transformers`; `model` is a local directory or a Hugging
+    Face model id.
 
     Raises:
-        UsageError: there is no model, or an option that nobody knows.
+        UsageError: there is no model, or an option is not known.
     """
     if not entry.model:
-        raise UsageError(f'worker "{entry.name}" needs a model: set model to a folder or a name of the hub')
+        raise UsageError(
+            f'worker "{entry.name}" needs a model: set model to a local directory or a Hugging Face model id'
+        )
     for name in entry.options:
         if name not in _OPTIONS:
             raise UsageError(f'worker "{entry.name}": there is no option "{name}"; there is: {", ".join(_OPTIONS)}')
@@ -194,10 +197,10 @@ def _no_progress_bars() -> Iterator[None]:
 
 
 _TOP_K_OF_TRANSFORMERS = 50
-"""What transformers cuts the distribution to where nobody asked for it. A temperature means the whole distribution."""
+"""What transformers cuts the distribution to by default. A temperature means the whole distribution."""
 
 
-class _UntilNobodyWaits(transformers.StoppingCriteria):  # type: ignore[misc,unused-ignore]
+class _UntilCancelled(transformers.StoppingCriteria):  # type: ignore[misc,unused-ignore]
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
 
@@ -218,7 +221,7 @@ def _settings(batch: _Batch, tokenizer: Any, own: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "max_new_tokens": asked.max_tokens,
         "pad_token_id": tokenizer.pad_token_id,
-        "stopping_criteria": transformers.StoppingCriteriaList([_UntilNobodyWaits(batch.stop)]),
+        "stopping_criteria": transformers.StoppingCriteriaList([_UntilCancelled(batch.stop)]),
     }
     if asked.temperature == 0:
         settings |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}

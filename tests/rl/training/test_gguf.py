@@ -16,7 +16,7 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Call
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import LocalServer
-from wfdsl.workers.model_folder import Habits, habits_of
+from wfdsl.workers.model_folder import ModelDefaults, model_defaults
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, load
@@ -68,9 +68,9 @@ class _Server:
         found = self._post("/completion", body)["completion_probabilities"][0]["top_logprobs"]
         return {each["id"]: each["logprob"] for each in found}
 
-    def chances(self, ids: Sequence[int], habits: Habits, most: int) -> dict[int, float]:
+    def chances(self, ids: Sequence[int], defaults: ModelDefaults, most: int) -> dict[int, float]:
         """The chance of each token to be drawn next, at a temperature of 1."""
-        asked = {"temperature": 1.0, "top_p": habits.top_p, **habits.body}
+        asked = {"temperature": 1.0, "top_p": defaults.top_p, **defaults.body}
         body = {"prompt": list(ids), "n_predict": 1, "n_probs": most, "post_sampling_probs": True, **asked}
         found = self._post("/completion", body)["completion_probabilities"][0]["top_probs"]
         return {each["id"]: each["prob"] for each in found}
@@ -172,7 +172,7 @@ async def test_at_a_temperature_of_1_it_draws_from_the_whole_distribution() -> N
     ids = tokenizer(f"{as_text(tokenizer, prompts(folder, 1)[0])}A math question.\nmodel_id = [")["input_ids"]
 
     async with served(folder / "model.gguf") as server:
-        chances = server.chances(ids, habits_of(folder), network.config.vocab_size)
+        chances = server.chances(ids, model_defaults(folder), network.config.vocab_size)
 
     with torch.inference_mode():
         whole = torch.softmax(network(torch.tensor([ids])).logits[0, -1], -1).tolist()

@@ -1,16 +1,13 @@
 """What keys look like, and how they are kept out of texts.
 
-Providers quote keys in their error texts, so each text that comes from outside passes a `Scrubber` before anybody
-sees it.
+Providers quote keys in their error texts, so each text that comes from outside passes a `Scrubber` before it is shown.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Any, Final
 
 _HIDDEN: Final = "[key hidden]"
 # How the known providers' keys begin; also what is left of one that its provider has shortened (sk-ab***yz).
