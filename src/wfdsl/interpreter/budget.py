@@ -69,18 +69,35 @@ class BudgetTracker:
     Invariant: what is spent or reserved never exceeds the budget by more than replies exceed their bounds.
     """
 
-    __slots__ = ("_calls", "_max_calls", "_max_tokens", "_max_usd", "_tokens", "_usd", "_waiting", "budget", "spent")
+    __slots__ = (
+        "_calls",
+        "_max_calls",
+        "_max_tokens",
+        "_max_usd",
+        "_tokens",
+        "_usd",
+        "_waiting",
+        "budget",
+        "calls",
+        "tokens",
+        "usd",
+    )
 
     def __init__(self, budget: Budget, spent: BudgetUsage = NOTHING_SPENT) -> None:
         self.budget = budget
-        self.spent = spent
+        self.calls, self.tokens, self.usd = spent
         """What has been settled."""
-        self._calls, self._tokens, self._usd = self.spent
+        self._calls, self._tokens, self._usd = spent
         """What has been settled or is reserved."""
         self._max_calls = math.inf if budget.calls is None else budget.calls
         self._max_tokens = math.inf if budget.tokens is None else budget.tokens
         self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
         self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def spent(self) -> BudgetUsage:
+        """What has been settled."""
+        return BudgetUsage(self.calls, self.tokens, self.usd)
 
     def try_reserve(self, bound: BudgetUsage) -> bool:
         """Reserve an amount if it fits now."""
@@ -107,7 +124,9 @@ class BudgetTracker:
         self._calls += actual[0] - bound[0]
         self._tokens += actual[1] - bound[1]
         self._usd += actual[2] - bound[2]
-        self.spent = self.spent.plus(actual)
+        self.calls += actual[0]
+        self.tokens += actual[1]
+        self.usd += actual[2]
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for settled in waiting:

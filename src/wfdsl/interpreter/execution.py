@@ -63,18 +63,31 @@ async def run_workflow(
     previous: tuple[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Run a workflow; `prefix` is the path of the step that it is nested in, `()` for the outermost.
+    """Run a workflow that has passed `require_runnable`; `prefix` is the path of the step that it is nested in.
 
     Raises:
         RunFailed: a step failed for good.
         BudgetExhausted: a step could not be paid for.
-        UsageError: the workflow cannot run on the pool, or the budget cannot be enforced with its workers.
+        UsageError: the budget cannot be enforced with the workers that it asks.
     """
-    require_runnable(workflow, level.pool, level.depth)
     execution = Execution(
         workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings or {}
     )
     return await execution.finish()
+
+
+async def _run_nested(
+    workflow: Workflow,
+    question: Question,
+    environment: Environment,
+    level: Level,
+    *,
+    names: tuple[str, ...] | None,
+    prefix: Path,
+    previous: tuple[str, str] | None,
+) -> Run:
+    require_runnable(workflow, level.pool, level.depth)
+    return await run_workflow(workflow, question, environment, level, names=names, prefix=prefix, previous=previous)
 
 
 class Execution:
@@ -216,7 +229,7 @@ class Execution:
         if profile.conductor:
             inside = level.inside(self._workflow.steps[step].depth, deadline)
             handle: StepCall = ConductorCall(
-                environment, path, profile, messages, level=inside, run_workflow=run_workflow
+                environment, path, profile, messages, level=inside, run_workflow=_run_nested
             )
         else:
             handle = StepCall(environment, path, profile.ordinal, messages)

@@ -346,12 +346,12 @@ def _announce(handle: StepCall, tracker: BudgetTracker) -> None:
     environment = handle.environment
     if environment.listener is None:
         return
-    budget, spent = tracker.budget, tracker.spent
+    budget = tracker.budget
     wall_s = 0.0
     if budget.seconds is not None and environment.wall_end is not None:
         wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
     limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
-    environment.listener(BudgetCharged(handle.path, spent.calls, spent.tokens, spent.usd, wall_s, limits))
+    environment.listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, limits))
 
 
 def _timed_out(handle: StepCall) -> WorkerFailure | BudgetSpent:

@@ -202,7 +202,8 @@ async def _run_request(
     config, budget = request.config, request.budget
     require_runnable(request.workflow, pool, config.max_depth)
     loop = asyncio.get_running_loop()
-    async with _claimed(run_id, request, journal) as claim, _opened(pool) as workers:
+    claiming = nullcontext() if journal is None else _claimed(run_id, request, journal)
+    async with claiming as claim, _opened(pool) as workers:
         with DeadlineTimer(loop) as timer:
             if tracker is None and (claim is not None or budget is not UNLIMITED):
                 tracker = BudgetTracker(budget, NOTHING_SPENT if claim is None else claim.known.spent)
@@ -261,13 +262,8 @@ class _Claim:
 
 
 @asynccontextmanager
-async def _claimed(
-    run_id: str, request: RunRequest, journal: Journal | str | Path | None
-) -> AsyncIterator[_Claim | None]:
-    """Claim the run in the journal, and give the claim up however the run ends; nothing without a journal."""
-    if journal is None:
-        yield None
-        return
+async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Path) -> AsyncIterator[_Claim]:
+    """Claim the run in the journal, and give the claim up however the run ends."""
     store = Journal(journal) if isinstance(journal, str | Path) else journal
     try:
         known = await store.claim(run_id, request)
