@@ -7,8 +7,9 @@ limits, budget and journal are the interpreter's.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from wfdsl.errors import WfdslError
 
@@ -60,16 +61,15 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One question to one worker."""
+class Call(NamedTuple):
+    """One question to one worker. A named tuple is the cheapest immutable value to make: each step makes two."""
 
     messages: tuple[Message, ...]
     path: tuple[int, ...] = ()
     """Which step asks: its index, preceded by the indices of the Conductor nodes and rounds that it is nested in."""
     sample_id: str = ""
     """Distinguishes calls that are otherwise the same; part of the journal's key. Usually the run's id."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = MappingProxyType({})
     """Sampling settings that override the worker's own: `temperature`, `max_tokens`, `seed`, `stop`."""
     deadline: float | None = None
     """When the reply is due, on the event loop's clock, in seconds; None: no limit."""
@@ -79,7 +79,7 @@ class Call:
     """The interpreter's state of this call; a Conductor node runs workflows through it. Plain workers ignore it."""
 
     def streaming_to(self, sink: Callable[[str], None]) -> Call:
-        """The same call with another `on_delta`. Every streamed call passes here, and `replace` is slow."""
+        """The same call with another `on_delta`."""
         return Call(self.messages, self.path, self.sample_id, self.settings, self.deadline, sink, self.run)
 
 

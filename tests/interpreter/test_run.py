@@ -268,15 +268,17 @@ async def test_a_finished_run_leaves_no_reference_cycles() -> None:
     await run(FAN_OUT, "Q", pool)
     gc.collect()
 
+    found = []
     gc.disable()
     try:
-        for _ in range(20):
-            await run(FAN_OUT, "Q", pool)
-        found = gc.collect()
+        for _ in range(2):  # what earlier tests left may become garbage meanwhile, but only once
+            for _ in range(20):
+                await run(FAN_OUT, "Q", pool)
+            found.append(gc.collect())
     finally:
         gc.enable()
 
-    assert found < 20 * 5  # fewer than one small cycle per step
+    assert min(found) < 20 * 5  # fewer than one small cycle per step
 
 
 def test_the_clock_of_a_record_never_runs_backwards(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
 from typing import Any, NoReturn, TypeAlias
 
@@ -19,7 +19,7 @@ from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.context import Question, messages_for
-from wfdsl.interpreter.events import Delta, Path, RunFinished, RunStarted, StepFinished, StepStarted
+from wfdsl.interpreter.events import Delta, Listener, Path, RunFinished, RunStarted, StepFinished, StepStarted
 from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
 from wfdsl.interpreter.worker_profile import require_bounded
@@ -52,7 +52,7 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
             )
 
 
-async def run_workflow(
+def run_workflow(
     workflow: Workflow,
     question: Question,
     environment: Environment,
@@ -61,9 +61,11 @@ async def run_workflow(
     names: tuple[str, ...] | None = None,
     prefix: Path = (),
     previous: tuple[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Run:
+    settings: Callable[[], Mapping[str, Any]] = dict,
+) -> Coroutine[Any, Any, Run]:
     """Run a workflow that has passed `require_runnable`; `prefix` is the path of the step that it is nested in.
+
+    `settings` gives what the record says about how the run was started.
 
     Raises:
         RunFailed: a step failed for good.
@@ -71,9 +73,9 @@ async def run_workflow(
         UsageError: the budget cannot be enforced with the workers that it asks.
     """
     execution = Execution(
-        workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings or {}
+        workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings
     )
-    return await execution.finish()
+    return execution.finish()
 
 
 async def _run_nested(
@@ -125,7 +127,7 @@ class Execution:
         names: tuple[str, ...] | None,
         prefix: Path,
         previous: tuple[str, str] | None,
-        settings: Mapping[str, Any],
+        settings: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._workflow = workflow
         self._question = question
@@ -237,10 +239,7 @@ class Execution:
         on_delta = None
         if listener is not None:
             listener(StepStarted(path, profile.name, handle.started))
-
-            def on_delta(text: str) -> None:
-                listener(Delta(path, text))
-
+            on_delta = _DeltaSink(listener, path)
         settings = sampling_settings(config.seed, path)
         return handle, Call(messages, path, environment.sample_id, settings, deadline, on_delta, handle)
 
@@ -308,7 +307,7 @@ class Execution:
             finished=environment.clock.now(),
             names=self._names,
             pool=self._level.pool.name,
-            settings=self._settings,
+            settings=self._settings(),
             error="" if self._failure is None else self._failure[0],
             lost=environment.lost,
             charged=None if environment.budget is None else environment.budget.spent,
@@ -320,7 +319,7 @@ class Execution:
         return f"step {where} ({self._names[step]})" if self._names else f"step {where}"
 
     def _worker_name(self, worker: int | str) -> str:
-        return str(self._level.pool.entry(worker).name) if isinstance(worker, int) else worker
+        return self._level.pipelines.name_of(worker) if isinstance(worker, int) else worker
 
     def _announce(self) -> None:
         if self._environment.listener is None:
@@ -333,10 +332,23 @@ class Execution:
         )
 
 
+class _DeltaSink:
+    """Sends pieces of a response to the listener; smaller than a closure, and each call in flight has one."""
+
+    __slots__ = ("_listener", "_path")
+
+    def __init__(self, listener: Listener, path: Path) -> None:
+        self._listener = listener
+        self._path = path
+
+    def __call__(self, text: str) -> None:
+        self._listener(Delta(self._path, text))
+
+
 def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float) -> StepRecord:
     spent = handle if isinstance(handle, ConductorCall) else reply
     return StepRecord(
-        handle.step,
+        handle.path[-1],
         handle.worker,
         worker_name,
         handle.messages,

@@ -232,12 +232,14 @@ class DeadlineTimer:
     Invariant: while there is a deadline, the timer is set for no later than the earliest.
     """
 
-    __slots__ = ("_deadlines", "_loop", "_timer")
+    __slots__ = ("_deadlines", "_earliest", "_loop", "_timer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._deadlines: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._earliest = math.inf
+        """When the timer rings."""
 
     def start(self, at: float) -> Deadline:
         """End the running task's call at a time of the event loop's clock."""
@@ -245,7 +247,7 @@ class DeadlineTimer:
         assert task is not None  # calls are made by coroutines
         deadline = Deadline(at, task)
         self._deadlines.add(deadline)
-        if self._timer is None or at < self._timer.when():
+        if at < self._earliest:
             self._set(at)
         return deadline
 
@@ -267,11 +269,11 @@ class DeadlineTimer:
     def _set(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._ring, when)
+        self._timer, self._earliest = self._loop.call_at(when, self._ring, when), when
 
     def _ring(self, when: float) -> None:
         """End what is over. A timer may ring a little before its time by the clock, so that counts too."""
-        self._timer = None
+        self._timer, self._earliest = None, math.inf
         now = max(when, self._loop.time())
         for deadline in [deadline for deadline in self._deadlines if deadline.at <= now]:
             self._deadlines.discard(deadline)

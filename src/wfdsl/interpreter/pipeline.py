@@ -171,52 +171,42 @@ class CallPipeline:
                 environment.timer.stop(deadline)
 
     async def _attempt(self, call: Call) -> Reply:
-        """Ask the worker once, when its limits allow it."""
+        """Ask the worker once: when its limits allow it, and once the budget has reserved the call's upper bound."""
         handle: StepCall = call.run
         environment, limits = handle.environment, self._limits
         limiters = (*environment.limiters, limits.concurrency)
-        acquired, began = 0, 0.0
+        if not _try_acquire(limiters):
+            await _queue_for(limiters, handle)
+        taken: Taking | None = None
+        bound: BudgetUsage | None = None
+        used: BudgetUsage | None = None
+        began = 0.0
         try:
-            for limiter in limiters:
-                if not limiter.try_acquire():
-                    await _wait_for_turn(limiter, handle)
-                acquired += 1
-            taken = await self._wait_for_rate(call, handle) if self._per_minute else None
+            if self._per_minute:
+                taken = await self._wait_for_rate(call, handle)
+            if environment.budget is not None:
+                needed = self.profile.usage_bound(call)
+                if not environment.budget.try_reserve(needed):
+                    await _wait_for_budget(needed, environment.budget, handle)
+                bound = needed
             began = environment.clock.steady()
-            if environment.budget is None:
-                reply = await (self._worker(call) if environment.journal is None else self._journaled(call))
-            else:
-                reply = await self._charged(call, environment.budget)
+            reply = await (self._worker(call) if environment.journal is None else self._journaled(call))
+            if self._adds_cost:
+                reply = self._with_cost(reply)
+            used = None if bound is None else self.profile.usage_of_reply(call, reply)
         except WorkerFailure as failure:
+            used = None if bound is None else usage_of_failure(failure, bound)
             if failure.status in _OVERLOADED:
                 limits.concurrency.overloaded(began, environment.clock.steady())
             raise
         finally:
-            for limiter in limiters[:acquired]:
+            if bound is not None:
+                _settle(handle, bound, bound if used is None else used)
+            for limiter in limiters:
                 limiter.release()
         limits.concurrency.succeeded()
         if taken is not None and limits.tokens is not None:
             limits.tokens.correct(taken, reply.usage.total_tokens)
-        return self._with_cost(reply) if self._adds_cost else reply
-
-    async def _charged(self, call: Call, budget: BudgetTracker) -> Reply:
-        """Ask the worker once its upper bound is reserved, and settle afterwards."""
-        handle: StepCall = call.run
-        bound = self.profile.usage_bound(call)
-        if not budget.try_reserve(bound):
-            await _wait_for_budget(bound, budget, handle)
-        charge = bound
-        try:
-            reply = await (self._worker(call) if handle.environment.journal is None else self._journaled(call))
-            if self._adds_cost:
-                reply = self._with_cost(reply)
-            charge = self.profile.usage_of_reply(call, reply)
-        except WorkerFailure as failure:
-            charge = usage_of_failure(failure, bound)
-            raise
-        finally:
-            budget.settle(bound, charge)
-            _announce(handle, budget)
         return reply
 
     async def _after_failure(self, call: Call, failure: WorkerFailure) -> Reply:
@@ -328,10 +318,29 @@ class CallPipeline:
         return taken
 
 
-async def _wait_for_turn(limiter: ConcurrencyLimiter, handle: StepCall) -> None:
+def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:
+    """Take a place in all limiters, or in none."""
+    for count, limiter in enumerate(limiters):
+        if not limiter.try_acquire():
+            for earlier in limiters[:count]:
+                earlier.release()
+            return False
+    return True
+
+
+async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], handle: StepCall) -> None:
+    """Wait for a place in each limiter, one after the other."""
     clock = handle.environment.clock
     since, handle.doing = clock.steady(), "queued"
-    await limiter.acquire()
+    acquired: list[ConcurrencyLimiter] = []
+    try:
+        for limiter in limiters:
+            await limiter.acquire()
+            acquired.append(limiter)
+    except asyncio.CancelledError:
+        for limiter in acquired:
+            limiter.release()
+        raise
     handle.queue_s += clock.steady() - since
     handle.doing = ASKING
 
@@ -342,16 +351,19 @@ async def _wait_for_budget(bound: BudgetUsage, budget: BudgetTracker, handle: St
     handle.doing = ASKING
 
 
-def _announce(handle: StepCall, tracker: BudgetTracker) -> None:
+def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
+    """Charge what an attempt has used, and tell the listener."""
     environment = handle.environment
-    if environment.listener is None:
+    tracker, listener = environment.budget, environment.listener
+    assert tracker is not None  # the bound was reserved there
+    tracker.settle(bound, used)
+    if listener is None:
         return
-    budget = tracker.budget
-    wall_s = 0.0
+    budget, wall_s = tracker.budget, 0.0
     if budget.seconds is not None and environment.wall_end is not None:
         wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
     limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
-    environment.listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, limits))
+    listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, limits))
 
 
 def _timed_out(handle: StepCall) -> WorkerFailure | BudgetSpent:
@@ -380,13 +392,19 @@ class Pipelines:
             pipeline = self._checked[worker] = self._kept_one(worker) or self._new(worker)
         return pipeline
 
+    def name_of(self, worker: int) -> str:
+        """The name of a worker, which need not be built for it."""
+        pipeline = self._checked.get(worker)
+        return str(self.pool.entry(worker).name) if pipeline is None else pipeline.profile.name
+
     def _kept_one(self, worker: int) -> CallPipeline | None:
         if worker not in self._kept:
             return None
         workers, pipeline = self._kept[worker]
-        chain = (worker, *pipeline.profile.fallbacks)
-        same = all(_inner(self.pool.worker(each)) is known for each, known in zip(chain, workers, strict=True))
-        return pipeline if same else None
+        for each, known in zip((worker, *pipeline.profile.fallbacks), workers, strict=True):
+            if _inner(self.pool.worker(each)) is not known:
+                return None
+        return pipeline
 
     def _new(self, worker: int) -> CallPipeline:
         pipeline = _pipeline_of(self.pool, worker)

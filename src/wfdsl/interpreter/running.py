@@ -237,7 +237,7 @@ async def _run_request(
                 level,
                 names=request.names,
                 previous=request.previous,
-                settings=request.settings(),
+                settings=request.settings,
             )
             return await (work if claim is None else claim.watch(work))
 

@@ -15,7 +15,6 @@ import unicodedata
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -166,7 +165,7 @@ def _told(entry: WorkerEntry, defaults: ModelDefaults) -> dict[str, Any]:
 def _composed(call: Call) -> Call:
     """The call as a tokenizer reads it that composes characters; llama.cpp's does not."""
     messages = (Message(role=m["role"], content=unicodedata.normalize("NFC", m["content"])) for m in call.messages)
-    return replace(call, messages=tuple(messages))
+    return call._replace(messages=tuple(messages))
 
 
 class LocalServer:

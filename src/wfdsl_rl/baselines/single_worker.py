@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
 from wfdsl.conductor.policy import Solution
@@ -118,4 +118,4 @@ class _Wide:
         self._max_tokens = max_tokens
 
     async def __call__(self, call: Call) -> Reply:
-        return await self._policed(replace(call, settings={**call.settings, "max_tokens": self._max_tokens}))
+        return await self._policed(call._replace(settings={**call.settings, "max_tokens": self._max_tokens}))
