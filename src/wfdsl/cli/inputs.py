@@ -10,9 +10,9 @@ from io import BufferedIOBase
 from typing import IO, TYPE_CHECKING, cast
 
 from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
-from wfdsl.cli.options import add_config_options, add_pool_option, count, parameters_of, pool_of
+from wfdsl.cli.options import add_arguments, add_config_options, add_pool_option, count, parameters_of, pool_of
 from wfdsl.errors import UsageError
-from wfdsl.language.check import MAX_CHARS, CheckOptions, Profile
+from wfdsl.language.check import CheckConfig, CheckOptions, Profile
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.diagnostics.formatting import as_text
 from wfdsl.language.source import Source
@@ -33,20 +33,8 @@ def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "le
     parser.add_argument("--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name")
     add_config_options(parser)
     add_pool_option(parser, "the pool of workers: a shipped one, or a TOML file")
-    parser.add_argument("--pool-size", type=count, metavar="N", help="the number of workers, in place of a pool")
-    parser.add_argument("--max-steps", type=count, metavar="N", help="the most steps; default: 5 for completions")
-    parser.add_argument(
-        "--profile",
-        choices=["strict", "lenient"],
-        default=profile,
-        help="whether a repair of a completion is an error or a warning (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--recursion", action="store_true", help="read as round 2 or later: three empty lists are valid"
-    )
-    parser.add_argument(
-        "--max-chars", type=count, default=MAX_CHARS, metavar="N", help="the longest text that is read (default: 1 MiB)"
-    )
+    parser.add_argument("--pool-size", type=count, metavar="N", help="the number of workers, instead of a pool")
+    add_arguments(parser, CheckConfig, max_steps=None, profile=profile)
 
 
 def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:

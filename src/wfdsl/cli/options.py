@@ -46,8 +46,25 @@ def add_options(
     group = parser.add_argument_group(f"keys of [{table}] in a configuration file")
     for field in options_of(config):
         chosen = (only is None or field.name in only) and field.name not in without
-        if chosen and field.option.flag is not None:
-            _add_flag(group, field.option.flag, field, f"{table}.{field.name}")
+        if not chosen or field.option.flag is None:
+            continue
+        more = _flag_arguments(field, field.default)
+        if field.type is bool:
+            more |= {"nargs": 0, "const": not field.default}
+        elif field.item is not None:
+            more["repeated"] = True
+        group.add_argument(field.option.flag, dest=f"{table}.{field.name}", action=_Keep, **more)
+
+
+def add_arguments(parser: argparse.ArgumentParser, config: type, **defaults: Any) -> None:
+    """Add the flags of a class that is not a table of the configuration file, with a command's own defaults."""
+    for field in options_of(config):
+        if field.option.flag is None:
+            continue
+        default = defaults.get(field.name, field.default)
+        more = _flag_arguments(field, default)
+        action = "store_true" if field.type is bool else "store"
+        parser.add_argument(field.option.flag, dest=field.name, action=action, default=default, **more)
 
 
 def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
@@ -187,20 +204,16 @@ class _Keep(argparse.Action):
         namespace.kept = kept
 
 
-def _add_flag(group: argparse._ArgumentGroup, flag: str, field: OptionField, key: str) -> None:
+def _flag_arguments(field: OptionField, default: Any) -> dict[str, Any]:
+    """What argparse is told of an option's flag, apart from where its value goes."""
     about = field.option
-    default = about.default_text or ("" if field.default in (None, (), MISSING) else str(field.default))
-    more: dict[str, Any] = {"dest": key, "action": _Keep}
     if field.type is bool:
-        text = about.help if not field.default else f"do not {about.help}"
-        group.add_argument(flag, nargs=0, const=not field.default, help=_escaped(text), **more)
-        return
-    text = f"{about.help}{f' (default: {default})' if default else ''}"
+        return {"help": _escaped(f"do not {about.help}" if default is True else about.help)}
+    shown = about.default_text or ("" if default in (None, (), MISSING) else str(default))
+    text = _escaped(f"{about.help}{f' (default: {shown})' if shown else ''}")
     if field.choices:
-        group.add_argument(flag, choices=field.choices, help=_escaped(text), **more)
-    else:
-        more |= {"type": value_parser(field), "metavar": about.metavar, "repeated": field.item is not None}
-        group.add_argument(flag, help=_escaped(text), **more)
+        return {"choices": field.choices, "help": text}
+    return {"type": value_parser(field), "metavar": about.metavar, "help": text}
 
 
 def _escaped(text: str) -> str:

@@ -66,10 +66,11 @@ class CheckConfig:
     """The pool of workers, or just its size; None: not known, so that any worker from 0 is allowed."""
     max_steps: int | None = option(
         DEFAULT_MAX_STEPS,
-        help="the most steps; None: any number, which is also the default for workflow files",
+        help="the most steps",
         minimum=1,
         flag="--max-steps",
         metavar="N",
+        default_text="5 for completions, no limit for workflow files",
     )
     profile: Profile = option(
         "strict",
