@@ -134,15 +134,15 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
     [
         (
             ["solve", "-q", "Q", "--config", "exp.toml", "--max-rounds", "2"],
-            "nobody is asked for a workflow: leave out --max-r",
+            "is run as it is, without a Conductor: leave out --max-r",
         ),
         (["solve", "-q", "Q", "--conductor", "none.wf"], "none.wf: cannot be read"),
         (["solve", "-q", "Q", "--conductor", "boss.toml", "--set", "n=1"], "--set n: a Conductor has no parameters"),
         (["prompt", "-q", "Q", "--config", "exp.toml"], "see `wfdsl run --dry-run`"),
         (["solve", "-q", "Q", "--config", "nope.toml"], "nope.toml: cannot read this configuration file"),
         (["solve", "-q", "Q", "--conductor", "."], ". is not a checkpoint"),
-        (["solve", "-q", "Q", "--to", "a.jsonl"], "--to is for the questions of a file: name it with --from"),
-        (["solve", "-q", "Q", "--parallel", "3"], "--parallel is for the questions of a file"),
+        (["solve", "-q", "Q", "--to", "a.jsonl"], "--to needs --from: it is for the questions of a file"),
+        (["solve", "-q", "Q", "--parallel", "3"], "--parallel needs --from"),
         (["solve", "--from", "q.jsonl", "--to", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
         (["solve", "-q", " "], "argument -q/--question: must not be blank"),
         (["solve", "-q", "Q", "--run-id", "a\nb"], "is not a run's name"),
@@ -159,9 +159,12 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["check", "vote.wf", "--config", "exp.toml", "--pool-size", "2"], "exclude each other"),
         (["resume", "last", "--set", "n=1"], "--set n: the run keeps the parameters that it was started with"),
         (["runs", "prune", "--days", "nan"], "--days: must be a finite number (got nan)"),
-        (["grammar", "--format", "gbnf", "--pool-size", "1000000000"], "a grammar is for 1000 workers at most"),
+        (
+            ["grammar", "--format", "gbnf", "--pool-size", "1000000000"],
+            "--pool-size: must be at most 1000 (got 1000000000)",
+        ),
         (["examples", "harvest", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
-        (["examples", "harvest", "row.jsonl"], "row.jsonl:1: this is no line of `wfdsl solve --to`"),
+        (["examples", "harvest", "row.jsonl"], "row.jsonl:1: not a line that `wfdsl solve --to` wrote"),
         (["pools", "init", "--base-url", "nonsense"], "this is not a URL"),
     ],
 )

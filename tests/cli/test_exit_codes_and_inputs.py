@@ -250,7 +250,7 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
     ("arguments", "why"),
     [
         (["chekc", "good.txt"], "there is no command 'chekc': did you mean `check`?"),
-        (["qqqqq"], "there is no command 'qqqqq': `wfdsl --help` lists them all"),
+        (["qqqqq"], "there is no command 'qqqqq': `wfdsl --help` lists all commands"),
         (["check"], "the following arguments are required: FILE"),
         (["check", "--nonsense", "good.txt"], "unrecognized arguments: --nonsense"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
@@ -276,7 +276,7 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["fmt", "--write", "--check", "good.txt"], "not allowed with argument"),
         (["fmt", "--write", "-"], "standard input cannot be written"),
         (["explain", "dead-stp"], "there is no code 'dead-stp': did you mean `dead-step`?"),
-        (["explain", "qqqq"], "there is no code 'qqqq': `wfdsl explain` lists them all"),
+        (["explain", "qqqq"], "there is no code 'qqqq': `wfdsl explain` lists all codes"),
         ([], "usage: wfdsl"),
         (["-v"], "usage: wfdsl"),
     ],

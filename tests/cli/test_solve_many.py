@@ -1,4 +1,4 @@
-"""`wfdsl solve --from --to`: whatever stops it, the same command goes on, and nothing is paid for twice."""
+"""`wfdsl solve --from --to`: whatever stops it, continue with: the same command, and nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
 
     assert (process.returncode, before, finished) == (code, 2, 0)
     assert "Traceback" not in err
-    assert code == -9 or "the same command goes on from here" in err
+    assert code == -9 or "continue with: the same command" in err
     assert [row["question"] for row in answers()] == [f"Q{number}" for number in range(6)]
     assert len(chat.asked) == 6  # no completion was paid for twice
     assert len(chat.called) == 7  # nor a worker, but for the call that was in flight
@@ -273,14 +273,18 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
             "has no field 'uid': it has 'question': name the right one with --map id=NAME",
         ),
         ('{"question": "a"}\n', "quest=a", "--map 'quest=a': write question=NAME or id=NAME"),
-        ('{"question": "a"}\n\n{"question": " "}\n', "", "in.jsonl:3: 'question' holds no question"),
-        ('{"question": 5}\n', "", "in.jsonl:1: 'question' holds no question"),
-        ('{"question": [{"role": "user"}]}\n', "", "in.jsonl:1: 'question' holds no question"),
-        ('{"question": "a", "id": true}\n', "id=id", "in.jsonl:1: 'id' holds no id"),
+        (
+            '{"question": "a"}\n\n{"question": " "}\n',
+            "",
+            "in.jsonl:3: 'question' must be a text, or a list of chat messages",
+        ),
+        ('{"question": 5}\n', "", "in.jsonl:1: 'question' must be a text, or a list of chat messages"),
+        ('{"question": [{"role": "user"}]}\n', "", "in.jsonl:1: 'question' must be a text, or a list of chat messages"),
+        ('{"question": "a", "id": true}\n', "id=id", "in.jsonl:1: 'id' must be a text or a number"),
         (
             '{"question": "a", "id": 1}\n{"question": "b", "id": "1"}\n',
             "id=id",
-            "in.jsonl:2: has the id '1', as line 1 has",
+            "in.jsonl:2: has the id '1', which line 1 has already",
         ),
         ('{"question": "a"}\nnope\n', "", "in.jsonl:2: is not JSON"),
         ("[1]\n", "", "in.jsonl:1: is not a JSON object"),
@@ -301,10 +305,10 @@ def test_a_file_of_questions_that_cannot_be_used_says_where_and_what_to_do(text:
 @pytest.mark.parametrize(
     ("source", "target", "why"),
     [
-        ("in.jsonl", "in.jsonl", "--to in.jsonl is the file that has the questions"),
-        ("in.jsonl", "./in.jsonl", "--to ./in.jsonl is the file that has the questions"),
+        ("in.jsonl", "in.jsonl", "--to in.jsonl also holds the questions"),
+        ("in.jsonl", "./in.jsonl", "--to ./in.jsonl also holds the questions"),
         ("in.jsonl", ".", ".: cannot be read: is a directory"),
-        ("in.jsonl", "/dev/zero", "/dev/zero: is no file that can be read again to go on"),
+        ("in.jsonl", "/dev/zero", "/dev/zero: not a regular file"),
         ("in.jsonl", "in.jsonl/x", "in.jsonl/x: cannot be read: not a directory"),
         ("missing.jsonl", "out.jsonl", "missing.jsonl: cannot be read: no such file"),
         (".", "out.jsonl", ".: cannot be read: is a directory"),

@@ -63,7 +63,7 @@ def test_where_nothing_is_right_the_command_says_what_is_missing(
     code = main(["examples", "harvest", str(solved), "--right", "correct"])
 
     assert code == 2
-    assert "is there a field 'correct' that is true?" in capsys.readouterr().err
+    assert "mark right answers with 'correct': true" in capsys.readouterr().err
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.Capt
     code = main(["examples", "harvest", str(path)])
 
     assert code == 2
-    assert "other.jsonl:1: this is no line of `wfdsl solve --to`" in capsys.readouterr().err
+    assert "other.jsonl:1: not a line that `wfdsl solve --to` wrote" in capsys.readouterr().err
 
 
 def test_shipped_sets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,7 +182,7 @@ def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.Captur
         ("u2", "w1: task 0"),
     ]
     assert found[3]["rounds"][0]["result"] == "ran"
-    assert "3 of 3 have an answer already" in capsys.readouterr().err
+    assert "3 of 3 are answered already" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("place")
@@ -206,7 +206,7 @@ def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
         (["-q", "Why?", "--conductor", "gpt"], "no Conductor 'gpt': write local, openai:MODEL"),
         (["-q", "Why?", "--conductor", "pool.toml"], "has 3 workers"),
         (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no grammar"),
-        (["--from", "in.jsonl"], "--from and --to go together"),
+        (["--from", "in.jsonl"], "--from needs --to"),
         (["-q", "Why?", "--prompt", "nope"], "no template set 'nope': name a file, or one of paper, tiny"),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_journal_that_cannot_be_written_says_how_to_go_on(
     without = run_plan("--no-journal")
 
     assert code == 2
-    assert "set WFDSL_HOME to a folder that can be written; or keep nothing, with --no-journal" in message
+    assert "set WFDSL_HOME to a folder that can be written; or run without a journal, with --no-journal" in message
     assert "Errno" not in message
     assert (without, capsys.readouterr().out) == (0, "two\n")
 

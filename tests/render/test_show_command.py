@@ -80,7 +80,7 @@ def test_an_unknown_suffix_says_what_to_do(workflow: str, tmp_path: Path, capsys
     code = main(["show", workflow, "-o", str(tmp_path / "picture.xyz")])
 
     assert code == 2
-    assert "give --format, or end it in .txt" in capsys.readouterr().err
+    assert "give --format, or use one of .txt" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_one_line(

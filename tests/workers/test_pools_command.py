@@ -219,4 +219,4 @@ def test_an_unknown_pool_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
     code, _, err = _run(capsys, "show", "papr")
 
     assert code == 2
-    assert 'Did you mean "paper"?' in err
+    assert "Did you mean paper?" in err

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     harvest = actions.add_parser("harvest", help="make a set out of solved questions")
     harvest.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --to` wrote")
     harvest.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
-    harvest.add_argument("--most", type=count, default=4, metavar="N", help="the most examples (default: 4)")
+    harvest.add_argument("--most", type=count, default=4, metavar="N", help="most examples (default: 4)")
     harvest.add_argument("--name", default="harvested", help="the set's name (default: %(default)s)")
 
 
@@ -60,7 +60,7 @@ def _harvest(args: argparse.Namespace) -> int:
     found = extract_examples((row for file in args.files for row in _rows(file)), right=args.right, most=args.most)
     if not found:
         raise UsageError(
-            f"no right answer with a strictly valid workflow: is there a field {args.right!r} that is true?"
+            f"no line has a right answer with a strictly valid workflow; mark right answers with {args.right!r}: true"
         )
     print(to_toml(args.name, found), end="")
     print(f"{len(found)} example{'' if len(found) == 1 else 's'}", file=sys.stderr)
@@ -71,12 +71,12 @@ def _rows(file: str) -> Iterator[dict[str, Any]]:
     for number, row in read_records(file):
         question = _question(row.get("question"))
         if question is None or "answer" not in row or not _has_rounds(row.get("rounds", [])):
-            raise UsageError(f"{file}:{number}: this is no line of `wfdsl solve --to`")
+            raise UsageError(f"{file}:{number}: not a line that `wfdsl solve --to` wrote")
         yield {**row, "question": question}
 
 
 def _question(asked: Any) -> str | None:
-    """A question as text; None if it is none."""
+    """A question as text; None if it is not one."""
     if isinstance(asked, list) and asked and isinstance(asked[-1], dict):
         asked = asked[-1].get("content")
     return asked if isinstance(asked, str) else None

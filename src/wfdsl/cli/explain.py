@@ -1,4 +1,4 @@
-"""Say what a diagnostic's code means, with an example and its cure; without CODE, list them all."""
+"""Say what a diagnostic's code means, with an example and its correction; without CODE, list all codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def execute(args: argparse.Namespace) -> int:
             print(f"{code.name:<{width}}  {code.kind:<7}  {code.summary}")
         return 0
     if args.code not in CODES:
-        hint = Suggestions().hint(args.code, CODES) or "`wfdsl explain` lists them all"
+        hint = Suggestions().hint(args.code, CODES) or "`wfdsl explain` lists all codes"
         raise UsageError(f"there is no code {args.code!r}: {hint}")
     print(explained(CODES[args.code]))
     return 0

@@ -1,7 +1,7 @@
 """Print workflows in their canonical form, or convert them.
 
-A .wf file keeps its comments, names and parameters. Of a completion only the three lists are printed. With --to the
-other form is printed: a .wf file is expanded with its parameters and needs a pool if it names workers.
+A .wf file keeps its comments, names and parameters. Of a completion only the three lists are printed. --to prints the
+other form: a .wf file is expanded with its parameters, and needs a pool if it names workers.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Format every file."""
     if args.write and args.to is not None:
-        raise UsageError("--write with --to would put one form into a file named for the other: print it instead")
+        raise UsageError("--write with --to would write one form into a file named for the other; print it instead")
     codes = [_format_or_say_why_not(file, args) for file in args.files]
     return max(codes)
 
 
 def _format_or_say_why_not(file: str, args: argparse.Namespace) -> int:
-    """Format one file; a bad one does not keep the others from it."""
+    """Format one file; an error in it does not stop the others."""
     try:
         return _format(file, args)
     except WorkflowError as error:
@@ -63,7 +63,7 @@ def _format(file: str, args: argparse.Namespace) -> int:
 
 
 def _formatted_file(file: str, args: argparse.Namespace) -> tuple[str, str]:
-    """A workflow file's text before and after; parameters and pool play no part."""
+    """A workflow file's text before and after; parameters and the pool do not matter."""
     from wfdsl.language.file_printer import format_file
     from wfdsl.language.file_reader import read_workflow_file
 
@@ -96,7 +96,7 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file whole or not at all: a full disk must not cost what was there."""
+    """Write a file whole or not at all: a full disk must not destroy the old text."""
     target = file.resolve()
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:

@@ -1,7 +1,8 @@
 """Print the strict completion language as a grammar for constrained decoders.
 
-Whatever a model writes under it is bounded prose and then a valid workflow. llama.cpp's server takes --format gbnf as
-`grammar` in the body of a request. The first comment says how large max_tokens must be so that no completion is cut.
+Everything that a model writes under the grammar is bounded prose, followed by a valid workflow. The server of llama.cpp
+takes --format gbnf as `grammar` in the body of a request. The first comment says how large max_tokens must be so that
+no completion is cut.
 """
 
 from __future__ import annotations
@@ -24,35 +25,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
     workers.add_argument("--pool-size", type=pool_size, metavar="N", help="the workers are 0 to N - 1")
     workers.add_argument("--ordinals", type=ordinals, metavar="LIST", help="the workers, such as 0,2,5")
     parser.add_argument(
-        "--max-steps", type=count, default=DEFAULT_MAX_STEPS, metavar="N", help="the most steps (default: %(default)s)"
+        "--max-steps", type=count, default=DEFAULT_MAX_STEPS, metavar="N", help="most steps (default: %(default)s)"
     )
     parser.add_argument(
         "--max-prose",
         type=count_or_zero,
         default=MAX_PROSE,
         metavar="CHARS",
-        help="the most characters before the lists; 0 for none (default: %(default)s)",
+        help="most characters before the lists; 0 for none (default: %(default)s)",
     )
     parser.add_argument(
         "--max-subtask",
         type=count,
         default=MAX_SUBTASK,
         metavar="CHARS",
-        help="the most characters of a subtask (default: %(default)s)",
+        help="most characters of a subtask (default: %(default)s)",
     )
     parser.add_argument("--recursion", action="store_true", help="for round 2 or later: three empty lists are valid")
 
 
 def pool_size(text: str) -> int:
-    """An argument that is a number of workers; every one is an alternative of the grammar."""
+    """An argument that is a number of workers; each is an alternative of the grammar."""
     size: int = count(text)
     if size > _MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"a grammar is for {_MOST_WORKERS} workers at most, not {size}")
+        raise argparse.ArgumentTypeError(f"must be at most {_MOST_WORKERS} (got {size})")
     return size
 
 
 def ordinals(text: str) -> tuple[int, ...]:
-    """An argument that is a list of ordinals."""
+    """An argument that is a list of worker indices."""
     return tuple(count_or_zero(part.strip()) for part in text.split(","))
 
 

@@ -1,4 +1,4 @@
-"""What commands read: workflow files and completions, with the options that say how, and pools."""
+"""What commands read: workflow files, completions and pools, with the options for them; diagnostics on the terminal."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def remark(message: str) -> None:
 
 
 def read_checked(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:
-    """Read a workflow that a command goes on with; warnings and notes go to standard error.
+    """Read a workflow that a command continues with; warnings and notes go to standard error.
 
     Raises:
         UsageError: it cannot be read.
@@ -105,7 +105,9 @@ def require_workflow(checked: Checked) -> Checked:
         _print_unresolved(checked)
     checked.raise_for_errors()
     if checked.workflow is None:
-        raise UsageError(f"{checked.source.name}: holds three empty lists, which is no workflow by itself")
+        raise UsageError(
+            f"{checked.source.name}: holds three empty lists, which are not a workflow without a previous round"
+        )
     return checked
 
 
@@ -115,11 +117,11 @@ def names_of(checked: Checked) -> tuple[str, ...] | None:
 
 
 def _print_unresolved(checked: Checked) -> None:
-    """One line for all workers that only a pool knows; `wfdsl check` shows where they stand."""
+    """One line for all workers that only a pool knows; `wfdsl check` shows where they are."""
     unresolved = checked.workflow.unresolved if checked.workflow is not None else ()
     if unresolved:
         names = ", ".join(f"`{name}`" for name in unresolved)
-        print(f"note[{_POOL_NEEDED}]: only a pool knows {names}: `--pool NAME|FILE` gives one", file=sys.stderr)
+        print(f"note[{_POOL_NEEDED}]: only a pool knows {names}; give one with --pool NAME|FILE", file=sys.stderr)
 
 
 def colour_for(stream: IO[str]) -> bool:
@@ -150,7 +152,7 @@ def load_pool(args: argparse.Namespace) -> Pool | None:
     """The pool that options, `--set` or `--config` name, or None.
 
     Raises:
-        UsageError: there is none of that name, or its file cannot be used, or its size is given as well.
+        UsageError: there is no such pool, its file cannot be used, or its size is given as well.
     """
     pool = pool_of(args)
     if pool is not None:
@@ -159,7 +161,7 @@ def load_pool(args: argparse.Namespace) -> Pool | None:
 
 
 def require_no_size(args: argparse.Namespace) -> None:
-    """Refuse a size where there is a pool.
+    """Refuse a size if there is a pool.
 
     Raises:
         UsageError: there is one.

@@ -1,6 +1,6 @@
 """A run as it happens: a table that redraws itself on a terminal, one line per event elsewhere.
 
-Displays read the event stream and nothing else. They write to standard error, so that standard output holds only the
+Displays read only the event stream. They write to standard error, so that standard output holds only the
 answer.
 """
 
@@ -254,7 +254,7 @@ def _note_of(row: _Row) -> Text:
 
 
 class Progress(Protocol):
-    """Is told what becomes of questions."""
+    """Counts questions as they are answered."""
 
     def answered(self, usd: float | None) -> None:
         """A question has an answer; `usd` is what it cost, None if that is not known."""
@@ -278,7 +278,7 @@ def progress_on_stderr(total: int) -> Iterator[Progress]:
 
 
 class _Tally:
-    """What has become of the questions so far."""
+    """The number of questions answered, failed and paid for so far."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -292,7 +292,7 @@ class _Tally:
         self.usd = None if self.usd is None or usd is None else self.usd + usd
 
     def remarks(self) -> str:
-        """What there is to say besides the number."""
+        """Failures and costs, as far as there are any."""
         parts = [f"{self.failures} without an answer"] if self.failures else []
         parts += [dollars(self.usd)] if self.usd else []
         return ", ".join(parts)

@@ -22,13 +22,13 @@ COMMANDS = {
     "run": "run a workflow on a question",
     "solve": "answer a question: a Conductor writes the workflow, and may revise it",
     "prompt": "print exactly what a Conductor would be sent",
-    "examples": "list, show and harvest few-shot examples",
-    "resume": "go on with a run that was interrupted",
+    "examples": "list, show and extract few-shot examples",
+    "resume": "resume a run that was interrupted",
     "runs": "list, remove and export runs",
-    "trace": "show all that happened in a run",
+    "trace": "show everything that happened in a run",
     "pools": "list, show, check and write pools of workers",
     "grammar": "print the language as a grammar for constrained decoders",
-    "explain": "say what a diagnostic's code means and how to mend it",
+    "explain": "say what a diagnostic's code means and how to fix it",
 }
 EXIT_CODES = """\
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed, 4 budget spent, 130 interrupted"""
@@ -67,10 +67,10 @@ def _log(verbosity: int) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with the arguments, in place of all that would have been right."""
+    """Says in one line what is wrong with the arguments, instead of printing the usage."""
 
     chosen: argparse.ArgumentParser | None = None
-    """The parser of the command that is asked for, which does not speak for itself about what it does not know."""
+    """The parser of the command that is called, which does not report unknown arguments itself."""
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong."""
@@ -82,7 +82,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
-    """The parser, of which only the command that is asked for has its arguments."""
+    """The parser, of which only the command that is called has its arguments."""
     parser = _Parser(
         prog="wfdsl", description="The workflow language and interpreter for LLM Conductors.", epilog=EXIT_CODES
     )
@@ -98,7 +98,7 @@ def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
             own = commands.add_parser(
                 name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
             )
-            # A name of its own: a sub-command's defaults would overwrite what was counted before it.
+            # A separate name: a sub-command's defaults would overwrite what was counted before it.
             own.add_argument(
                 "-v", "--verbose", action="count", default=0, dest="verbose_too", help="say more; twice for debugging"
             )
@@ -110,7 +110,7 @@ def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
 
 
 def _hint(word: str) -> str:
-    return _closest(word, COMMANDS) or "`wfdsl --help` lists them all"
+    return _closest(word, COMMANDS) or "`wfdsl --help` lists all commands"
 
 
 def _closest(word: str, known: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 Each flag stands for a key of the configuration file, such as `--max-rounds` for `conductor.max_rounds`. A flag
 overrides `--set`, which overrides the file, which overrides the default. Which flags were given is kept in the
-namespace as `kept`; the configuration is read when a command asks for it.
+namespace as `kept`; a command reads the configuration only when it needs it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = {
         "list": "list the pools that can be used by name",
         "show": "show the workers of a pool",
-        "check": "ask each worker of a pool one tiny question",
+        "check": "send each worker of a pool one small request",
         "init": "write a pool file for the models of an OpenAI-style server",
     }
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in commands.items()}
@@ -248,7 +248,7 @@ def _write_new(path: str, text: str) -> None:
         with Path(path).open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} exists; name another file with -o, or remove it first") from None
+        raise UsageError(f"{path} exists; name another file with -o, or remove this one") from None
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
 

@@ -1,7 +1,7 @@
-"""Print exactly what a Conductor would be sent: the messages, and nothing is asked.
+"""Print exactly the messages that a Conductor would be sent; no model is called.
 
 With --round 2 or later the message that asks for a revision is printed too; --completion and --response hold what the
-Conductor wrote and what came of it.
+Conductor wrote and the result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--round", type=count, default=1, metavar="N", help="1 asks, 2 and later revise (default: 1)")
     parser.add_argument("--completion", metavar="FILE", help="what the Conductor wrote in the round before")
     parser.add_argument("--response", metavar="FILE", help="the final response of the round before")
-    parser.add_argument("--json", action="store_true", help="print the messages as JSON, with the prompt's hash")
+    parser.add_argument("--json", action="store_true", help="print the messages as JSON, with the prompt's fingerprint")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
     add_options(parser, ConductorConfig, "conductor")
@@ -52,7 +52,7 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     table = experiment.conductor
     if table.model.endswith(".wf"):
-        raise UsageError(f"{table.model} is run as it is, and nobody is asked for it: see `wfdsl run --dry-run`")
+        raise UsageError(f"{table.model} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
     pool, _ = experiment.with_pool()
     asked = named_prompt(table)
     rounds = usual_rounds(asked.max_rounds) if table.max_rounds is None else table.max_rounds
@@ -76,7 +76,7 @@ def _messages(args: argparse.Namespace, asked: PromptSettings, listing: WorkerLi
 
 
 def _text(path: str | None, mark: str) -> str:
-    """A file's text; a mark where none is given."""
+    """A file's text; a placeholder if no file is given."""
     from wfdsl.api import read_text
 
     if path is None:

@@ -34,7 +34,7 @@ class Before(NamedTuple):
     answered: dict[str, Question]
     """The questions that have an answer, by id."""
     given_up: Counter[str]
-    """How often a Conductor wrote no valid workflow, by id: to read the same completions again would change nothing."""
+    """How often a Conductor wrote no valid workflow, by id: with the same completions it would fail again."""
 
 
 def columns_of(mapping: str | None) -> dict[str, str]:
@@ -65,13 +65,13 @@ def read_questions(source: str, columns: Mapping[str, str]) -> list[Asked]:
         asked = Asked(_id(record, columns, place, number), _question(record, columns["question"], place))
         first = seen.setdefault(str(asked.id), number)
         if first != number:
-            raise UsageError(f"{place}: has the id {asked.id!r}, as line {first} has: ids tell questions apart")
+            raise UsageError(f"{place}: has the id {asked.id!r}, which line {first} has already; ids must be unique")
         found.append(asked)
     return found
 
 
 def read_before(target: str) -> Before:
-    """What became of questions before; a line that was cut off counts for nothing.
+    """The results of earlier commands; a line that was cut off is ignored.
 
     Raises:
         UsageError: the file cannot be read.
@@ -79,7 +79,9 @@ def read_before(target: str) -> Before:
     found = Before({}, Counter())
     try:
         if Path(target).exists() and not (Path(target).is_file() or Path(target).is_dir()):
-            raise UsageError(f"{target}: is no file that can be read again to go on; --json also prints the answers")
+            raise UsageError(
+                f"{target}: not a regular file, so the command could not be resumed; --json also prints the answers"
+            )
         with Path(target).open("rb") as file:
             for line in file:
                 row = _row_or_none(line)
@@ -95,9 +97,9 @@ def read_before(target: str) -> Before:
 
 
 def open_answers(target: str) -> FileIO:
-    """The file, open at its end, on a line of its own; its folder is made if it is not there.
+    """The file, open at its end, on a new line; its folder is made if it does not exist.
 
-    It has no buffer: what cannot be written is known at once, and nothing is left over for its end.
+    It has no buffer, so a write error is known at once.
 
     Raises:
         UsageError: it cannot be written.
@@ -125,7 +127,7 @@ def read_records(source: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with their line numbers, one in memory at a time; gzipped if it is named `*.gz`.
 
     Raises:
-        UsageError: the file cannot be read, or a line is no JSON object.
+        UsageError: the file cannot be read, or a line is not a JSON object.
     """
     try:
         with _opened(source) as file:
@@ -171,7 +173,7 @@ def _question(record: dict[str, Any], column: str, place: str) -> Question:
         return value
     if isinstance(value, list) and value and all(map(_is_message, value)):
         return [{"role": message["role"], "content": message["content"]} for message in value]
-    raise UsageError(f"{place}: {column!r} holds no question: it has to be a text, or a list of chat messages")
+    raise UsageError(f"{place}: {column!r} must be a text, or a list of chat messages")
 
 
 def _is_message(value: Any) -> bool:
@@ -183,7 +185,7 @@ def _id(record: dict[str, Any], columns: Mapping[str, str], place: str, number: 
         return number
     value = _value(record, "id", columns["id"], place)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"{place}: {columns['id']!r} holds no id: it has to be a text or a number")
+        raise UsageError(f"{place}: {columns['id']!r} must be a text or a number")
     return value
 
 

@@ -1,7 +1,7 @@
 """Run a workflow on a question.
 
 The answer goes to standard output, progress to standard error. Each call is kept in the journal before it is used, so
-that `wfdsl resume` goes on after whatever stopped a run.
+that `wfdsl resume` can continue an interrupted run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("-q", "--question", type=some_text, metavar="TEXT", help="the question to answer")
     asked.add_argument("--question-file", metavar="FILE", help="a text file that holds the question")
-    parser.add_argument("--dry-run", action="store_true", help="ask nobody: print the messages and the cost ceiling")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="call no worker: print the messages and the most that the run may cost"
+    )
     add_trace_options(parser)
     add_input_options(parser)
     add_options(parser, Budget, "budget")
@@ -67,7 +69,7 @@ def _run(workflow: Workflow, question: str, pool: Pool, options: RunOptions, arg
     try:
         return followed(run_id, work, display, as_json=args.json, kept=options["journal"] is not None)
     except JournalFailure as error:
-        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
+        raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
 
 
 def _question(args: argparse.Namespace) -> str:
@@ -75,7 +77,7 @@ def _question(args: argparse.Namespace) -> str:
         return str(args.question)
     text = read_text(args.question_file)
     if text is None:
-        raise UsageError(f"{args.question_file}: is too long for a question")
+        raise UsageError(f"{args.question_file}: too long for a question")
     if not text.strip():
         raise UsageError(f"{args.question_file}: holds no question")
     return text

@@ -124,7 +124,7 @@ def _as_text(found: RunEstimate, names: Sequence[str] | None) -> str:
             lines.append(f"  {message['role']}: {text}")
     if found.pruned:
         lines.append(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
-    ceiling = "not known: a worker has no prices or no longest reply" if found.usd is None else f"${found.usd:.4f}"
+    ceiling = "not known: a worker has no prices or no max_tokens" if found.usd is None else f"${found.usd:.4f}"
     lines.append(f"calls: {found.calls}")
     lines.append(f"cost at most: {ceiling}")
     return "\n".join(lines)

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("file", metavar="FILE", nargs="?", help="a .wf file or a completion; - reads standard input")
     what.add_argument("--run", metavar="RUN", help="draw a run: its workflow, with state, time and cost of each step")
     parser.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of OUT)")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file in place of standard output")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file instead of standard output")
     add_input_options(parser)
 
 
@@ -64,7 +64,7 @@ def _chosen_format(asked: str | None, output: str | None) -> str:
     suffix = Path(output).suffix.lower()
     if suffix not in _SUFFIXES:
         known = ", ".join(_SUFFIXES)
-        raise UsageError(f"{output}: the name does not say which format is meant; give --format, or end it in {known}")
+        raise UsageError(f"{output}: unknown suffix; give --format, or use one of {known}")
     return _SUFFIXES[suffix]
 
 

@@ -1,8 +1,8 @@
 """Answer a question: a Conductor writes a workflow, the workers of the pool carry it out, the Conductor may revise it.
 
 The answer goes to standard output, progress and remarks to standard error. Without --conductor and --pool both are the
-small model that runs on this machine. A .wf file in place of a Conductor is run on the question as it is. With --from
-and --to, questions come from one JSON lines file and answers go to another; the same command goes on where it stopped.
+small model that runs on this machine. A .wf file instead of a Conductor is run on the question as it is. With --from
+and --to, questions come from one JSON lines file and answers go to another; the same command resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("-q", "--question", type=some_text, metavar="TEXT", help="the question to answer")
     asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
     parser.add_argument("--to", dest="target", metavar="FILE", help="the JSON lines file that takes the answers")
-    parser.add_argument("--map", metavar="OURS=THEIRS,...", help="how the file calls `question` and `id`, if otherwise")
-    parser.add_argument("--dry-run", action="store_true", help="ask nobody: print what the Conductor would be sent")
-    parser.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or go on with a run of this name")
+    parser.add_argument("--map", metavar="OURS=THEIRS,...", help="the file's names for `question` and `id`")
+    parser.add_argument("--dry-run", action="store_true", help="call no model: print what the Conductor would be sent")
+    parser.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
     add_trace_options(parser)
@@ -70,15 +70,15 @@ def execute(args: argparse.Namespace) -> int:
 
 def _require_fitting_options(args: argparse.Namespace) -> None:
     if args.source is not None and args.target is None:
-        raise UsageError("--from and --to go together: one has the questions, the other takes the answers")
+        raise UsageError("--from needs --to: the file that takes the answers")
     if args.source is None:
         idle = {"--to": args.target, "--map": args.map, "--parallel": given(args, "run").get("parallel")}
         for option, value in idle.items():
             if value is not None:
-                raise UsageError(f"{option} is for the questions of a file: name it with --from")
+                raise UsageError(f"{option} needs --from: it is for the questions of a file")
     elif args.run_id is not None:
         raise UsageError(
-            "--run-id names one run: with --from every question has its own, and is gone on with by itself"
+            "--run-id names one run: with --from, each question has a run of its own, which is resumed by itself"
         )
 
 
@@ -111,7 +111,7 @@ def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
     try:
         return Solution(followed(run_id, solved(), display, as_json=args.json, kept=False))
     except JournalFailure as error:
-        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
+        raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     except KeyboardInterrupt:
         if kept:
             print(f"continue with: {command}", file=sys.stderr)

@@ -47,7 +47,7 @@ from wfdsl.workers.pool import Pool
 
 
 class FixedWorkflow(NamedTuple):
-    """A `.wf` file that stands where a Conductor could: it is run on every question as it is."""
+    """A `.wf` file instead of a Conductor: it is run on every question as it is."""
 
     checked: Checked
 
@@ -68,7 +68,7 @@ class Solving:
     solver: Solver
     pool: Pool
     origin: dict[str, str]
-    """Where workflow or Conductor, and the pool, were found, for whoever goes on with a run."""
+    """Where workflow or Conductor, and the pool, were found, for resuming a run."""
     experiment: Experiment
 
     async def solve(self, question: Question, options: RunOptions) -> Solution:
@@ -111,7 +111,7 @@ def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Sol
         return named_conductor(table, pool)
     idle = [option for key, option in given(args, "conductor").items() if key != "model"]
     if idle:
-        raise UsageError(f"{table.model} is run as it is, and nobody is asked for a workflow: leave out {idle[0]}")
+        raise UsageError(f"{table.model} is run as it is, without a Conductor: leave out {idle[0]}")
     return FixedWorkflow(require_workflow(analyze_path(table.model, pool=pool, params=parameters_of(args))))
 
 
@@ -124,7 +124,7 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     before = read_before(args.target)
     left = [asked for asked in everything if before.answered.get(str(asked.id)) != asked.question]
     if len(left) < len(everything):
-        print(f"{len(everything) - len(left)} of {len(everything)} have an answer already", file=sys.stderr)
+        print(f"{len(everything) - len(left)} of {len(everything)} are answered already", file=sys.stderr)
     if args.dry_run:
         _print_dry_run(solving, left, as_json=args.json)
         return 0
@@ -133,10 +133,10 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
         with open_answers(args.target) as out, progress_on_stderr(len(left)) as progress:
             asyncio.run(stopped_by_sigterm(batch.work(left, out, progress)))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        print("the same command goes on from here", file=sys.stderr)
+        print("continue with: the same command", file=sys.stderr)
         raise KeyboardInterrupt from None
     except JournalFailure as error:
-        raise JournalFailure(f"{error}; or keep nothing, with --no-journal") from error
+        raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     return batch.code()
 
 
@@ -146,7 +146,7 @@ def _require_two_files(source: str, target: str) -> None:
     except (OSError, ValueError):
         return  # reading them says what is wrong
     if same:
-        raise UsageError(f"--to {target} is the file that has the questions: name another one for the answers")
+        raise UsageError(f"--to {target} also holds the questions: name another file for the answers")
 
 
 def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> None:
@@ -163,7 +163,7 @@ def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> Non
 
 
 class _Batch:
-    """The questions of one command, and what has become of them."""
+    """The questions of one command, and their results."""
 
     def __init__(self, solving: Solving, args: argparse.Namespace, given_up: Counter[str]) -> None:
         self._solving = solving
@@ -240,7 +240,7 @@ class _Batch:
 
 
 def _shared(options: RunOptions, journal: Any) -> RunOptions:
-    """The options of each question, where budget and the most calls in flight hold for all of them together."""
+    """The options of each question, where the budget and the limit of calls in flight hold for all together."""
     budget, most = options["budget"], options.get("concurrency")
     return {
         **options,
@@ -252,7 +252,7 @@ def _shared(options: RunOptions, journal: Any) -> RunOptions:
 
 
 def _identity(solver: Solver) -> list[Any]:
-    """What a question's run is named for, besides the question."""
+    """What the run id of a question is made of, apart from the question."""
     if isinstance(solver, FixedWorkflow):
         return [workflow_to_list(solver.workflow)]
     return [solver.entry.model, solver.settings.prompt.hash]

@@ -1,4 +1,4 @@
-"""Show all that happened in a run."""
+"""Show everything that happened in a run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
 
 
 def _conductor_lines(run: Run) -> list[str]:
-    """What a Conductor wrote for this run, and what was out of the ordinary."""
+    """What a Conductor wrote for this run, and unusual events."""
     from wfdsl.conductor.round_log import remarks_on, rounds_of
 
     lines = []
@@ -77,7 +77,7 @@ def _facts(step: StepRecord) -> list[str]:
     if step.started is not None and step.finished is not None:
         facts.append(duration(step.finished - step.started))
     if step.queue_s >= 0.001:
-        facts.append(f"{duration(step.queue_s)} of it in line")
+        facts.append(f"{duration(step.queue_s)} of it queued")
     if step.retries:
         facts.append(f"{step.retries} failed attempts")
     if step.answered_by is not None:
