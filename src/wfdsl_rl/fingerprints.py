@@ -11,7 +11,8 @@ from wfdsl_rl.tasks.task import Task
 
 HOW_ONLY: Final = {"description", "tags", "limits", "timeout_s", "idle_timeout_s", "retries"}
 """Fields of a worker's entry that change no answer and no cost of a call."""
-_SIMULATED: Final = frozenset({"gym", "scripted"})
+SIMULATED: Final = frozenset({"gym", "scripted"})
+"""Providers of workers that are not models."""
 _DESCRIPTIVE: Final = {"source", "split", "metadata", "id"}
 
 
@@ -33,7 +34,7 @@ def task_hash(task: Task) -> str:
 
 def is_simulated(pool: Pool) -> bool:
     """Whether a pool has workers that are no models."""
-    return any(entry.provider in _SIMULATED for entry in pool)
+    return any(entry.provider in SIMULATED for entry in pool)
 
 
 def pool_description(pool: Pool) -> dict[str, Any]:

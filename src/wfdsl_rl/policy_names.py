@@ -120,7 +120,7 @@ def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
             hint = Suggestions().hint(key, known)
             raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}: {hint or 'see the table'}")
     if "validation" not in settings and own_tasks(pool) is None:
-        learning = [each.name for each in BASELINES.values() if each.learns]
+        learning = [each.name for each in BASELINES.values() if each.is_fitted]
         raise UsageError(
             f"--policy {name}: {', '.join(learning)} learn on validation tasks, and pool {pool.name!r} has none of its "
             f"own: write {GROUP}:validation=FILE, or name the baselines that you want"

@@ -10,9 +10,8 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl_rl.baselines.table import baseline_table, parameter_table
-
 from .pages import ROOT, pages, read_page
+from .write_baselines import baseline_table, parameter_table
 from .write_cli import data_options, eval_options, exit_codes, options, train_options
 from .write_codes import code_list, code_pages
 from .write_config import keys

@@ -1,6 +1,6 @@
 """The table of baselines: what each is, what it leaves out of its paper, what it calls, and how it is built.
 
-A row is either a `.wf` file of this folder or a small policy. Modules of policies are imported when one is built.
+A row is either a `.wf` file of this folder or a small policy.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.conductor.policy import Policy
-from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.api import load
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.fitted import FittedPolicy
 from wfdsl_rl.baselines.parameters import Parameter, values_of
-from wfdsl_rl.baselines.validation import Validation
+from wfdsl_rl.baselines.random_policies import RandomRouter, RandomWorkflow
+from wfdsl_rl.baselines.routers import BestWorker, Cascade, NearestNeighbours
+from wfdsl_rl.baselines.single_worker import LongContext, workers_of
+from wfdsl_rl.baselines.smoothie import SmoothieDependent, SmoothieIndependent
+from wfdsl_rl.baselines.validation import validation_for
+from wfdsl_rl.baselines.voting import MajorityVote
 
 FOLDER: Final = Path(__file__).parent
 """Where the `.wf` files are."""
@@ -35,11 +40,11 @@ class Baseline:
     calls: str
     """Calls of workers for each question, by its parameters."""
     parameters: tuple[Parameter, ...] = ()
-    policy: Callable[[str, Pool, Mapping[str, Any]], Policy] | None = None
-    """Makes the policy from name, pool and values; None: the `.wf` file of this name."""
+    policy: Callable[..., Any] | None = None
+    """A policy or a fitting method, made from the values of the parameters; None: the `.wf` file of this name."""
 
     @property
-    def learns(self) -> bool:
+    def is_fitted(self) -> bool:
         """Whether it needs validation tasks."""
         return any(parameter.kind == "tasks" for parameter in self.parameters)
 
@@ -50,95 +55,14 @@ class Baseline:
             UsageError: a setting cannot be used, or validation tasks are missing.
         """
         values = values_of(self.parameters, settings or {}, pool, where or self.name)
-        return (self.policy or _from_file)(self.name, pool, values)
-
-
-def baseline_called(name: str, *, where: str = "") -> Baseline:
-    """The baseline of a name.
-
-    Raises:
-        UsageError: there is none; the message says which one may have been meant.
-    """
-    if name in BASELINES:
-        return BASELINES[name]
-    hint = Suggestions().hint(name, BASELINES)
-    raise UsageError(f"--policy {where or name}: no baseline {name!r}: {hint or 'there is ' + ', '.join(BASELINES)}")
-
-
-def _from_file(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl.api import load  # noqa: PLC0415  (the table is read without building anything)
-    from wfdsl.conductor.policy import WorkflowPolicy  # noqa: PLC0415
-    from wfdsl_rl.baselines.single_worker import workers_of  # noqa: PLC0415
-
-    params = {key: str(value) for key, value in values.items()}
-    return WorkflowPolicy(load(FOLDER / f"{name}.wf", pool=pool.subset(workers_of(pool)), params=params))
-
-
-def _long_context(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001  (as every builder)
-    from wfdsl_rl.baselines.single_worker import LongContext  # noqa: PLC0415
-
-    return LongContext(**values)
-
-
-def _majority_vote(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
-    from wfdsl_rl.baselines.voting import MajorityVote  # noqa: PLC0415
-
-    return MajorityVote(**values)
-
-
-def _random_workflow(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
-    from wfdsl_rl.baselines.random_policies import RandomWorkflow  # noqa: PLC0415
-
-    return RandomWorkflow(**values)
-
-
-def _random_router(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:  # noqa: ARG001
-    from wfdsl_rl.baselines.random_policies import RandomRouter  # noqa: PLC0415
-
-    return RandomRouter(**values)
-
-
-def _best_worker(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.routers import BestWorker  # noqa: PLC0415
-
-    return _learned(BestWorker, name, pool, values)
-
-
-def _knn(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.routers import NearestNeighbours  # noqa: PLC0415
-
-    return _learned(NearestNeighbours, name, pool, values)
-
-
-def _smoothie_independent(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.smoothie import SmoothieIndependent  # noqa: PLC0415
-
-    return _learned(SmoothieIndependent, name, pool, values)
-
-
-def _smoothie_dependent(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.smoothie import SmoothieDependent  # noqa: PLC0415
-
-    return _learned(SmoothieDependent, name, pool, values)
-
-
-def _cascade(name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.routers import Cascade  # noqa: PLC0415
-
-    return _learned(Cascade, name, pool, values)
-
-
-def _learned(method: Callable[..., Any], name: str, pool: Pool, values: Mapping[str, Any]) -> Policy:
-    from wfdsl_rl.baselines.fitted import FittedPolicy  # noqa: PLC0415
-
-    own = {key: value for key, value in values.items() if key not in _TEACHING}
-    return FittedPolicy(method(**own), _validation(name, pool, values))
-
-
-def _validation(name: str, pool: Pool, values: Mapping[str, Any]) -> Validation:
-    from wfdsl_rl.baselines.validation import validation_for  # noqa: PLC0415
-
-    return validation_for(name, pool, values["validation"], limit=values["limit"], seed=values["seed"])
+        if self.policy is None:
+            params = {key: str(value) for key, value in values.items()}
+            return WorkflowPolicy(load(FOLDER / f"{self.name}.wf", pool=pool.subset(workers_of(pool)), params=params))
+        if not self.is_fitted:
+            policy: Policy = self.policy(**values)
+            return policy
+        source, limit, seed = values.pop("validation"), values.pop("limit"), values.pop("seed")
+        return FittedPolicy(self.policy(**values), validation_for(self.name, pool, source, limit=limit, seed=seed))
 
 
 _WORKER = Parameter("worker", "worker", 0, "who is asked: a name or an ordinal")
@@ -151,7 +75,6 @@ _LEARNING = (
     Parameter("limit", "count", 960, "how many of them at most; a Conductor is trained on as many"),
     Parameter("seed", "seed", 0, "which of them, and the luck of the calls"),
 )
-_TEACHING = frozenset(parameter.name for parameter in _LEARNING)
 
 _ROWS: Final = (
     Baseline(
@@ -161,7 +84,7 @@ _ROWS: Final = (
         source="5x context of arXiv 2512.04388",
         calls="1",
         parameters=(_WORKER, Parameter("factor", "count", 5, "times the worker's own token limit")),
-        policy=_long_context,
+        policy=LongContext,
     ),
     Baseline(
         name="self-reflection",
@@ -200,7 +123,7 @@ _ROWS: Final = (
                 ("auto", "math", "choice", "text", "code"),
             ),
         ),
-        policy=_majority_vote,
+        policy=MajorityVote,
     ),
     Baseline(
         name="moa",
@@ -260,7 +183,7 @@ _ROWS: Final = (
                 "form", "choice", "sensible", "plans, then attempts, then second looks; or any", ("sensible", "any")
             ),
         ),
-        policy=_random_workflow,
+        policy=RandomWorkflow,
     ),
     Baseline(
         name="random-router",
@@ -269,7 +192,7 @@ _ROWS: Final = (
         source="none",
         calls="1",
         parameters=(_SEED,),
-        policy=_random_router,
+        policy=RandomRouter,
     ),
     Baseline(
         name="best-worker-router",
@@ -278,7 +201,7 @@ _ROWS: Final = (
         source="none",
         calls="1; to fit: workers * limit",
         parameters=_LEARNING,
-        policy=_best_worker,
+        policy=BestWorker,
     ),
     Baseline(
         name="knn-router",
@@ -287,7 +210,7 @@ _ROWS: Final = (
         source="in the role of RouterDC, arXiv 2409.19886",
         calls="1; to fit: workers * limit",
         parameters=(_K, _EMBEDDING, *_LEARNING),
-        policy=_knn,
+        policy=NearestNeighbours,
     ),
     Baseline(
         name="smoothie-independent",
@@ -296,7 +219,7 @@ _ROWS: Final = (
         source="Smoothie-Global, arXiv 2412.04692",
         calls="1; to fit: workers * limit",
         parameters=(_EMBEDDING, *_LEARNING),
-        policy=_smoothie_independent,
+        policy=SmoothieIndependent,
     ),
     Baseline(
         name="smoothie-dependent",
@@ -306,7 +229,7 @@ _ROWS: Final = (
         source="Smoothie-Local, arXiv 2412.04692",
         calls="workers of the pool; to fit: workers * limit",
         parameters=(_NEAR, _EMBEDDING, *_LEARNING),
-        policy=_smoothie_dependent,
+        policy=SmoothieDependent,
     ),
     Baseline(
         name="cascade-router",
@@ -321,7 +244,7 @@ _ROWS: Final = (
             _EMBEDDING,
             *_LEARNING,
         ),
-        policy=_cascade,
+        policy=Cascade,
     ),
 )
 

@@ -20,6 +20,8 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.single_worker import own_tasks
 from wfdsl_rl.fingerprints import hash_of, pool_description, task_hash
+from wfdsl_rl.grading.grade import grade
+from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.task import Task
 
 TASKS: Final = 960
@@ -154,8 +156,6 @@ class _Measuring:
 
 
 async def _verdict(task: Task, reply: str | None) -> bool | None:
-    from wfdsl_rl.grading.grade import grade  # noqa: PLC0415  (graders are large, and some routers need none)
-
     if reply is None:
         return None
     outcome = (await grade(task, reply)).outcome
@@ -173,8 +173,6 @@ def validation_for(name: str, pool: Pool, source: str | None, *, limit: int = TA
     Raises:
         UsageError: none are named and the pool is none of the gym's, or they cannot be read.
     """
-    from wfdsl_rl.tasks.loading import load_tasks  # noqa: PLC0415  (fixed workflows need no tasks)
-
     named = source or own_tasks(pool)
     if named is None:
         raise UsageError(

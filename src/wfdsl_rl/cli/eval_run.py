@@ -1,23 +1,24 @@
-"""`wfdsl-eval` itself: an evaluation, its folder, and what is printed at the end."""
+"""Run an evaluation from the command line: its folder, progress, summaries and exit code."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import signal
 import sys
-import threading
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT
+from wfdsl.cli.running import stopped_by_sigterm
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
@@ -66,16 +67,16 @@ class _Session:
         settled = {key: trial for key, trial in read_trials(self._results).items() if trial.judged}
         try:
             stopped = self._evaluate(settled)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, asyncio.CancelledError):
             write_summaries(read_report(self._folder), plots=False)
-            print(f"`{self._again()}` goes on from here", file=sys.stderr)
-            raise
+            print(f"to continue: {self._again()}", file=sys.stderr)
+            raise KeyboardInterrupt from None
         report = read_report(self._folder)
         write_summaries(report, plots=not self._args.no_plots)
         _print_report(report, self._args)
         if stopped:
             print(f"wfdsl-eval: {stopped}", file=sys.stderr)
-            print(f"`{self._again()}` with a larger budget goes on from here", file=sys.stderr)
+            print(f"to continue, with a larger budget: {self._again()}", file=sys.stderr)
             return SPENT
         return self._code(report)
 
@@ -83,7 +84,7 @@ class _Session:
         store = Journal() if self._experiment.run.journal else nullcontext()
         with store as journal, Results(self._results) as results:
             try:
-                return asyncio.run(_stopped_by_sigterm(self._trials(settled, journal, results)))
+                return asyncio.run(stopped_by_sigterm(self._trials(settled, journal, results)))
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
@@ -92,11 +93,11 @@ class _Session:
         simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
         counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
         account = _account(self._evaluation, self._experiment, journal, settled)
-        with progress_on_stderr(total, counts) as progress:
+        with progress_on_stderr(total, counts) as count:
 
             def keep(trial: Trial) -> None:
                 results.keep(trial)
-                progress.add(trial)
+                count(trial)
 
             return await evaluate(
                 self._evaluation,
@@ -118,27 +119,14 @@ class _Session:
                 print(f"wfdsl-eval: {len(trials)} of {len(report.trials)} {what}", file=sys.stderr)
                 print(f"the first: {trials[0].policy} on {trials[0].task}: {trials[0].reason}", file=sys.stderr)
         if failed or unjudged:
-            print(f"`{self._again()}` tries them again", file=sys.stderr)
+            print(f"to try them again: {self._again()}", file=sys.stderr)
         return FAILED if failed else 0
-
-
-async def _stopped_by_sigterm(work: Coroutine[Any, Any, str]) -> str:
-    """Let SIGTERM, which a system sends that shuts down, end an evaluation as Ctrl-C does."""
-    task = asyncio.current_task()
-    assert task is not None  # asyncio.run has made it
-    # Windows has no such signal, and only the main thread may listen to one.
-    if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
 
 
 def _account(
     evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[TrialKey, Trial]
 ) -> BudgetTracker | None:
-    """The account of the budget, with what earlier sessions have spent; None without a budget."""
+    """The budget with what earlier sessions have spent; None without one."""
     budget = experiment.budget
     if budget == UNLIMITED:
         return None
@@ -150,10 +138,10 @@ def _account(
 
 
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, command: list[str]) -> Evaluation:
-    """Write the manifest of a new evaluation; or give the one that is gone on with its id.
+    """Write the manifest of a new evaluation; or give the resumed one its id.
 
     Raises:
-        UsageError: the folder holds an evaluation already, or another one than is to be gone on with.
+        UsageError: the folder holds an evaluation already, or with --resume a different one.
     """
     now = manifest_of(evaluation, task_sources=args.tasks, command=command)
     if args.resume:
@@ -161,7 +149,7 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, comma
         require_same(before, now, folder)
         return replace(evaluation, id=before["id"])
     if read_trials(folder / RESULTS):
-        raise UsageError(f"{folder} holds an evaluation already: go on with it by --resume, or give another --out")
+        raise UsageError(f"{folder} holds an evaluation already; continue it with --resume, or give another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_manifest(folder, now)
@@ -261,58 +249,28 @@ class Counts:
         return f"{', '.join(shown)}, {cost}{limit}{' (simulated)' if self._simulated else ''}"
 
 
-class PlainProgress:
-    """A line for every twentieth of the trials."""
+@contextmanager
+def progress_on_stderr(total: int, counts: Counts) -> Iterator[Callable[[Trial], None]]:
+    """Show progress until the end of the block: a bar on a terminal, else a line for every twentieth of the trials.
 
-    def __init__(self, total: int, counts: Counts, out: TextIO) -> None:
-        self._total = total
-        self._counts = counts
-        self._out = out
-        self._every = max(total // _LINES, 1)
+    Gives a function that counts a trial. `counts` holds the trials that are done already.
+    """
+    if not sys.stderr.isatty():
+        every = max(total // _LINES, 1)
 
-    def add(self, trial: Trial) -> None:
-        """Count a trial, and print a line if it is time."""
-        counts = self._counts
-        counts.add(trial)
-        if counts.done % self._every == 0 or counts.done == self._total:
-            print(f"{counts.done:,} of {self._total:,} runs: {counts.text()}", file=self._out, flush=True)
+        def print_line(trial: Trial) -> None:
+            counts.add(trial)
+            if counts.done % every == 0 or counts.done == total:
+                print(f"{counts.done:,} of {total:,} runs: {counts.text()}", file=sys.stderr, flush=True)
 
-    def __enter__(self) -> PlainProgress:
-        return self
+        yield print_line
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"))
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+        shown = bar.add_task("", total=total, completed=counts.done, counts=counts.text())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._out.flush()
+        def update(trial: Trial) -> None:
+            counts.add(trial)
+            bar.update(shown, completed=counts.done, counts=counts.text())
 
-
-class BarProgress:
-    """A bar with the time left and the cost so far."""
-
-    def __init__(self, total: int, counts: Counts) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"))
-        self._bar: Any = Progress(*columns, console=Console(stderr=True), refresh_per_second=4)
-        self._counts = counts
-        self._task = self._bar.add_task("", total=total, completed=counts.done, counts=counts.text())
-
-    def add(self, trial: Trial) -> None:
-        """Count a trial; the next redraw shows it."""
-        self._counts.add(trial)
-        self._bar.update(self._task, completed=self._counts.done, counts=self._counts.text())
-
-    def __enter__(self) -> BarProgress:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
-
-
-def progress_on_stderr(total: int, counts: Counts) -> PlainProgress | BarProgress:
-    """The progress that fits standard error; `counts` holds the trials that are done already."""
-    return BarProgress(total, counts) if sys.stderr.isatty() else PlainProgress(total, counts, sys.stderr)
+        yield update

@@ -1,24 +1,14 @@
-"""Evaluating: policies over tasks, several times each, every trial a run of its own.
+"""Evaluate policies on tasks, several times each: every trial is a run of its own, and each answer is graded once.
 
-Trials come task by task, all policies on a task before the next one, so that what is there after an interruption can be
-compared. A trial whose run fails is a result like any other; a spent budget ends the evaluation, and the trials that it
-stopped are left for the next time.
-
-Grading within an evaluation: many policies give the same final answer to a task, and it is judged once.
-
-A verdict depends on the final answer alone, not on the words around it. So it is remembered under the answer that is
-found in a text, as long as trials of its task are being worked on.
-
-How long an answer took: measured, or for workers of the gym, what the same calls would take.
-
-Simulated workers answer at once, so their seconds are those of the price list's sort: a time to the first token and a
-speed for each profile, along the critical path of each round.
+Trials come task by task, all policies on a task before the next task, so that an interrupted evaluation can already be
+compared. A trial whose run fails is a result like any other. A spent budget ends the evaluation; the trials that it
+stopped are left for the next session.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
 
@@ -28,9 +18,12 @@ from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
 from wfdsl.interpreter.running import RunOptions
+from wfdsl.protocols import Usage
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, named_tasks, run_id_of, seed_of
-from wfdsl_rl.fingerprints import task_hash
+from wfdsl_rl.fingerprints import SIMULATED, task_hash
+from wfdsl_rl.grading.extraction import final_answer, final_code
+from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.workflow_statistics import is_computed
@@ -205,17 +198,11 @@ class Grading:
             del self._verdicts[key]
 
     async def _judged(self, task: Task, text: str) -> Verdict:
-        if self._judge is not None:
-            return await self._judge(task, text)
-        from wfdsl_rl.grading.grade import grade  # noqa: PLC0415  (graders are large; tests of policies bring their own)
-
-        return await grade(task, text)
+        return await (self._judge or grade)(task, text)
 
 
 def final_part(task: Task, text: str) -> str | None:
     """What a verdict on a text depends on: the program or final answer in it; of custom graders, all of it."""
-    from wfdsl_rl.grading.extraction import final_answer, final_code  # noqa: PLC0415  (as above)
-
     if task.kind == "custom":
         return text
     if task.kind == "code":
@@ -223,25 +210,35 @@ def final_part(task: Task, text: str) -> str | None:
     return final_answer(text, task.kind, choices=task.choices)
 
 
-_GYM = "gym"
-
-
 def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None:
-    """Seconds from question to answer; None if it was measured and a part of it came from the journal."""
-    if any(entry.provider == _GYM for entry in pool):
-        return sum(_simulated(run, pool) for run in solution.rounds)
+    """Seconds from question to answer; None if they were measured and a part of it came from the journal.
+
+    Simulated workers answer at once, so their seconds are those that the same calls would take, along the critical
+    path of each round. They have a method `simulated_seconds(usage)`.
+    """
+    clocks = _clocks(pool)
+    if clocks:
+        return sum(_simulated_seconds(run, clocks) for run in solution.rounds)
     return None if replayed else solution.run.seconds
 
 
-def _simulated(run: Run, pool: Pool) -> float:
-    from wfdsl_rl.gym.world.profiles import PROFILES, seconds_of  # noqa: PLC0415  (most pools are none of the gym's)
+def _clocks(pool: Pool) -> dict[int | str, Callable[[Usage], float]]:
+    """How long the calls of simulated workers would take, by worker index."""
+    found: dict[int | str, Callable[[Usage], float]] = {}
+    for ordinal in pool.ordinals:
+        if pool.entry(ordinal).provider in SIMULATED:
+            worker = pool.worker(ordinal)
+            clock = getattr(getattr(worker, "worker", worker), "simulated_seconds", None)
+            if clock is not None:
+                found[ordinal] = clock
+    return found
 
-    profiles = {profile.name: profile for profile in PROFILES}
+
+def _simulated_seconds(run: Run, clocks: Mapping[int | str, Callable[[Usage], float]]) -> float:
     seconds = [0.0] * len(run.steps)
     for step in run.steps:
         if step.nested:
-            seconds[step.step] = sum(_simulated(nested, pool) for nested in step.nested)
-        elif step.status == "done" and step.worker in pool.ordinals:
-            profile = profiles.get(str(pool.entry(step.worker).options.get("profile")))
-            seconds[step.step] = 0.0 if profile is None else seconds_of(profile, step.usage)
+            seconds[step.step] = sum(_simulated_seconds(nested, clocks) for nested in step.nested)
+        elif step.status == "done" and step.worker in clocks:
+            seconds[step.step] = clocks[step.worker](step.usage)
     return graph_of(run.workflow).critical_path(seconds).length

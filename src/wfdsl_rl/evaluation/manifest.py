@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl._version import __version__
+from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.config import to_table
 from wfdsl.errors import UsageError
@@ -128,8 +129,6 @@ _SAME: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
 
 
 def _conductor(policy: Policy) -> dict[str, Any] | None:
-    from wfdsl.conductor.conductor import Conductor  # noqa: PLC0415  (most policies are none)
-
     if not isinstance(policy, Conductor):
         return None
     settings = policy.settings

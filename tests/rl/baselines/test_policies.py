@@ -11,10 +11,10 @@ from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.baselines.catalogue import BASELINES, baseline_called
+from wfdsl_rl.baselines.catalogue import BASELINES
 from wfdsl_rl.baselines.single_worker import alone
 from wfdsl_rl.baselines.voting import MajorityVote
-from wfdsl_rl.policy_names import policies_of, policy_names, policy_of, spelled_out
+from wfdsl_rl.policy_names import policies_of, policy_of, spelled_out
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
@@ -129,10 +129,3 @@ def test_all_baselines_on_a_pool_without_tasks_is_an_error_that_says_how() -> No
 def test_a_parameter_that_no_baseline_has_is_refused() -> None:
     with pytest.raises(UsageError, match="did you mean `validation`"):
         spelled_out("baselines:validaton=x", POOL)
-
-
-def test_names_are_listed_and_looked_up() -> None:
-    assert set(policy_names()) == {"workers", "baselines", *BASELINES}
-    assert baseline_called("moa") is BASELINES["moa"]
-    with pytest.raises(UsageError, match="did you mean `debate`"):
-        baseline_called("debat")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.docs.write_baselines import baseline_table, parameter_table
 from wfdsl_rl.baselines.catalogue import BASELINES
-from wfdsl_rl.baselines.table import baseline_table, parameter_table
 from wfdsl_rl.policy_names import policy_of
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
 
-FIXED = [name for name, row in BASELINES.items() if not row.learns and not name.startswith("random")]
+FIXED = [name for name, row in BASELINES.items() if not row.is_fitted and not name.startswith("random")]
 
 
 @pytest.mark.parametrize("name", FIXED)
@@ -35,8 +35,8 @@ async def test_no_more_calls_are_made_than_the_policy_says(name: str, tmp_path: 
     workers = staff()
     pool = workers.pool()
     save_tasks(tmp_path / "v.jsonl", tasks(2))
-    learns = f":validation={tmp_path / 'v.jsonl'}" if BASELINES[name].learns else ""
-    policy: Any = policy_of(name + learns, pool)
+    tasks_to_fit = f":validation={tmp_path / 'v.jsonl'}" if BASELINES[name].is_fitted else ""
+    policy: Any = policy_of(name + tasks_to_fit, pool)
     await policy.solve("What is it?", pool)
     counts = []
 

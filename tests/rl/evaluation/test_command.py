@@ -148,7 +148,7 @@ def test_answers_that_cannot_be_judged_are_told_with_the_reason(
     assert code == 0
     assert "2 of 2 answers could not be judged\nthe first: worker:ann on " in said
     assert "no idea" in said
-    assert "`wfdsl-eval --resume --out out` tries them again" in said
+    assert "to try them again: wfdsl-eval --resume --out out" in said
 
 
 def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,7 +113,7 @@ def test_an_interrupted_evaluation_says_how_to_go_on(home: Path, server: SteadyS
 
     err = finished(process, code=130)
 
-    assert "`wfdsl-eval --resume --out out` goes on from here" in err
+    assert "to continue: wfdsl-eval --resume --out out" in err
     assert "Traceback" not in err
     assert json.loads((home / "out" / "summary.json").read_text())["policies"]
     finished(evaluation(home, "--resume", "--out", "out"))

@@ -70,6 +70,10 @@ class SimulatedWorker:
         self._max_tokens = max_tokens
         self._sleep = sleep
 
+    def simulated_seconds(self, usage: Usage) -> float:
+        """How long a model like this one would take for a call of this size."""
+        return seconds_of(PROFILES[self._agent], usage)
+
     async def __call__(self, call: Call) -> Reply:
         """Answer once.
 
