@@ -1,4 +1,4 @@
-"""Files that are never seen, or left, half written."""
+"""Writing files whole: a reader never sees, and a crash never leaves, half a file."""
 
 from __future__ import annotations
 

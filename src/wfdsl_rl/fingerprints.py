@@ -1,4 +1,4 @@
-"""What tasks, pools and policies are: names, and hashes of their content, so that equal ones can be told."""
+"""Names and content hashes of tasks and pools, so that equal ones are recognised."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 workers                 each worker of the pool alone
 baselines               those, and every baseline
-worker:NAME             one worker alone, by name or ordinal
+worker:NAME             one worker alone, by name or index
 NAME                    a baseline (`wfdsl_rl.baselines`)
 NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker stands for one policy for each worker
 baselines:KEY=VALUE     all baselines, those that have the parameter with this value
@@ -94,7 +94,7 @@ def policy_of(
         return WorkflowPolicy(alone(_ordinal(name, pool)))
     head = name.partition(":")[0]
     if head in (WORKERS, GROUP):
-        raise UsageError(f"--policy {name}: it stands for several policies, and one is asked for")
+        raise UsageError(f"--policy {name}: it names several policies; give the name of one")
     if head in BASELINES:
         return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
     try:
@@ -122,8 +122,8 @@ def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
     if "validation" not in settings and own_tasks(pool) is None:
         learning = [each.name for each in BASELINES.values() if each.is_fitted]
         raise UsageError(
-            f"--policy {name}: {', '.join(learning)} learn on validation tasks, and pool {pool.name!r} has none of its "
-            f"own: write {GROUP}:validation=FILE, or name the baselines that you want"
+            f"--policy {name}: {', '.join(learning)} are fitted on validation tasks, and pool {pool.name!r} has "
+            f"none of its own; write {GROUP}:validation=FILE, or name the baselines that you want"
         )
     return [spelled for each in BASELINES.values() for spelled in _for_each(_with(each.name, settings), pool)]
 

@@ -1,10 +1,9 @@
-"""What workflows look like over a set of runs: steps, topology, workers, roles, and how much they differ.
+"""Statistics of a set of workflows: steps, topology, workers, roles, and how much the workflows differ.
 
 Everything is read off live steps, those whose response can reach the answer, because no other step is run. A step
-whose worker has a negative ordinal, such as the count of a vote, is computed: it is in the shape, but nobody is asked.
-Roles are counted twice, by two published rules that do not know of each other: by what a step sees
-(`roles_by_structure`), and by the words of its subtask (`roles_by_wording`). Neither is the truth; a training run is
-read by how both move.
+whose worker index is negative, such as the count of a vote, is computed: it is in the shape, but no worker is asked.
+Roles are counted twice, by two independent rules of ours: by what a step sees (`roles_by_structure`), and by the words
+of its subtask (`roles_by_wording`). Neither is the truth; read how both change over a training run.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class WorkflowStatistics:
 
     workflows: int = 0
     steps: Mapping[int, int] = field(default_factory=dict)
-    """How many workflows have so many live steps that a worker is asked for."""
+    """Workflows by their number of live steps that a worker is asked for."""
     topologies: Mapping[str, int] = field(default_factory=dict)
     """How many are of each topology class (`wfdsl.graph.Graph.topology`)."""
     workers: Mapping[str, int] = field(default_factory=dict)
@@ -96,7 +95,7 @@ class WorkflowStatistics:
         return {worker: count / total for worker, count in self.workers.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain values, with shares in place of counts where a share is what one compares."""
+        """The figures as plain values, with shares instead of counts where shares are compared."""
         total = max(self.workflows, 1)
         return {
             "workflows": self.workflows,
@@ -121,7 +120,7 @@ def statistics_of(
 
     Args:
         workflows: The set, in the order in which they came.
-        names: The workers' names by ordinal; without it they are called `worker 0` and so on.
+        names: The workers' names by index; without it they are called `worker 0` and so on.
         patterns: How many of the most frequent patterns to keep.
     """
     call = _namer(names or {})
@@ -155,7 +154,7 @@ def asked_steps(workflow: Workflow) -> list[int]:
 
 
 def is_computed(worker: int | str) -> bool:
-    """Whether a step's worker is none of a pool's: it picks among responses, and nobody is asked."""
+    """Whether a step is computed: it selects among responses, and no worker is asked."""
     return isinstance(worker, int) and worker < 0
 
 
@@ -210,7 +209,7 @@ def _having(found: list[set[Role]]) -> dict[Role, int]:
 
 
 def _structure_of(workflow: Workflow) -> Hashable:
-    """Who sees whom among the live steps, numbered anew."""
+    """Who sees whom among the live steps, numbered from 0."""
     live = sorted(graph_of(workflow).live)
     number = {step: place for place, step in enumerate(live)}
     return tuple(tuple(number[seen] for seen in workflow.sees(step) if seen in number) for step in live)

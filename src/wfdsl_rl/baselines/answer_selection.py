@@ -1,8 +1,8 @@
-"""A last step that is computed: it picks one of the responses before it.
+"""A last step that is computed: it selects one of the responses before it.
 
-A vote and a choice among attempts are workflows like any other, except that nobody is asked in the last step. It is
-done by a worker at an ordinal of its own, beside those of the pool, and costs nothing. So the run's record holds every
-call, and its answer is the last step's response.
+A vote or a choice among attempts is a workflow like any other, except that no worker is asked in the last step. A
+computed worker does it, at a worker index of its own next to the pool's, and costs nothing. So the run's record holds
+every call, and its answer is the last step's response.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
 """From the responses, in order, to the index of the one to give."""
 
 PICKER: Final = -2
-"""The picker's ordinal. No workflow that is read can name it, and -1 is a Conductor's."""
+"""The picker's worker index. No workflow that is parsed can name it, and -1 is a Conductor's."""
 
 
 def picked_from(attempts: Sequence[Step], rule: str) -> Workflow:
-    """Steps that see nothing, and the picker behind them; `rule` says in words how it picks."""
+    """Steps that see nothing, and the picker after them; `rule` says in words how it picks."""
     return Workflow((*attempts, Step(PICKER, rule, tuple(range(len(attempts))))))
 
 
@@ -50,7 +50,7 @@ class Picker:
     """As of a Conductor node, only the calls that it makes are charged and journaled, and it makes none."""
 
     def __init__(self, pick: Pick, *, attempts: int) -> None:
-        """`attempts` is how many responses it is shown; what stands before them belongs to the question."""
+        """`attempts` is how many responses it is shown; what comes before them belongs to the question."""
         self._pick = pick
         self._attempts = attempts
 

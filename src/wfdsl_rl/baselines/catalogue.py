@@ -34,7 +34,7 @@ class Baseline:
     about: str
     """What it does."""
     simplifies: str
-    """What is left out of the paper's method, or put in its place."""
+    """What is left out of the paper's method, or replaced."""
     source: str
     """The paper."""
     calls: str
@@ -65,7 +65,7 @@ class Baseline:
         return FittedPolicy(self.policy(**values), validation_for(self.name, pool, source, limit=limit, seed=seed))
 
 
-_WORKER = Parameter("worker", "worker", 0, "who is asked: a name or an ordinal")
+_WORKER = Parameter("worker", "worker", 0, "who is asked: a name or an index")
 _SEED = Parameter("seed", "seed", 0, "what the draws follow from")
 _K = Parameter("k", "count", None, "validation questions that count as near; none: chosen by leaving one out")
 _NEAR = Parameter("k", "count", 20, "validation questions that are looked at besides the question itself")
@@ -73,7 +73,7 @@ _EMBEDDING = Parameter("embedding", "choice", "hashing", "what makes questions n
 _LEARNING = (
     Parameter("validation", "tasks", None, "the tasks to fit on; a pool of the gym has its own"),
     Parameter("limit", "count", 960, "how many of them at most; a Conductor is trained on as many"),
-    Parameter("seed", "seed", 0, "which of them, and the luck of the calls"),
+    Parameter("seed", "seed", 0, "which of them, and the calls' random numbers"),
 )
 
 _ROWS: Final = (
@@ -89,7 +89,7 @@ _ROWS: Final = (
     Baseline(
         name="self-reflection",
         about="one worker answers, then checks and corrects its latest attempt, again and again",
-        simplifies="always all rounds, where the papers stop as soon as the worker is content; no memory between tasks",
+        simplifies="always all rounds, where the papers stop once the worker is satisfied; no memory between tasks",
         source="Self-Refine, arXiv 2303.17651; Reflexion, arXiv 2303.11366; 5x self-reflection of arXiv 2512.04388",
         calls="rounds + 1",
         parameters=(_WORKER, Parameter("rounds", "count", 4, "corrections")),
@@ -97,7 +97,7 @@ _ROWS: Final = (
     Baseline(
         name="consensus",
         about="independent attempts by one worker, and a call that finds what they agree on",
-        simplifies="an aggregator in place of the count of answers; `majority-vote` counts",
+        simplifies="an aggregator instead of the count of answers; `majority-vote` counts",
         source="5x consensus of arXiv 2512.04388; Universal self-consistency, arXiv 2311.17311",
         calls="n + 1",
         parameters=(
@@ -136,7 +136,7 @@ _ROWS: Final = (
     Baseline(
         name="debate",
         about="two workers answer, each answers again with both views before it, and a judge decides",
-        simplifies="two debaters and one round; a judge in place of agreement among the debaters",
+        simplifies="two debaters and one round; a judge instead of agreement among the debaters",
         source="Multiagent debate, arXiv 2305.14325",
         calls="5",
         parameters=(
@@ -175,7 +175,7 @@ _ROWS: Final = (
         about="a workflow drawn for each question: how many plans, attempts and second looks, and whose",
         simplifies="nothing: it is what well-formed workflows are worth without a choice of workers; our choice",
         source="none",
-        calls="1 to max_steps; attempts that nobody looks at are not run",
+        calls="1 to max_steps; attempts that no step sees are not run",
         parameters=(
             _SEED,
             Parameter("max_steps", "count", 5, "the most steps"),
@@ -206,7 +206,7 @@ _ROWS: Final = (
     Baseline(
         name="knn-router",
         about="the worker that was right most often on the validation tasks nearest to the question",
-        simplifies="counts over neighbours of a fixed embedding in place of an encoder trained with contrastive losses",
+        simplifies="counts over neighbours of a fixed embedding instead of an encoder trained with contrastive losses",
         source="in the role of RouterDC, arXiv 2409.19886",
         calls="1; to fit: workers * limit",
         parameters=(_K, _EMBEDDING, *_LEARNING),
@@ -235,7 +235,7 @@ _ROWS: Final = (
         name="cascade-router",
         about="for each question a way to work together, then how many, then who, by counts on the nearest validation "
         "tasks",
-        simplifies="counts in place of trained networks; four ways to work together, up to four steps, our own roles",
+        simplifies="counts instead of trained networks; four ways to work together, up to four steps, our own roles",
         source="in the spirit of MASRouter, arXiv 2502.11133",
         calls="1 to 4; to fit: (workers + 17) * limit",
         parameters=(
@@ -249,4 +249,4 @@ _ROWS: Final = (
 )
 
 BASELINES: Final[Mapping[str, Baseline]] = {row.name: row for row in _ROWS}
-"""By name, fixed workflows first. An untrained model as Conductor is no row: its model's name is one already."""
+"""By name, fixed workflows first. An untrained Conductor needs no row: its model's name is a policy already."""

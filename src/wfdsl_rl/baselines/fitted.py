@@ -1,9 +1,7 @@
-"""Policies that learn once, on validation tasks, how to answer questions on a pool.
+"""Policies that are fitted on validation tasks before the first question, and what fitting has cost.
 
-Learning happens before the first question, and counts as what it is: its calls go through the same budget and journal,
-and `fit_cost` says what they cost.
-
-What policies have spent on learning, beside the cost of their answers: a file in an evaluation, and a table.
+The calls of fitting go through the same budget and journal as the answers. Their cost is kept per policy, in a file of
+the evaluation's folder and in a table.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from wfdsl_rl.baselines.validation import FitCost, Result, Validation
 
 
 class Router(Protocol):
-    """What has been learned."""
+    """A fitted router."""
 
     async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
         """Answer a question."""
@@ -36,16 +34,16 @@ class Router(Protocol):
 
 
 class Method(Protocol):
-    """How to fit: a value, with what may be set of it."""
+    """How to fit: a value with its parameters."""
 
     name: ClassVar[str]
 
     async def fit(self, training_set: TrainingSet) -> Router:
-        """Learn from what workflows made of the validation tasks."""
+        """Fit to the results of workflows on the validation tasks."""
         ...
 
     def most_calls(self, pool: Pool) -> int:
-        """Calls of workers for a question at most, learning apart."""
+        """Calls of workers for a question at most, fitting apart."""
         ...
 
     def fit_calls_per_task(self, pool: Pool) -> int:
@@ -55,7 +53,7 @@ class Method(Protocol):
 
 @dataclass(slots=True)
 class TrainingSet:
-    """Validation tasks before a pool, as a method sees them."""
+    """Validation tasks and the pool they are run on, as a fitting method sees them."""
 
     validation: Validation
     pool: Pool
@@ -74,7 +72,7 @@ class TrainingSet:
         return [task.question for task in self.validation.tasks]
 
     async def results(self, workflows: Iterable[Workflow], *, graded: bool = True) -> list[list[Result]]:
-        """What came of workflows: by workflow, then by task.
+        """The results of workflows: by workflow, then by task.
 
         Raises:
             BudgetExhausted, UsageError: as `Validation.results` does.
@@ -92,14 +90,14 @@ class FittedPolicy:
     """A `Method`: a frozen dataclass."""
     validation: Validation
     fit_cost: FitCost | None = field(default=None, init=False, compare=False)
-    """What learning has cost; None before it."""
+    """What fitting has cost; None before it."""
     _routers: WeakKeyDictionary[Pool, Router] = field(default_factory=WeakKeyDictionary, init=False, compare=False)
     _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = field(
         default_factory=WeakKeyDictionary, init=False, compare=False, repr=False
     )
 
     async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
-        """Answer a question, after having learned if this is the first; options as for `wfdsl.run`.
+        """Answer a question, after fitting if this is the first; options as for `wfdsl.run`.
 
         Raises:
             RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
@@ -111,7 +109,7 @@ class FittedPolicy:
         return await router.solve(question, pool, options)
 
     async def fit(self, pool: Pool, **options: Unpack[RunOptions]) -> FitCost:
-        """Learn before the first question, and give what it cost.
+        """Fit before the first question; the cost.
 
         Raises:
             BudgetExhausted, UsageError: as `wfdsl.run` does.
@@ -132,12 +130,12 @@ class FittedPolicy:
         return router
 
     def most_calls(self, pool: Pool) -> int:
-        """Calls of workers for a question at most, learning apart."""
+        """Calls of workers for a question at most, fitting apart."""
         most: int = self.method.most_calls(pool)
         return most
 
     def fit_calls(self, pool: Pool) -> int:
-        """Calls of workers for learning, if the journal has none of them."""
+        """Calls of workers for fitting, if the journal has none of them."""
         each: int = self.method.fit_calls_per_task(pool)
         return each * len(self.validation.tasks)
 
@@ -152,7 +150,7 @@ class FittedPolicy:
 
 
 def _with_account(options: RunOptions) -> RunOptions:
-    """A budget is for everything that a question leads to: learning is a part of the first one."""
+    """A budget covers everything that a question leads to: fitting is a part of the first one."""
     budget = options.get("budget")
     return {**options, "budget": BudgetTracker(budget)} if isinstance(budget, Budget) else options
 
@@ -170,7 +168,7 @@ FILE: Final = "fit_costs.json"
 
 
 def fit_costs(policies: Mapping[str, Policy]) -> dict[str, FitCost]:
-    """What those of the policies have spent that have learned something."""
+    """What each fitted policy has spent on fitting."""
     found = {name: getattr(policy, "fit_cost", None) for name, policy in policies.items()}
     return {name: fit_cost for name, fit_cost in found.items() if isinstance(fit_cost, FitCost)}
 
@@ -187,7 +185,7 @@ def write_fit_costs(folder: Path, costs: Mapping[str, FitCost]) -> None:
 
 
 def read_fit_costs(folder: Path) -> dict[str, FitCost]:
-    """The costs in the folder; none if no policy had to fit.
+    """The costs in the folder; none if no policy was fitted.
 
     Raises:
         UsageError: the file is damaged.
@@ -198,7 +196,9 @@ def read_fit_costs(folder: Path) -> dict[str, FitCost]:
     try:
         return {name: FitCost(**cost) for name, cost in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} holds no costs of learning ({error}): delete it, and go on with --resume") from error
+        raise UsageError(
+            f"{path} does not hold the costs of fitting ({error}); delete it, then continue with --resume"
+        ) from error
 
 
 def fit_cost_table(costs: Mapping[str, FitCost]) -> tuple[list[str], list[list[str]]]:

@@ -1,4 +1,4 @@
-"""Parameters of baselines: how a name such as `moa:aggregator=2` is read, and what a parameter may be."""
+"""Parameters of baselines: reading names such as `moa:aggregator=2`, and checking the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.single_worker import workers_of
 
 ParameterKind: TypeAlias = Literal["worker", "count", "seed", "share", "choice", "tasks"]
-"""`worker`: a name or an ordinal. `count`: from 1. `seed`: from 0. `share`: from 0 to 1. `tasks`: what `load_tasks`
+"""`worker`: a name or an index. `count`: from 1. `seed`: from 0. `share`: from 0 to 1. `tasks`: what `load_tasks`
 reads."""
 
 
@@ -40,7 +40,7 @@ class Parameter:
         """The value that a text stands for.
 
         Raises:
-            UsageError: it stands for none.
+            UsageError: there is none.
         """
         if self.kind == "tasks":
             return text
@@ -65,7 +65,7 @@ class Parameter:
 
 
 def worker_called(text: str, pool: Pool, where: str) -> int:
-    """The ordinal of the worker with this name or ordinal.
+    """The index of the worker with this name or index.
 
     Raises:
         UsageError: the pool has no such worker.
@@ -91,7 +91,7 @@ def name_and_settings(name: str) -> tuple[str, dict[str, str]]:
     for part in rest.split(",") if colon else ():
         key, equals, value = (word.strip() for word in part.partition("="))
         if not key or not equals or not value:
-            raise UsageError(f"--policy {name}: {part!r} sets nothing: write {head}:KEY=VALUE,KEY=VALUE")
+            raise UsageError(f"--policy {name}: {part!r} sets nothing; write {head}:KEY=VALUE,KEY=VALUE")
         if key in settings:
             raise UsageError(f"--policy {name}: {key} is set twice")
         settings[key] = value

@@ -1,7 +1,7 @@
-"""Chance as a policy: a worker, or a whole valid workflow, drawn for each question.
+"""Random policies: a worker, or a whole valid workflow, drawn for each question.
 
-The draw follows from the policy's seed, the question and the run's seed: the same evaluation draws the same, and
-repeats of a task draw anew.
+The draw follows from the policy's seed, the question and the run's seed: the same evaluation draws the same, and each
+repeat of a task draws again.
 """
 
 from __future__ import annotations

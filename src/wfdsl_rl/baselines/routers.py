@@ -1,13 +1,10 @@
-"""Routers that learn from right and wrong answers which worker to ask: the best one of all, or the best one nearby.
+"""Routers fitted on right and wrong answers: the best worker of all, the best one nearby, and a cascade of teams.
 
-How often each of some choices was right on validation tasks: over all of them, and near a question.
+The cascade makes three choices for each question: how workers work together, how many do, and who they are. Each stage
+is a count: how often its choices were right on the validation tasks nearest to the question. The first two stages are
+counted with the workers that are best overall, the last one by what workers do alone.
 
-A cascade of choices for each question: how workers work together, how many do, and who they are.
-
-Each stage is a count: how often its choices were right on the validation tasks nearest to the question. The first two
-stages are counted with the workers that are best overall in the seats, the last one by what workers do alone.
-
-Source: in the spirit of arXiv 2502.11133, whose stages are trained networks over a larger space.
+Source of the cascade: in the spirit of arXiv 2502.11133, whose stages are trained networks over a larger space.
 """
 
 from __future__ import annotations
@@ -101,7 +98,7 @@ class Nearby:
     embedding: EmbeddingName
 
     def worker_for(self, question: str) -> int:
-        """The ordinal of the worker to ask."""
+        """The index of the worker to ask."""
         [place] = embed([question], self.embedding)
         return self.workers[best(self.counts.near(nearest(place, self.places, self.k)))]
 

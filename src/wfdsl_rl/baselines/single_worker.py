@@ -1,7 +1,4 @@
-"""What all baselines share: whom they ask, what a worker alone is asked, and where there are tasks to fit on.
-
-A worker alone with several times the usual token limit.
-"""
+"""One worker alone, with its usual or a larger token limit; and which workers a baseline asks."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def alone(worker: int) -> Workflow:
 
 
 def workers_of(pool: Pool) -> tuple[int, ...]:
-    """The ordinals that baselines ask: all but the Conductors, which would bring workflows of their own.
+    """The workers that baselines ask, by index: all but the Conductors, which would write workflows of their own.
 
     Raises:
         UsageError: the pool has Conductors only.
@@ -73,7 +70,7 @@ class LongContext:
 
 
 class _WidePool:
-    """A pool whose workers may write longer replies. Clients and servers are those of the pool itself."""
+    """A pool whose workers may write longer replies. It uses the pool's own clients and servers."""
 
     def __init__(self, pool: Pool, factor: int) -> None:
         self._pool = pool
@@ -109,7 +106,7 @@ class _WidePool:
 
 
 class _Wide:
-    """A worker that is told another token limit with each call."""
+    """A worker with another token limit in each call."""
 
     def __init__(self, worker: Worker, max_tokens: int) -> None:
         self.worker = getattr(worker, "worker", worker)

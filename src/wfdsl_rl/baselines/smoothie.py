@@ -1,11 +1,10 @@
-"""Smoothie: how good workers are, told without a gold answer by how near their replies are to each other.
+"""Smoothie: estimating how good workers are without gold answers, from how near their replies are to each other.
 
 If replies scatter independently around an unseen true one, the mean square distance of two workers' replies is the sum
-of their own distances from it. Three workers give three such sums, and so each one's own distance; over all pairs of
-others the mean is taken. The worker with the smallest distance is the best.
+of their own distances from it. Three workers give three such sums, and so each one's own distance; the mean is taken
+over all pairs of other workers. The worker with the smallest distance is the best.
 
-Source: arXiv 2412.04692. Independent of the question is its Smoothie-Global, dependent on it
-Smoothie-Local.
+Source: arXiv 2412.04692. `smoothie-independent` is its Smoothie-Global, `smoothie-dependent` its Smoothie-Local.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ class Scattering:
 
 
 def scatter(distances: dict[tuple[int, int], float], count: int) -> list[float]:
-    """Each worker's own mean square distance from the unseen truth, by those of all pairs: (ij + ik - jk) / 2."""
+    """Each worker's mean square distance from the unseen truth, by the distances of all pairs: (ij + ik - jk) / 2."""
     own = []
     for one in range(count):
         others = [other for other in range(count) if other != one]

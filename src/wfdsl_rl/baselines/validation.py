@@ -1,7 +1,7 @@
-"""Validation tasks, and what workers made of them: the ground that routers learn on.
+"""Validation tasks, and the results of workflows on them: what routers are fitted on.
 
 A workflow is run on a task once: within a process the result is kept, and across processes the journal has the calls,
-since a run's name follows from pool, workflow, task and seed. Each result says what it cost, wherever it came from.
+since a run's id follows from pool, workflow, task and seed. Each result says what it cost, wherever it came from.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PASSED_ON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FitCost:
-    """What learning has cost, as if nothing had come from the journal."""
+    """What fitting has cost, as if nothing had come from the journal."""
 
     calls: int = 0
     tokens: int = 0
@@ -49,7 +49,7 @@ class FitCost:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a workflow on a validation task."""
+    """The result of a workflow on a validation task."""
 
     run_id: str
     reply: str | None
@@ -64,13 +64,13 @@ class Validation:
     """Tasks to fit on."""
 
     def __init__(self, tasks: Sequence[Task], *, seed: int = 0) -> None:
-        """Luck on the tasks follows from the seed.
+        """Random numbers follow from the seed.
 
         Raises:
             UsageError: there are no tasks.
         """
         if not tasks:
-            raise UsageError("there are no validation tasks: a router learns from tasks with gold answers")
+            raise UsageError("there are no validation tasks: a router is fitted on tasks with gold answers")
         self.tasks = tuple(tasks)
         self.seed = seed
         self.hashes = tuple(task_hash(task) for task in self.tasks)
@@ -166,7 +166,7 @@ _KNOWN: WeakValueDictionary[str, Validation] = WeakValueDictionary()
 
 
 def validation_for(name: str, pool: Pool, source: str | None, *, limit: int = TASKS, seed: int = 0) -> Validation:
-    """The validation tasks of a baseline: those of a file or data set, or a gym's own training questions.
+    """The validation tasks of a baseline: from a file or data set, or a gym's own training questions.
 
     The same tasks are the same object, so that policies share what they measure.
 
@@ -176,7 +176,7 @@ def validation_for(name: str, pool: Pool, source: str | None, *, limit: int = TA
     named = source or own_tasks(pool)
     if named is None:
         raise UsageError(
-            f"--policy {name}: it learns on validation tasks, and pool {pool.name!r} has none of its own: "
+            f"--policy {name}: it is fitted on validation tasks, and pool {pool.name!r} has none of its own: "
             f"write {name}:validation=FILE, where FILE holds tasks that are not evaluated"
         )
     found = Validation(load_tasks(named, limit=limit, seed=seed), seed=seed)

@@ -1,8 +1,7 @@
 """Majority vote: independent attempts by one worker, and the answer that most of them give.
 
-Whether two replies give the same answer, by the graders' own reading and comparison, and without a gold answer.
-
-A policy is given a question and nothing else, so the kind of answer is told by the question and the replies.
+Answers are read and compared as the graders do, without a gold answer. A policy is given nothing but the question, so
+the kind of answer follows from the question and the replies.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ def ballot(reply: str, kind: AnswerKind) -> Ballot | None:
 
 
 def _shape_of(program: str) -> str:
-    """A program without comments and layout; as it stands if it cannot be parsed."""
+    """A program without comments and layout; the text itself if it cannot be parsed."""
     try:
         return ast.dump(ast.parse(program))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -50,7 +50,7 @@ def _execute(arguments: list[str]) -> int:
         parser.print_help(sys.stderr)
         return USAGE
     if command is None and not arguments[0].startswith("-"):
-        raise UsageError(f"there is no command {arguments[0]!r}: {', '.join(COMMANDS)}, or options for an evaluation")
+        raise UsageError(f"unknown command {arguments[0]!r}; give {', '.join(COMMANDS)}, or options for an evaluation")
     if command:
         args = parser.parse_args(arguments[1:])
         return int(getattr(import_module("wfdsl_rl.cli.eval_reports"), f"execute_{command}")(args))
@@ -104,9 +104,11 @@ def _add_task_options(parser: argparse.ArgumentParser) -> None:
         "--sample-seed",
         type=count_or_zero,
         metavar="N",
-        help="draw the tasks of --limit by this seed, in place of the first ones; of a gym: which questions it asks",
+        help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
     )
-    parser.add_argument("--task-format", metavar="NAME", help="the format of the rows (default: told by the columns)")
+    parser.add_argument(
+        "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
+    )
     parser.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
     )
@@ -125,22 +127,22 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with the evaluation in --out; its options need not be given again"
+        "--resume", action="store_true", help="continue the evaluation in --out; its options need not be given again"
     )
-    parser.add_argument("--dry-run", action="store_true", help="ask nobody and write nothing: say what would be asked")
+    parser.add_argument("--dry-run", action="store_true", help="ask and write nothing: print what would be asked")
     parser.add_argument("--no-plots", action="store_true", help="write no plots")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed at the end")
 
 
 def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> argparse.Namespace:
-    """The options; those that a resumed evaluation was begun with need not be given again.
+    """The options; those that a resumed evaluation was started with need not be given again.
 
     Raises:
         UsageError: something that is needed is not given.
     """
     args = parse(arguments)
     if args.resume and not args.out:
-        raise UsageError("--resume goes on with an evaluation: say which one, with --out DIR")
+        raise UsageError("--resume continues an evaluation; name its folder with --out DIR")
     if args.resume and not args.policy and not args.tasks:
         from wfdsl_rl.evaluation.manifest import read_manifest
 

@@ -71,7 +71,7 @@ def execute_strategies(args: argparse.Namespace) -> int:
 
 
 def execute_report(args: argparse.Namespace) -> int:
-    """Write summaries and plots anew, and print the table."""
+    """Write summaries and plots again, and print the table."""
     report = read_report(Path(args.folder))
     written = write_summaries(report, plots=not args.no_plots)
     summary = report.summary()

@@ -38,7 +38,7 @@ from wfdsl_rl.tasks.task import Task
 
 _SEED = 0
 _LINES: Final = 20
-"""How many lines a whole evaluation prints where there is no terminal."""
+"""Lines that an evaluation prints where there is no terminal."""
 
 
 def execute(args: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -224,7 +224,7 @@ def _columns(mapping: str | None) -> dict[str, str] | None:
 
 
 class Counts:
-    """What has become of the trials so far."""
+    """Outcomes and cost of the trials so far."""
 
     def __init__(self, trials: Iterable[Trial], *, budget_usd: float | None = None, simulated: bool = False) -> None:
         self.done = 0

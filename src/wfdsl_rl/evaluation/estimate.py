@@ -1,8 +1,8 @@
 """What an evaluation would ask and could cost at most, before anything is asked.
 
-Policies with a fixed workflow (an attribute `workflow`) can be foreseen. Others may say how many calls of workers they
+A policy with a fixed workflow (an attribute `workflow`) can be estimated. Others may say how many calls of workers they
 make at most, by a method `most_calls(pool) -> int | None`, and how many to fit before the first question, by
-`fit_calls(pool) -> int`; what is not known is said to be so.
+`fit_calls(pool) -> int`. What is not known is reported as not known.
 """
 
 from __future__ import annotations

@@ -45,10 +45,10 @@ async def evaluate(
         evaluation: What is to be evaluated.
         keep: Takes each trial as soon as it is there.
         done: The trials that have a result already.
-        journal: Where each call is kept, so that a trial can be gone on with.
-        budget: The most that may be spent on all trials together, or its account.
+        journal: Where each call is kept, so that an interrupted trial can be resumed.
+        budget: The most that may be spent on all trials together, or a tracker that counts other runs too.
         concurrency: How many trials are worked on at a time.
-        judge: Judges answers in place of `wfdsl_rl.grade`.
+        judge: Grades answers instead of `wfdsl_rl.grade`.
 
     Raises:
         UsageError: a policy cannot work on the pool, or a task cannot be judged at all.

@@ -1,6 +1,6 @@
-"""The manifest of an evaluation: everything needed to do it again, and to tell whether it is the same.
+"""The manifest of an evaluation: everything needed to repeat it, and the check that a resumed one is the same.
 
-A resumed evaluation has to be the same in everything that can change an answer: policies, tasks, pool, seed, repeats.
+A resumed evaluation must be the same in everything that can change an answer: policies, tasks, pool, seed, repeats.
 Concurrency, budget and time limits may change.
 """
 
@@ -91,9 +91,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{folder} holds no evaluation: {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"{path} is no manifest of an evaluation: {error}") from error
+        raise UsageError(f"{path} is not a manifest of an evaluation: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise UsageError(f"{path} is no manifest of an evaluation: its format is not {FORMAT!r}")
+        raise UsageError(f"{path} is not a manifest of an evaluation: its format is not {FORMAT!r}")
     if manifest.get("version") != VERSION:
         raise UsageError(f"{path} has version {manifest.get('version')}, this wfdsl knows {VERSION}; use a later wfdsl")
     return manifest
@@ -105,7 +105,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
-    """Refuse to go on with an evaluation under other conditions.
+    """Refuse to resume an evaluation under other conditions.
 
     Raises:
         UsageError: something that can change answers is not what it was; the message says what.
@@ -113,7 +113,7 @@ def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path
     changed = [what for what, pick in _SAME.items() if pick(before) != pick(now)]
     if changed:
         raise UsageError(
-            f"{folder} was begun with other {', '.join(changed)}: give the same ones as {folder}/manifest.json says, "
+            f"{folder} was started with other {', '.join(changed)}; give the same ones as {folder}/manifest.json, "
             "or another --out"
         )
 

@@ -1,10 +1,7 @@
 """The plots of an evaluation: accuracy against cost, bars per benchmark, worker share, steps per kind of task.
 
-Source of the kinds: arXiv 2512.04388, figures 5 and 8; how they are drawn is our choice.
-
-What all plots share: the drawing surface, colours, how labels keep clear of each other, and how figures are saved.
-
-matplotlib is imported when the first plot is drawn, and draws without a display.
+matplotlib is imported when the first plot is drawn, and draws without a display. Source of the kinds of plots:
+arXiv 2512.04388, figures 5 and 8; how they are drawn is our choice.
 """
 
 from __future__ import annotations
@@ -195,7 +192,7 @@ def _titled(title: str, summary: Summary) -> str:
 
 
 def _mark(policy: PolicySummary) -> str:
-    """Workers alone are told apart from everything else."""
+    """Single workers have another mark than everything else."""
     return "s" if policy.policy.startswith("worker:") else "o"
 
 
@@ -224,7 +221,7 @@ COLOURS: Final = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#6A3D9A", "#7F7F7F"),
     *("#8C564B", "#1B9E77", "#A6761D"),
 )
-"""Okabe and Ito's palette, which colour-blind readers can tell apart, and more behind it for those who need more."""
+"""Okabe and Ito's palette, which colour-blind readers can tell apart, and three more colours."""
 _STYLE: Final[Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -256,7 +253,7 @@ class Point(NamedTuple):
 
 @contextmanager
 def figure(width: float, height: float, *, columns: int = 1, simulated: bool) -> Iterator[tuple[Any, Any]]:
-    """A figure with axes side by side, in inches; closed behind the block.
+    """A figure with axes side by side, in inches; closed after the block.
 
     Raises:
         UsageError: matplotlib is not installed.

@@ -1,12 +1,8 @@
-"""The folder of an evaluation: what stands in it, and how it is written and read back.
+"""The folder of an evaluation: reading it back, and writing its summaries as JSON, CSV, Markdown tables and plots.
 
-`manifest.json` says what was evaluated, `results.jsonl` holds a result a line; the summaries and plots are made of the
-results and can be made again.
-
-Summaries as people and spreadsheets read them: Markdown, CSV, and the rows that a terminal's table is made of.
-
-An accuracy is in per cent with its standard error. What was not judged stands beside it, with the accuracies that there
-would be if all of it were wrong or right.
+`manifest.json` says what was evaluated and `results.jsonl` holds a trial per line. Summaries and plots follow from them
+and can be written again. An accuracy is in per cent with its standard error. Next to it are the numbers of failed and
+unjudged trials, and the accuracies if all of those were wrong, or right.
 """
 
 from __future__ import annotations
@@ -59,7 +55,7 @@ class Report:
     def strategies(self, *, patterns: int = 10) -> dict[str, WorkflowStatistics]:
         """What the workflows of each policy look like, all rounds together."""
         workers = self.manifest["pool"]["workers"]
-        names = {int(ordinal): entry["name"] for ordinal, entry in workers.items()}
+        names = {int(index): entry["name"] for index, entry in workers.items()}
         return {
             policy: statistics_of(
                 (workflow for trial in self.of(policy) for workflow in trial.rounds), names=names, patterns=patterns
@@ -69,7 +65,7 @@ class Report:
 
 
 def read_report(folder: Path) -> Report:
-    """Read an evaluation's folder; its results come in the order in which they were asked for, not in that of answers.
+    """Read an evaluation's folder; trials come in the order in which they were asked for, not in which they ended.
 
     Raises:
         UsageError: it holds no evaluation, or a file in it is damaged.
@@ -100,14 +96,14 @@ def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
         (folder / name).write_text(text, encoding="utf-8")
     written = [folder / name for name in texts]
     if plots:
-        from wfdsl_rl.evaluation.plots import draw_plots  # noqa: PLC0415  (not everybody wants plots)
+        from wfdsl_rl.evaluation.plots import draw_plots  # noqa: PLC0415  (an optional package)
 
         written += draw_plots(summary, folder)
     return written
 
 
 def _learning(folder: Path) -> str:
-    """The table of what learning has cost; nothing if no policy had to fit."""
+    """The table of what fitting has cost; empty if no policy was fitted."""
     costs = read_fit_costs(folder)
     return f"\n{markdown_table(*fit_cost_table(costs))}\n" if costs else ""
 
@@ -131,7 +127,7 @@ def cost_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
 
 
 def comparison_table(comparisons: Iterable[Comparison]) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of the table of comparisons; `against` stands there if it is not always the same."""
+    """The head and the rows of the table of comparisons; with a column `against` if it is not always the same."""
     found = list(comparisons)
     several = len({each.second for each in found}) > 1
     head = ["policy", *(["against"] if several else [])]

@@ -1,8 +1,8 @@
-"""Estimates from results: an accuracy with its standard error and bounds, and differences between paired policies.
+"""Statistics of trials: accuracies with standard errors and bounds, and paired differences between policies.
 
 Repeats of a task are not independent, so a task is the unit of every standard error (a cluster); with one repeat this
-is the usual standard error of a share. Answers that nobody could judge, and runs that failed, are in no accuracy: they
-are counted beside it, and the bounds say what it would be if all of them were wrong, or all right.
+is the usual standard error of a share. Unjudged answers and failed runs are in no accuracy: they are counted next to
+it, and the bounds say what it would be if all of them were wrong, or all right.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
 
 
 def sign_test(better: int, worse: int) -> float:
-    """The two-sided exact p-value of so many differences in either direction, if both are equally likely."""
+    """The two-sided exact p-value of these numbers of differences in either direction, if both are equally likely."""
     total, tail = better + worse, min(better, worse)
     if not total:
         return 1.0

@@ -1,12 +1,11 @@
-"""A trial: what became of one task under one policy, once.
+"""Trials: one task under one policy, run once; their names, seeds, results and the file `results.jsonl`.
 
-It is the line of `results.jsonl`, and holds everything that tables, comparisons and plots are made of, so that none of
-them has to go back to the journal.
+A result holds everything that tables, comparisons and plots are made of. A run's id is made of the evaluation's id, the
+policy, the task's content and the repeat, so that a repeated trial finds its own calls in the journal, and those of no
+other evaluation. Seeds leave the policy out: compared policies draw the same random numbers on a task.
 
-The file of results: one trial a line, written as they come, so that a killed evaluation loses nothing it has shown.
-
-A line counts once it ends. What a kill has cut off is taken away before the next line is written. Where a trial has
-several lines, because it failed at first, the last one counts.
+Results are written as they come. A line counts once it ends; what a kill has cut off is removed before the next line
+is written. If a trial has several lines, because it failed at first, the last one counts.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.workflow_statistics import asked_steps
 
 TrialOutcome: TypeAlias = Literal["right", "wrong", "unjudged", "failed"]
-"""`unjudged`: there is an answer that the grader could not judge. `failed`: there is no answer."""
+"""`unjudged`: there is an answer that could not be graded. `failed`: there is no answer."""
 
 
 class TrialKey(NamedTuple):
@@ -69,7 +68,7 @@ class Evaluation:
     id: str = field(default_factory=new_evaluation_id)
     """Tells the runs of this evaluation from all others in the journal."""
     options: RunOptions = field(default_factory=RunOptions)
-    """What every run is told besides, such as `timeout_s` or `max_depth`."""
+    """Further options of every run, such as `timeout_s` or `max_depth`."""
 
     def trials(self) -> list[TrialKey]:
         """The trials, in the order in which they are taken on.
@@ -111,7 +110,7 @@ class Trial:
     calls: int = 0
     """Workers' answers, those inside Conductor nodes included."""
     completions: int = 0
-    """What a Conductor wrote itself: workflows, and what it was asked to mend."""
+    """What a Conductor wrote itself: workflows, and those it was asked to correct."""
     replayed: int = 0
     """Workers' answers that came from the journal."""
     workers: Mapping[str, int]
@@ -219,14 +218,14 @@ def seed_of(seed: int | None, key: TrialKey) -> int | None:
 
 
 _SYNC_EVERY_S: Final = 1.0
-"""A power cut may take so many seconds of results; their calls are in the journal. Our choice."""
+"""Seconds of results that a power cut may lose; their calls are in the journal. Our choice."""
 
 
 class Results:
     """A file of results that is open for writing."""
 
     def __init__(self, path: Path) -> None:
-        """Open it behind its last whole line.
+        """Open it after its last whole line.
 
         Raises:
             UsageError: it cannot be written.
@@ -263,7 +262,7 @@ def read_trials(path: Path) -> dict[TrialKey, Trial]:
     """The trials of a file, by key; none if there is no file.
 
     Raises:
-        UsageError: a line that ends is no trial.
+        UsageError: a line that ends is not a trial.
     """
     if not path.exists():
         return {}
@@ -273,7 +272,7 @@ def read_trials(path: Path) -> dict[TrialKey, Trial]:
         try:
             trial = Trial.from_dict(json.loads(line))
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"{path}:{number}: this is no result ({error!r}); remove the line") from error
+            raise UsageError(f"{path}:{number}: this is not a result ({error!r}); remove the line") from error
         trials[trial.key] = trial
     return trials
 

@@ -110,7 +110,7 @@ def test_a_pool_of_conductors_only_has_nobody_to_ask() -> None:
         ("random-router:seed=-1", "a number from 0"),
         ("cascade-router:call_price=2", "a number from 0 to 1"),
         ("majority-vote:kind=essay", "one of auto, math, choice, text, code"),
-        ("baselines", "it stands for several"),
+        ("baselines", "it names several"),
         ("knn-router:validation=nowhere.jsonl", "nowhere.jsonl: there is no such file"),
         ("openai:", "no Conductor"),
         ("nowhere.wf", "nowhere.wf"),

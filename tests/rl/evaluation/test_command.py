@@ -155,7 +155,7 @@ def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, caps
     code = evaluated("--set", "budget.calls=7", "--concurrency", "2")
 
     assert code == 4
-    assert "`wfdsl-eval --resume --out out` with a larger budget goes on" in capsys.readouterr().err
+    assert "to continue, with a larger budget: wfdsl-eval --resume --out out" in capsys.readouterr().err
     assert len(results(home)) == calls_in_journal(home) == 7
 
     code = evaluated("--set", "budget.calls=20", "--resume")
@@ -200,7 +200,7 @@ def test_a_folder_is_not_written_over(home: Path, capsys: pytest.CaptureFixture[
     code = evaluated()
 
     assert code == 2
-    assert "wfdsl-eval: out holds an evaluation already: go on with it by --resume" in capsys.readouterr().err
+    assert "wfdsl-eval: out holds an evaluation already; continue it with --resume" in capsys.readouterr().err
 
 
 def test_another_evaluation_cannot_be_gone_on_with(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,7 +209,7 @@ def test_another_evaluation_cannot_be_gone_on_with(home: Path, capsys: pytest.Ca
     code = evaluated("--resume", "--seed", "5")
 
     assert code == 2
-    assert "was begun with other seed" in capsys.readouterr().err
+    assert "was started with other seed" in capsys.readouterr().err
 
 
 def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
             ["--pool", "pool.toml"],
             "give --policy: what is evaluated, such as workers, moa or FILE.wf, and --tasks: what it is asked",
         ),
-        (["repot", "first"], "there is no command 'repot': compare, strategies, report"),
+        (["repot", "first"], "unknown command 'repot'; give compare, strategies, report"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl"], "give --pool"),
         (
             ["--policy", "worker:nobody", "--tasks", "tasks.jsonl", "--pool", "pool.toml"],
@@ -242,7 +242,7 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
         (["--policy", "worker:ann", "--tasks", "nowhere.jsonl", "--pool", "pool.toml"], "nowhere.jsonl"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "nowhere.toml"], "nowhere.toml"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--map", "x"], "--map 'x'"),
-        (["--resume"], "say which one, with --out DIR"),
+        (["--resume"], "name its folder with --out DIR"),
         (["--resume", "--out", "nowhere"], "nowhere holds no evaluation"),
         (["compare", "nowhere"], "nowhere holds no evaluation"),
         (["strategies", "nowhere"], "nowhere holds no evaluation"),

@@ -82,7 +82,7 @@ def test_what_changes_answers_may_not_change(tmp_path: Path, change: dict[str, A
     pool, _ = pool_of(["42"], ["42"])
     before = evaluation(pool)
 
-    with pytest.raises(UsageError, match=f"was begun with other {word}"):
+    with pytest.raises(UsageError, match=f"was started with other {word}"):
         require_same(manifest(before), manifest(replace(before, **change)), tmp_path)
 
 
@@ -144,7 +144,11 @@ def test_pools_are_listed_with_their_prices() -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("no JSON", "is no manifest"), ("[]", "is no manifest"), ('{"format": "wfdsl-evaluation"}', "has version None")],
+    [
+        ("no JSON", "is not a manifest"),
+        ("[]", "is not a manifest"),
+        ('{"format": "wfdsl-evaluation"}', "has version None"),
+    ],
 )
 def test_a_file_that_is_no_manifest_is_named(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
