@@ -15,12 +15,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.gym_search import best_extension, best_team, random_teams, second_round, team
 from wfdsl import Pool, Workflow, run
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
-from wfdsl_rl.gym.world.search import best_extension, best_team, random_teams, second_round, team
 from wfdsl_rl.gym.world.simulate import USUAL_TOKENS, simulate
 
 if TYPE_CHECKING:

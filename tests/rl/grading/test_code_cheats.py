@@ -42,7 +42,7 @@ CHEATS = {
     "ends with success when it is loaded": "import sys\nsys.exit(0)",
     "ends with success when it is called": "import sys\ndef f(x): sys.exit(0)",
     "ends at once": "import os\ndef f(x): os._exit(0)",
-    "raises what nobody catches": "def f(x): raise KeyboardInterrupt",
+    "raises what is not caught": "def f(x): raise KeyboardInterrupt",
     "raises the end of all generators": "def f(x): raise GeneratorExit",
     "returns an integer that equals everything": """
         class Any(int):

@@ -1,4 +1,4 @@
-"""The processes that compare expressions: limits hold, the event loop goes on, nothing stays behind."""
+"""The processes that compare expressions: limits hold, the event loop keeps running, no process is left over."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.benchmarks.gym_search import random_teams, team
 from wfdsl import Workflow
 from wfdsl_rl.gym.world.accuracy import Arrays, Questions, states_of
 from wfdsl_rl.gym.world.constants import Evidence
@@ -15,7 +16,6 @@ from wfdsl_rl.gym.world.making import items
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
 from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key
-from wfdsl_rl.gym.world.search import random_teams, team
 from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
 

@@ -1,6 +1,6 @@
 """Draws never change: presets are fitted to these very questions, and results that were published name them.
 
-Whoever changes a wording, a table or a rule on purpose makes a new version of every preset, and then these figures.
+A wording, a table or a rule that is changed on purpose needs a new version of every preset, and then these figures.
 """
 
 from __future__ import annotations

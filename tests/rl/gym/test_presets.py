@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.benchmarks.gym_calibration import fitted_levels
+from tests.benchmarks.gym_search import team
 from wfdsl import Pool, Workflow
 from wfdsl.workers.pool import pool_names
 from wfdsl_rl.gym.world.accuracy import Exam, frozen_fingerprint
-from wfdsl_rl.gym.world.calibration import fitted_levels
 from wfdsl_rl.gym.world.families import FAMILIES, domain_of
 from wfdsl_rl.gym.world.presets import LEVELS, PRESETS, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
-from wfdsl_rl.gym.world.search import team
 
 FROZEN = {
     "gym/paper7": "aa7017f1dc3b5c55",

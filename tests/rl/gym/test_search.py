@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.benchmarks.gym_search import best_extension, best_team, random_teams, second_round, structures, team
 from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
-from wfdsl_rl.gym.world.search import best_extension, best_team, random_teams, second_round, structures, team
 
 
 @pytest.fixture(scope="module")

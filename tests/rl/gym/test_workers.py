@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.benchmarks.gym_search import SUBTASKS, team
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
 from wfdsl.language.completion import print_completion
@@ -21,7 +22,6 @@ from wfdsl_rl.gym.world.families import recognise
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.replies import read
-from wfdsl_rl.gym.world.search import SUBTASKS, team
 from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.gym.world.workers import build
 from wfdsl_rl.tasks.task import Task

@@ -1,7 +1,7 @@
 """The numbers of the behaviour model: one set for all domains, and one for each.
 
 Margins and skills are in standard deviations of what makes a question hard for a worker. Thresholds are in standard
-normal units too: a chance of Φ(z). All are our choice; those that `wfdsl_rl.gym.world.calibration` fits say so.
+normal units too: a chance of Φ(z). All are our choice; those that `tests.benchmarks.gym_calibration` fits say so.
 """
 
 from __future__ import annotations

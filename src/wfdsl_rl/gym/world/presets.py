@@ -63,7 +63,7 @@ LEVELS: Final[tuple[tuple[float, ...], ...]] = (
     (1.019, 0.915, -0.61, -0.419),
     (0.612, 1.174, -0.436, -0.538),
 )
-"""Of each agent, on each domain. Fitted by `wfdsl_rl.gym.world.calibration` to the paper's accuracies."""
+"""Of each agent, on each domain. Fitted by `tests.benchmarks.gym_calibration` to the paper's accuracies."""
 
 _RELATIVES = tuple(RELATIVES.index(profile.relatives) for profile in PROFILES)
 

@@ -1,8 +1,8 @@
 """The best workflows of a preset: by structure, by workers, by second round. What a Conductor could reach at most.
 
 The search goes over orders of planning, solving, verifying, refining and aggregating, and for the most promising ones
-over workers, one step at a time. The results are then scored
-with random streams that the search has not seen. They are lower bounds of what is possible.
+over workers, one step at a time. The results are then scored with random streams that the search has not seen. They are
+lower bounds of what is possible.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fitting the workers' levels, so that single calls on the frozen questions have the accuracies of the presets.
 
-`python -m wfdsl_rl.gym.world.calibration` prints the levels that `wfdsl_rl.gym.world.presets` holds. Given its level,
+`python -m tests.benchmarks.gym_calibration` prints the levels that `wfdsl_rl.gym.world.presets` holds. Given its level,
 the chance that a single call is right on a question is Φ(margin / noise_sd), so that nothing has to be drawn.
 """
 
