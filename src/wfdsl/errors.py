@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # start-up time: every command imports this module
     from collections.abc import Sequence
 
     from wfdsl.language.diagnostics.diagnostic import Diagnostic

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import WorkerListing, list_workers, offered_workers, shuffled_numbers
@@ -21,10 +21,11 @@ from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import ConductorSettings, resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.conductor_node import ConductorCall
+from wfdsl.interpreter.config import configured, split_options
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
-from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.interpreter.running import run
 from wfdsl.interpreter.worker_profile import profile_of, require_bounded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
@@ -70,7 +71,7 @@ class Conductor:
         """The entry of its model."""
         return self._model.entry(0)
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Answer a question with the workers of a pool. Options as for `wfdsl.run`; `names` are the Conductor's.
 
         A run id that the journal knows is resumed: what has been answered is not asked again.
@@ -80,12 +81,12 @@ class Conductor:
             BudgetExhausted: the budget does not cover the next call; `.run` holds the rounds so far.
             UsageError: the pool cannot be used in this way.
         """
-        depth = options.get("max_depth", 1)
-        rooted = self._rooted(question, pool, depth, options.get("step_timeout_s"))
+        config, others = split_options(options)
+        rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
-        options = {**options, "max_depth": depth + 1, "names": ("conductor",), "step_timeout_s": None}
+        config = configured(config, {"max_depth": config.max_depth + 1, "step_timeout_s": None})
         try:
-            return Solution(await run(ROOT_WORKFLOW, question, rooted, **options))
+            return Solution(await run(ROOT_WORKFLOW, question, rooted, config, **{**others, "names": ("conductor",)}))
         except (RunFailed, BudgetExhausted) as error:
             logs = [log.to_dict() for log in rooted.unplaced]
             if logs:

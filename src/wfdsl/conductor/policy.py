@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Unpack, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.record import Run
-from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Usage
 from wfdsl.workers.pool import Pool
@@ -85,7 +85,7 @@ class Solution:
 class Policy(Protocol):
     """Anything that answers a question with a pool: a Conductor, a workflow, a router, a vote."""
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Answer the question; options as for `wfdsl.run`.
 
         Raises:
@@ -101,7 +101,7 @@ class WorkflowPolicy:
 
     workflow: Workflow
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Run the workflow; options as for `wfdsl.run`.
 
         Raises:

@@ -107,6 +107,17 @@ def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfi
     return found
 
 
+def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
+    """The configuration that is in what `wfdsl.run` takes by name, and what else is in it (budget, journal, ...).
+
+    Raises:
+        UsageError: a value does not fit.
+    """
+    changes = {name: value for name, value in options.items() if name in _NAMES}
+    others = {name: value for name, value in options.items() if name not in _NAMES and name != "config"}
+    return configured(options.get("config"), changes), others
+
+
 _configured: dict[tuple[Any, ...], RunConfig] = {}
 _REMEMBERED = 1024
 

@@ -12,13 +12,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured
-from wfdsl.interpreter.context import Question, QuestionFor
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.execution import require_runnable, run_workflow
 from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
@@ -28,6 +28,9 @@ from wfdsl.interpreter.pipeline import Clock, Environment, Pipelines
 from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
+
+RunOptions: TypeAlias = dict[str, Any]
+"""What `run` takes by name, for code that passes it on: fields of `RunConfig`, budget, journal and so on."""
 
 
 async def run(
@@ -154,29 +157,6 @@ def run_sync(
     except RuntimeError:
         return asyncio.run(run(workflow, question, pool, config, **options))
     raise UsageError("run_sync cannot wait inside a running event loop; write `await wfdsl.run(...)` there instead")
-
-
-class RunOptions(TypedDict, total=False):
-    """What `run` takes by name, for code that passes it on."""
-
-    budget: Budget | BudgetTracker | None
-    journal: Journal | str | Path | None
-    concurrency: int | None
-    seed: int | None
-    timeout_s: float | None
-    step_timeout_s: float | None
-    longest_wait_s: float
-    limiter: ConcurrencyLimiter | None
-    names: Sequence[str] | None
-    question_for: QuestionFor
-    previous: tuple[str, str] | None
-    run_dead_steps: bool
-    max_depth: int
-    on_event: Listener | None
-    run_id: str | None
-    sample_id: str | None
-    reuse: bool
-    origin: Mapping[str, str] | None
 
 
 def new_run_id() -> str:

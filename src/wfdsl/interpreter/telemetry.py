@@ -1,27 +1,22 @@
-"""OpenTelemetry spans of a run: one more reader of the event stream, for those who ask for it.
+"""Telemetry: OpenTelemetry spans of a run, made from its events.
 
-A span per run, per step and per nested run. The `gen_ai` names are still in development at OpenTelemetry, so that they
-stand in this file only. Texts of messages and replies are not put into spans.
+A span per run, per step and per nested run. OpenTelemetry's `gen_ai` names may still change, so only this file has
+them. Texts of messages and replies are not put into spans.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.events import FellBack, Retried, RunFinished, RunStarted, StepFinished, StepStarted
+from wfdsl.interpreter.events import Event, FellBack, Path, Retried, RunFinished, RunStarted, StepFinished, StepStarted
+from wfdsl.interpreter.record import Run, StepRecord
 
 try:
     from opentelemetry import trace
-    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 except ImportError as error:
     raise UsageError("spans need the OpenTelemetry API; install it with: pip install 'wfdsl[otel]'") from error
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span, Tracer
-
-    from wfdsl.interpreter.events import Event, Path
-    from wfdsl.interpreter.record import Run, StepRecord
 
 OPERATION: Final = "gen_ai.operation.name"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
@@ -32,7 +27,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class SpanListener:
-    """Give it to `run(..., on_event=)`, or call it from a listener of your own."""
+    """Pass it to `run(..., on_event=)`, or call it from a listener of your own."""
 
     def __init__(self, tracer: Tracer | None = None) -> None:
         """`tracer` is where spans go; None: the one that the program or the environment has set up."""
@@ -41,7 +36,7 @@ class SpanListener:
         self._steps: dict[Path, Span] = {}
 
     def __call__(self, event: Event) -> None:
-        """Take in an event."""
+        """Handle an event."""
         match event:
             case RunStarted():
                 self._begin_run(event)

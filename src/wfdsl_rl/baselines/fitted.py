@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol, Unpack
+from typing import Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.policy import Policy, Solution
@@ -96,7 +96,7 @@ class FittedPolicy:
         default_factory=WeakKeyDictionary, init=False, compare=False, repr=False
     )
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Answer a question, after fitting if this is the first; options as for `wfdsl.run`.
 
         Raises:
@@ -108,7 +108,7 @@ class FittedPolicy:
             router = await self._learned(pool, options)
         return await router.solve(question, pool, options)
 
-    async def fit(self, pool: Pool, **options: Unpack[RunOptions]) -> FitCost:
+    async def fit(self, pool: Pool, **options: Any) -> FitCost:
         """Fit before the first question; the cost.
 
         Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, Unpack
+from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
@@ -40,7 +40,7 @@ class RandomRouter:
 
     seed: int = 0
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Draw a worker and ask it; options as for `wfdsl.run`.
 
         Raises:
@@ -66,7 +66,7 @@ class RandomWorkflow:
     max_steps: int = 5
     form: Form = "sensible"
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Draw a workflow and run it; options as for `wfdsl.run`.
 
         Raises:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
@@ -52,7 +52,7 @@ class LongContext:
     worker: int = 0
     factor: int = 5
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Ask once; options as for `wfdsl.run`.
 
         Raises:

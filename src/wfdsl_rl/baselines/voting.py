@@ -10,12 +10,11 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, Unpack
+from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Step
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.answer_selection import picked_from, run_and_pick
@@ -36,7 +35,7 @@ class MajorityVote:
     kind: AnswerKind | Literal["auto"] = "auto"
     """How answers are read and compared; `auto`: as the question and the attempts suggest."""
 
-    async def solve(self, question: Question, pool: Pool, **options: Unpack[RunOptions]) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Ask and count; options as for `wfdsl.run`.
 
         Raises:
