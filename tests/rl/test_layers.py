@@ -47,7 +47,7 @@ HOMES = {
     "peft": ["training.grpo", "training.export"],
     "pyarrow": ["tasks."],
     "pydantic": ["tasks.", "gym.", "training.config", "training.plan", "evaluation.", "gym."],
-    "rich": ["cli.", "evaluation.", "training.progress"],
+    "rich": ["cli.", "evaluation."],
     "safetensors": ["training."],
     "sympy": ["grading.math_worker"],
     "tokenizers": ["gym.tiny.random_model"],

@@ -90,10 +90,11 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
 
 
 def _dry_run(plan: Plan, stages: Sequence[StageName], form: str) -> int:
+    from wfdsl_rl.cli.train_output import estimate_text
     from wfdsl_rl.training.estimate import estimate_of
 
     estimate = estimate_of(plan, stages)
-    print(json.dumps(estimate.to_dict(), indent=2) if form == "json" else estimate.to_text())
+    print(json.dumps(estimate.to_dict(), indent=2) if form == "json" else estimate_text(estimate))
     return OK
 
 
@@ -102,9 +103,9 @@ def _run(
 ) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
+        from wfdsl_rl.cli.train_output import Progress
         from wfdsl_rl.training.pipeline import require_fresh, run_pipeline, save_resolved
         from wfdsl_rl.training.plan import run_options
-        from wfdsl_rl.training.progress import Progress
         from wfdsl_rl.training.setup import Setup
     except ModuleNotFoundError as error:
         raise UsageError(f'training needs the package {error.name}: pip install "wfdsl[rl]"') from error

@@ -8,14 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
+from wfdsl.config import from_table, to_table
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.scoring import Ablation, RewardValues
 
 StageName: TypeAlias = Literal["sft", "base", "pools", "recursion"]
 STAGES: Final[tuple[StageName, ...]] = ("sft", "base", "pools", "recursion")
 LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
 """Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
+
+
+def _options(config: type[Any], key: str) -> tuple[PlainValidator, PlainSerializer]:
+    """Read and write a table whose options are a dataclass of `wfdsl.config`."""
+    read = PlainValidator(lambda value: value if isinstance(value, config) else from_table(config, value, key))
+    return read, PlainSerializer(to_table)
+
 
 Counts: TypeAlias = Annotated[tuple[int, ...], Field(strict=False)]
 Names: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
@@ -33,27 +42,6 @@ class LoraConfig(Table):
     rank: int = Field(default=16, gt=0)
     alpha: int = Field(default=32, gt=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
-
-
-class RewardConfig(Table):
-    """The reward of each outcome. Source: arXiv 2512.04388, section 4."""
-
-    invalid: float = Field(default=0.0, allow_inf_nan=False)
-    wrong: float = Field(default=0.5, allow_inf_nan=False)
-    right: float = Field(default=1.0, allow_inf_nan=False)
-    step: float = Field(default=0.0, allow_inf_nan=False)
-    """Added for each step of a valid workflow; a negative value is the price of a call. Our choice: none."""
-
-
-class AblationConfig(Table):
-    """Decisions taken from the Conductor, to measure their value. Source: arXiv 2512.04388, section 5."""
-
-    instruction: str = ""
-    """Sent to every worker instead of its subtask."""
-    worker: int | None = None
-    """Index of the worker that runs every step."""
-    binary_access: bool = False
-    """Whether a step may see only nothing or everything."""
 
 
 class SftConfig(Table):
@@ -162,8 +150,8 @@ class TrainConfig(Table):
     eval_count: int = Field(default=200, ge=0)
     """Tasks per evaluation, each asked once; 0: no evaluation."""
     seed: int = 0
-    reward: RewardConfig = RewardConfig()
-    ablation: AblationConfig = AblationConfig()
+    reward: Annotated[RewardValues, *_options(RewardValues, "train.reward")] = RewardValues()
+    ablation: Annotated[Ablation, *_options(Ablation, "train.ablation")] = Ablation()
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
     report_to: Names = ()

@@ -6,7 +6,6 @@ list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample); 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -55,32 +54,6 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {**asdict(self), "stages": list(self.stages)}
-
-    def to_text(self) -> str:
-        """For people."""
-        about = "at most" if self.at_most else "about"
-        cost = "not known: a worker has no price" if self.usd is None else f"{about} ${self.usd:,.2f} by the price list"
-        memory = "not known: set train.parameters" if self.memory_gib is None else _size(self.memory_gib)
-        return "\n".join(
-            [
-                json.dumps(self.resolved, indent=2),
-                "",
-                "The first prompt:",
-                self.prompt,
-                "",
-                f"stages       {', '.join(self.stages)}",
-                f"completions  {self.completions:,}",
-                f"runs         {about} {self.runs:,}, evaluations included",
-                f"calls        {about} {self.calls:,} ({STEPS:g} steps per workflow)",
-                f"cost         {cost} ({INPUT_TOKENS} + {OUTPUT_TOKENS} tokens per call)",
-                f"memory       {memory} for weights and optimizer; activations are not included",
-                "Nothing was started.",
-            ]
-        )
-
-
-def _size(gib: float) -> str:
-    return f"{gib:,.2f} GiB" if gib >= 0.1 else f"{1024 * gib:,.1f} MiB"
 
 
 def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:

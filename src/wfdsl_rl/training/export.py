@@ -7,7 +7,9 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import transformers
@@ -19,6 +21,11 @@ from wfdsl_rl.training.pipeline import DONE, RESOLVED
 
 CARD = "README.md"
 GGUF = "model.gguf"
+_UNKNOWN = "not known"
+_ABOUT_GGUF = f"""
+`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With `pip install "wfdsl[local]"` llama.cpp
+runs it, and torch is not needed. Greedy completions are the same.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,45 +149,24 @@ def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
 def _card(source: Path, network: Any, *, gguf: bool) -> str:
     resolved = _resolved(source)
     train = resolved.get("train", {})
-    return f"""# A Conductor trained with wfdsl
-
-| | |
-|---|---|
-| weights | {network.num_parameters():,} ({network.config.model_type}) |
-| started from | {_start(train)} |
-| experiment | {resolved.get("experiment", "not known")} |
-| trained on | {train.get("tasks", "not known")}, {train.get("task_count", "?")} tasks |
-| seed | {train.get("seed", "not known")}, for weights, tasks and rollouts |
-| pool | {resolved.get("pool", {}).get("name", "not known")} |
-| stages | {" -> ".join(_stages(source)) or "not known"} |
-
-Use it with the prompt in `{FILE}`, whose hash is checked. With this folder as `FOLDER`:
-
-    wfdsl solve --conductor FOLDER -q QUESTION
-{_ABOUT_GGUF if gguf else ""}
-## Serving
-
-    vllm serve FOLDER --served-model-name conductor
-    wfdsl solve --conductor openai:conductor --base-url http://localhost:8000/v1 --prompt FOLDER -q QUESTION
-
-This recipe was not run against a vLLM server by the authors of wfdsl.
-
-## Settings
-
-```json
-{json.dumps(train, indent=2)}
-```
-"""
-
-
-_ABOUT_GGUF = f"""
-`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With `pip install "wfdsl[local]"` llama.cpp
-runs it, and torch is not needed. Greedy completions are the same.
-"""
+    return Template((files("wfdsl_rl.training") / "model_card.md").read_text(encoding="utf-8")).substitute(
+        weights=f"{network.num_parameters():,}",
+        architecture=network.config.model_type,
+        start=_start(train),
+        experiment=resolved.get("experiment", _UNKNOWN),
+        tasks=train.get("tasks", _UNKNOWN),
+        task_count=train.get("task_count", "?"),
+        seed=train.get("seed", _UNKNOWN),
+        pool=resolved.get("pool", {}).get("name", _UNKNOWN),
+        stages=" -> ".join(_stages(source)) or _UNKNOWN,
+        prompt_file=FILE,
+        gguf=_ABOUT_GGUF if gguf else "",
+        settings=json.dumps(train, indent=2),
+    )
 
 
 def _start(train: dict[str, Any]) -> str:
-    model = train.get("model", "not known")
+    model = train.get("model", _UNKNOWN)
     return f"random weights: {json.dumps(train.get('tiny', {}).get('network', {}))}" if model == "new" else str(model)
 
 

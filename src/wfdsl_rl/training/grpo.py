@@ -21,7 +21,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.recursion import ForcedFirstRounds
-from wfdsl_rl.training.rewarding import Rewarder, reward_function
+from wfdsl_rl.training.rewarding import Rewarder
 
 
 class RecursionTrainer(ForcedFirstRounds, GRPOTrainer):  # type: ignore[misc,unused-ignore]
@@ -124,7 +124,7 @@ def grpo_trainer(
         args=config,
         train_dataset=Dataset.from_list(list(rows)),
         eval_dataset=Dataset.from_list(list(eval_rows)) if eval_rows else None,
-        reward_funcs=reward_function(rewarder),
+        reward_funcs=rewarder.workflow_reward,
         callbacks=list(callbacks),
         peft_config=None if lora is None else _peft(lora),
     )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.reward import Reward, make_reward, offer_of
-from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, metrics_of, require_scores
+from wfdsl_rl.scoring import Rollout, metrics_of, require_scores
 from wfdsl_rl.training.data import answering, completion_text
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
@@ -52,7 +52,7 @@ class Rewarder:
         samples = await self._scored([{**row, "split": split} for row in rows], texts, step)
         return self._passed_on(samples) if "train" in splits else samples
 
-    async def trl(
+    async def workflow_reward(
         self,
         prompts: Sequence[Any],
         completions: Sequence[Any],
@@ -61,7 +61,7 @@ class Rewarder:
         log_metric: Any = None,
         **columns: Any,
     ) -> list[float | None]:
-        """The reward function in the form of TRL 1.16. It needs the columns of `data.make_rows`."""
+        """The reward function that TRL 1.16 awaits. It needs the columns of `data.make_rows`."""
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)]
         rows = [{name: columns[name][at] for name in names} for at in range(len(prompts))]
         texts = [completion_text(row, completion) for row, completion in zip(rows, completions, strict=True)]
@@ -116,15 +116,6 @@ class Rewarder:
         )
 
 
-def reward_function(rewarder: Rewarder) -> Callable[..., Awaitable[list[float | None]]]:
-    """The reward as a coroutine function, which TRL awaits."""
-
-    async def workflow_reward(*arguments: Any, **named: Any) -> list[float | None]:
-        return await rewarder.trl(*arguments, **named)
-
-    return workflow_reward
-
-
 def make_rewarder(
     setup: Setup, name: str, *, executions: int = 1, common_random_numbers: bool = False, grades: bool = True
 ) -> Rewarder:
@@ -135,8 +126,8 @@ def make_rewarder(
         {task.id: task for task in (*setup.tasks, *setup.eval_tasks)}.values(),
         prompt=setup.prompt,
         max_steps=setup.max_steps,
-        values=RewardValues(**train.reward.model_dump()),
-        ablation=Ablation(**train.ablation.model_dump()),
+        values=train.reward,
+        ablation=train.ablation,
         executions=executions,
         common_random_numbers=common_random_numbers,
         concurrency=train.concurrency,

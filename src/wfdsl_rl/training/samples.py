@@ -18,8 +18,7 @@ from typing import Any
 
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.record import Run, total_usd
-from wfdsl.language.tree import ALL
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Workflow
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.scoring import Scored, right_share
 from wfdsl_rl.workflow_statistics import asked_steps
@@ -144,22 +143,11 @@ def curve_of(samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> 
     return Curve(samples, kinds, name=name).until(sys.maxsize)
 
 
-def workflow_of_lists(lists: Mapping[str, Sequence[Any]]) -> Workflow:
-    """A workflow from its three lists."""
-    columns = (lists["model_id"], lists["subtasks"], lists["access_list"])
-    return Workflow(
-        tuple(
-            Step(worker, subtask, ALL if access == ALL else tuple(access))
-            for worker, subtask, access in zip(*columns, strict=True)
-        )
-    )
-
-
 def _iteration(
     batch: Sequence[Mapping[str, Any]], kinds: Mapping[str, str], known: dict[Workflow, Workflow]
 ) -> Iteration:
     """Statistics of a batch; `known` keeps equal workflows once."""
-    found = [(each, workflow_of_lists(each["workflow"])) for each in batch if each["workflow"] is not None]
+    found = [(each, Workflow.from_lists(**each["workflow"])) for each in batch if each["workflow"] is not None]
     written = [(each, known.setdefault(workflow, workflow)) for each, workflow in found]
     steps: dict[str, list[int]] = {}
     for each, workflow in written:

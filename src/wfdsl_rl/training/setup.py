@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, ClassVar
 
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
@@ -27,6 +28,9 @@ from wfdsl_rl.training.samples import Sample
 
 class ExtensionConfig(Table):
     """The table of an extension. Everything here works without torch, because a dry run uses it."""
+
+    hooks: ClassVar[str] = "wfdsl_rl.training.setup:Extension"
+    """The class with the hooks, which is loaded when a training starts."""
 
     def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:  # noqa: ARG002
         """Options that cannot be run, one message each."""
@@ -45,14 +49,16 @@ class ExtensionConfig(Table):
 
     def build(self, setup: Setup) -> Extension:
         """The hooks for one training."""
-        return Extension(setup)
+        made: Extension = resolve_name(self.hooks)(setup, self)
+        return made
 
 
 class Extension:
     """The hooks of an extension."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, config: Any) -> None:
         self.setup = setup
+        self.config = config
 
     def before(self, stage: StageName, model: str) -> str:  # noqa: ARG002
         """Give the model that a stage starts from; `new` must become a folder."""

@@ -13,7 +13,7 @@ from wfdsl_rl.training.data import eval_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.recursion import Revisions
-from wfdsl_rl.training.rewarding import Rewarder, make_rewarder, programs_between_batches
+from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 from wfdsl_rl.training.samples import SampleFiles
 from wfdsl_rl.training.setup import Extension, Setup
 
@@ -54,58 +54,20 @@ def train_grpo(
     """Train a GRPO stage; the folder of its model."""
     config, folder = setup.train.grpo(stage), setup.folder(stage)
     tokenizer, network = load_model(model)
-    reports, rewarder = (
-        Reports(setup, folder),
-        make_rewarder(
-            setup,
-            stage,
-            executions=config.executions_per_completion,
-            common_random_numbers=config.common_random_numbers,
-        ),
+    reports, health, kl = Reports(setup, folder), HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
+    rewarder = make_rewarder(
+        setup, stage, executions=config.executions_per_completion, common_random_numbers=config.common_random_numbers
     )
-    trainer = _trainer(
-        setup,
-        extension,
-        stage,
-        (tokenizer, network),
-        reports=reports,
-        rewarder=rewarder,
-        resumed=checkpoint is not None,
-    )
-    if checkpoint is not None:
-        drop_lines_after(setup.metrics_file, stage, int(checkpoint.name.rpartition("-")[2]))
-    with programs_between_batches(setup, rewarder, trainer.async_loop):
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        final = save_model(setup, stage, trainer.model, tokenizer, folder / "final")
-        if extension.after(stage, final) and setup.eval_tasks:
-            _evaluate_again(trainer, final)
-            reports.write(trainer.state.global_step)
-    return final
-
-
-def _trainer(
-    setup: Setup,
-    extension: Extension,
-    stage: StageName,
-    model: tuple[Any, Any],
-    *,
-    reports: Reports,
-    rewarder: Rewarder,
-    resumed: bool,
-) -> Any:
-    """The trainer of a GRPO stage with its callbacks."""
-    config, (tokenizer, network) = setup.train.grpo(stage), model
-    health, kl = HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
-    rewarder.listeners += [SampleFiles(setup.folder(stage) / "samples"), health.on_samples]
+    rewarder.listeners += [SampleFiles(folder / "samples"), health.on_samples]
     rewarder.on_samples = extension.on_samples
-    evaluated = eval_rows(setup, stage)
+    held_out, resumed = eval_rows(setup, stage), checkpoint is not None
     trainer = grpo_trainer(
         network,
         tokenizer,
-        grpo_config(config, setup.train, setup.folder(stage), evaluate=bool(evaluated), resumed=resumed),
+        grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed),
         extension.rows(stage, stage_rows(setup, stage), tokenizer),
         rewarder,
-        eval_rows=evaluated,
+        eval_rows=held_out,
         lora=setup.train.lora,
         callbacks=[
             PromptInCheckpoints(setup.prompt, setup.max_steps, revisions_of(stage)),
@@ -119,7 +81,15 @@ def _trainer(
     if isinstance(trainer, RecursionTrainer):
         trainer.revisions = Revisions(setup, rewarder)
     extension.on_trainer(stage, trainer)
-    return trainer
+    if checkpoint is not None:
+        drop_lines_after(setup.metrics_file, stage, int(checkpoint.name.rpartition("-")[2]))
+    with programs_between_batches(setup, rewarder, trainer.async_loop):
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        final = save_model(setup, stage, trainer.model, tokenizer, folder / "final")
+        if extension.after(stage, final) and setup.eval_tasks:
+            _evaluate_again(trainer, final)
+            reports.write(trainer.state.global_step)
+    return final
 
 
 def _evaluate_again(trainer: Any, model: Path) -> None:

@@ -14,7 +14,7 @@ from wfdsl_rl.reward import make_reward
 from wfdsl_rl.scoring import NoScore, Scorer
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import run_options
-from wfdsl_rl.training.rewarding import Rewarder, reward_function
+from wfdsl_rl.training.rewarding import Rewarder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -185,7 +185,7 @@ async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_fir
 
     async def logged() -> dict[str, float]:
         found: dict[str, float] = {}
-        await reward_function(judging)(
+        await judging.workflow_reward(
             [row["prompt"] for row in given],
             [RIGHT, "nothing"],
             trainer_state=type("State", (), {"global_step": 0}),

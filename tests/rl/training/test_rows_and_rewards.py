@@ -33,7 +33,7 @@ from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import SftConfig, TrainConfig
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, with_second_rounds
 from wfdsl_rl.training.plan import run_options
-from wfdsl_rl.training.rewarding import Rewarder, reward_function
+from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.setup import Extension, Setup
 
 GYM = Pool.load("gym/paper7")
@@ -245,7 +245,7 @@ async def test_the_function_for_trl_gives_a_reward_per_completion(
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     logged: dict[str, float] = {}
 
-    rewards = await reward_function(rewarder(pool, tasks))(
+    rewards = await rewarder(pool, tasks).workflow_reward(
         [row["prompt"] for row in rows],
         [[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
         trainer_state=type("State", (), {"global_step": 0}),
@@ -292,7 +292,7 @@ async def test_annotations_that_are_correct_are_counted(prompt: Prompt) -> None:
     true = [f"A {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
     logged: dict[str, float] = {}
 
-    await reward_function(judging)(
+    await judging.workflow_reward(
         [row["prompt"] for row in rows],
         [*true[:4], *[RIGHT] * 4],
         trainer_state=type("State", (), {"global_step": 0}),

@@ -90,7 +90,7 @@ def test_the_card_says_where_the_model_comes_from(training: Path, tmp_path: Path
     for line in (
         '| started from | random weights: {"width": 8} |',
         "| trained on | gym/paper7, 77 tasks |",
-        "| seed | 5, for weights, tasks and group_size |",
+        "| seed | 5, for weights, tasks and rollouts |",
         "| stages | sft -> base |",
         "vllm serve FOLDER",
         '"task_count": 77',

@@ -20,6 +20,7 @@ from tests.rl.training.toy import QUESTIONS, TRAIN, WORKERS, a_pool, from_warmup
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.grading import code  # noqa: E402
 from wfdsl_rl.grading.sandbox import SandboxMissing  # noqa: E402
+from wfdsl_rl.scoring import RewardValues  # noqa: E402
 from wfdsl_rl.tasks.task import CodeTests, Task  # noqa: E402
 from wfdsl_rl.training.callbacks import Diverged, MetricLines  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
@@ -84,10 +85,10 @@ def failed_groups(kept: list[dict[str, Any]]) -> set[str]:
 
 def test_a_gradient_that_is_no_finite_number_stops_the_training(trained: Setup, tmp_path: Path) -> None:
     setup = from_warmup(trained, tmp_path, iterations=2, scale_rewards="none")
-    reward = TRAIN.reward.model_copy(update={"right": 1e36})
+    reward = RewardValues(right=1e36)
     setup = replace(setup, train=setup.train.model_copy(update={"reward": reward}), eval_tasks=())
 
-    with pytest.raises(Diverged, match="take a smaller learning rate for the stage base"):
+    with pytest.raises(Diverged, match="use a smaller learning rate for the stage base"):
         run_pipeline(setup, ("base",))
 
     assert not list(setup.folder("base").glob("checkpoint-*"))

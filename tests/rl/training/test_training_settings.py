@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
+from wfdsl_rl.cli.train_output import estimate_text
 from wfdsl_rl.training.config import TrainConfig
 from wfdsl_rl.training.estimate import Estimate
 from wfdsl_rl.training.plan import preset_names, read_plan
@@ -26,7 +28,7 @@ def test_the_paper_preset_has_the_papers_numbers() -> None:
     assert (base.learning_rate, base.schedule, base.warmup_ratio, base.adam_beta2) == (1e-6, "cosine", 0.03, 0.999)
     assert (base.epsilon, base.beta, base.loss, base.scale_rewards) == (0.2, 0.0, "grpo", "group")
     assert (base.temperature, base.max_completion_tokens) == (1.0, 1024)
-    assert plan.train.reward.model_dump() == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
+    assert to_table(plan.train.reward) == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
     assert (plan.train.task_count, plan.max_steps, plan.train.stages()) == (960, 5, ("base",))
     assert (plan.train.recursion.forced, plan.train.recursion.discount) == (0.5, 0.25)
     assert plan.prompt.examples.name == "out-of-distribution"
@@ -99,7 +101,7 @@ def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str])
 def test_memory_is_shown_in_a_unit_that_says_something(gib: float, shown: str) -> None:
     estimate = Estimate({}, ("base",), "", 1, 1, 3, 0.0, gib)
 
-    assert f"memory       {shown} for weights" in estimate.to_text()
+    assert f"memory       {shown} for weights" in estimate_text(estimate)
 
 
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:

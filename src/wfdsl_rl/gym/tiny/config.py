@@ -6,6 +6,7 @@ All numbers are our choice: the paper starts from a model that can read and can 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -13,7 +14,7 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.tiny.reasoning_prefix import Format
 from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.config import Counts, Names, SftConfig, StageName, Table, TrainConfig, missing_worker
-from wfdsl_rl.training.setup import Extension, ExtensionConfig, Setup
+from wfdsl_rl.training.setup import ExtensionConfig
 
 
 class NetworkConfig(Table):
@@ -56,6 +57,7 @@ class RecursionSftConfig(SftConfig):
 class TinyConfig(ExtensionConfig):
     """The table [train.tiny]."""
 
+    hooks: ClassVar[str] = "wfdsl_rl.gym.tiny.extension:TinyExtension"
     network: NetworkConfig = NetworkConfig()
     reasoning_prefix: Format = "sketch"
     """The text before the lists: `sketch` (kind of question, workers by advertisement, shape), `roles` (a sketch that
@@ -123,9 +125,3 @@ class TinyConfig(ExtensionConfig):
             sft = self.recursion_sft
             runs += sft.second_rounds * sft.steps * sft.batch_size
         return round(runs)
-
-    def build(self, setup: Setup) -> Extension:
-        """The hooks for one training."""
-        from wfdsl_rl.gym.tiny.extension import TinyExtension  # noqa: PLC0415  (a dry run needs no torch)
-
-        return TinyExtension(setup, self)

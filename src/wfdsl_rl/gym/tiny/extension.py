@@ -28,7 +28,7 @@ from wfdsl_rl.training.config import GrpoConfig, SftConfig, StageName
 from wfdsl_rl.training.grpo import RecursionTrainer
 from wfdsl_rl.training.rewarding import make_rewarder
 from wfdsl_rl.training.samples import Sample
-from wfdsl_rl.training.setup import Extension, Setup
+from wfdsl_rl.training.setup import Extension
 from wfdsl_rl.training.stages import fine_tune
 
 _TOKENIZER_TEXTS: Final = 4000
@@ -40,9 +40,7 @@ _STREAM: Final = {"new": "new", "sft": "warmup", "recursion": "recursion warmup"
 class TinyExtension(Extension):
     """The hooks."""
 
-    def __init__(self, setup: Setup, config: TinyConfig) -> None:
-        super().__init__(setup)
-        self.config = config
+    config: TinyConfig
 
     def before(self, stage: StageName, model: str) -> str:
         """Make the new model; before recursion, train the SFT phase."""

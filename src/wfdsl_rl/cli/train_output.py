@@ -1,4 +1,4 @@
-"""Progress of a training on the screen: a bar on a terminal, plain lines elsewhere, JSON lines on demand."""
+"""What wfdsl-train prints: estimates, and progress as a bar on a terminal, as plain lines or as JSON lines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from wfdsl_rl.training.config import StageName, TrainConfig
+from wfdsl_rl.training.estimate import INPUT_TOKENS, OUTPUT_TOKENS, STEPS, Estimate
 
 _SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
@@ -100,3 +101,32 @@ def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
     """The main metrics in one line."""
     found = [(name, entry.get(prefix + name)) for name in _SHOWN]
     return "  ".join(f"{name} {value:.3f}" for name, value in found if isinstance(value, float))
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """An estimate for people."""
+    about = "at most" if estimate.at_most else "about"
+    cost = "not known: a worker has no price"
+    if estimate.usd is not None:
+        cost = f"{about} ${estimate.usd:,.2f} by the price list"
+    memory = "not known: set train.parameters" if estimate.memory_gib is None else _size(estimate.memory_gib)
+    return "\n".join(
+        [
+            json.dumps(estimate.resolved, indent=2),
+            "",
+            "The first prompt:",
+            estimate.prompt,
+            "",
+            f"stages       {', '.join(estimate.stages)}",
+            f"completions  {estimate.completions:,}",
+            f"runs         {about} {estimate.runs:,}, evaluations included",
+            f"calls        {about} {estimate.calls:,} ({STEPS:g} steps per workflow)",
+            f"cost         {cost} ({INPUT_TOKENS} + {OUTPUT_TOKENS} tokens per call)",
+            f"memory       {memory} for weights and optimizer; activations are not included",
+            "Nothing was started.",
+        ]
+    )
+
+
+def _size(gib: float) -> str:
+    return f"{gib:,.2f} GiB" if gib >= 0.1 else f"{1024 * gib:,.1f} MiB"

@@ -6,8 +6,8 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING
 
+from wfdsl_rl.cli.train_output import Progress
 from wfdsl_rl.training.config import GrpoConfig, SftConfig, TrainConfig
-from wfdsl_rl.training.progress import Progress
 
 if TYPE_CHECKING:
     import pytest
