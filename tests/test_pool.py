@@ -1,4 +1,4 @@
-"""Pools: ordinals, subsets, prices, and what is opened and closed behind them."""
+"""Pools: ordinals, subsets, prices, and what they open and close."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ console = Console(width=140)
 
 @dataclass(slots=True)
 class Marks:
-    """What came of a policy on some questions."""
+    """The results of a policy on some questions."""
 
     right: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Shares of right answers over luck, by domain."""

@@ -191,7 +191,7 @@ GGUF_STRING, GGUF_ARRAY = 8, 9
 def gguf_tokens(path: Path) -> list[str]:
     """The tokens of a model file."""
     with path.open("rb") as file:
-        file.seek(16)  # behind the magic, the version and the number of tensors
+        file.seek(16)  # after the magic, the version and the number of tensors
         for _ in range(_number(file, 8)):
             key, value = _text(file), _value(file, _number(file, 4))
             if key == "tokenizer.ggml.tokens":

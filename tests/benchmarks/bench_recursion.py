@@ -8,7 +8,7 @@ often writes for each kind of question: it knows the gym, and chooses for each k
 revisions of up to two steps.
 
 The last line of a Conductor has subsets of the workers that no training has offered, under shuffled ordinals, where
-nobody has searched for the most to gain.
+no one has searched for the most to gain.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ console = Console(width=140)
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question, and what came of its two rounds."""
+    """A question, and the results of its two rounds."""
 
     kind: str
     first: Scored

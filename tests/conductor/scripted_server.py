@@ -70,7 +70,7 @@ class Chat:
         return WorkerEntry(**{"name": name, **settings, **more})
 
     def pool(self, count: int = 3, *, node: dict[str, Any] | None = None, settings: PoolSettings | None = None) -> Pool:
-        """Workers w0, w1 and so on; with `node`, a Conductor with these options behind them."""
+        """Workers w0, w1 and so on; with `node`, a Conductor with these options after them."""
         entries = [self.entry(f"w{index}", tags=["odd"] if index % 2 else ["even"]) for index in range(count)]
         if node is not None:
             options = {"provider": "openai", **node}

@@ -1,4 +1,4 @@
-"""Conductors as workers of the pool: steps that run workflows, with a real client behind them."""
+"""Conductors as workers of the pool: steps that run workflows, through a real client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed while a Conductor is at work: the next one goes on, and asks nothing twice."""
+"""A process that is killed while a Conductor is at work: the next one continues, and asks nothing twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(asyncio.run(solved).answer)
 
 
 class Server:
-    """Answers a number of requests and leaves those behind them waiting; knows what it was asked."""
+    """Answers a number of requests and leaves later ones waiting; knows what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

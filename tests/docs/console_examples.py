@@ -107,7 +107,7 @@ def planned(arguments: list[str]) -> list[str]:
 
 
 def commands_of(block: str) -> list[Command]:
-    """The commands of a block; one that ends in a backslash goes on in the next line."""
+    """The commands of a block; one that ends in a backslash continues in the next line."""
     found: list[list[str]] = []
     joined = re.sub(r"\\\n\s*", "", block)
     for line in joined.splitlines(keepends=True):

@@ -1,6 +1,6 @@
 """Write the generated parts of the documentation: `python -m tests.docs.generate`, which is `make docs`.
 
-A page says where they stand: what is between `<!-- generated: NAME -->` and `<!-- end -->` is written anew, the rest is
+A page says where they stand: what is between `<!-- generated: NAME -->` and `<!-- end -->` is regenerated, the rest is
 left alone. A test asserts that nothing would change.
 """
 
@@ -49,7 +49,7 @@ _REGION = re.compile(r"(?P<head><!-- generated: (?P<name>[\w.-]+) -->\n).*?(?P<f
 
 
 def regenerated(text: str) -> str:
-    """A page with its generated parts written anew.
+    """A page with its generated parts regenerated.
 
     Raises:
         KeyError: the page names a part that nothing generates.

@@ -32,7 +32,7 @@ class Example:
     page: str
     line: int
     language: str
-    """What stands behind the fence; empty for a file in a comment."""
+    """The word after the fence; empty for a file in a comment."""
     text: str
     marks: dict[str, str] = field(default_factory=dict)
     adjacent: bool = False

@@ -1,7 +1,7 @@
 """Python examples of a page: statements run in order, and what they print or are worth compared with what is shown.
 
-A value is shown behind the statement as `# -> value`, what a `print` prints as `# text`; what a block prints besides
-stands in a `text` block right behind it. Functions whose names begin with `test_` are tests, and are called.
+A value is shown after the statement as `# -> value`, what a `print` prints as `# text`; what a block prints besides
+is in a `text` block right after it. Functions whose names begin with `test_` are tests, and are called.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def parsed(text: str, place: str) -> ast.Module:
 
 
 def shown_value(text: str, statement: ast.stmt) -> str | None:
-    """The value that the page shows behind a statement."""
+    """The value that the page shows after a statement."""
     assert statement.end_lineno is not None
     assert statement.end_col_offset is not None
     line = text.splitlines()[statement.end_lineno - 1].encode()

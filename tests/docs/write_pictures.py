@@ -16,7 +16,7 @@ PICTURES = {
 
 
 def picture(path: str) -> str:
-    """The picture, drawn anew."""
+    """The picture, as `wfdsl show` draws it now."""
     page, name = PICTURES[path]
     text = next(example.text for example in examples_of(page) if example.marks.get("file") == name)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,1 +1,1 @@
-"""Fuzzing: texts that nobody would think of, against the promises that hold for every text."""
+"""Fuzzing: texts that no one would think of, against the promises that hold for every text."""

@@ -1,4 +1,4 @@
-"""A budget is never overrun, not by parallel steps, retries or nested runs; running out can be mended."""
+"""A budget is never overrun, not by parallel steps, retries or nested runs; a larger one resumes the run."""
 
 from __future__ import annotations
 

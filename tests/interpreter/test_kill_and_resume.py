@@ -1,4 +1,4 @@
-"""A run that was killed goes on: real processes, a real server that counts, and `kill -9`."""
+"""A run that was killed is resumed: real processes, a real server that counts, and `kill -9`."""
 
 from __future__ import annotations
 

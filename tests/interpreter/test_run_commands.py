@@ -105,7 +105,7 @@ def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pyt
     assert spent == 4
     assert "the budget of 2 calls is spent" in message
     assert resumed == 0
-    assert capsys.readouterr().out == "one\n"  # the script of a new process begins anew
+    assert capsys.readouterr().out == "one\n"  # the script of a new process begins again
 
 
 def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ def gbnf_walk(rules: dict[str, list[str]], random: Random, name: str = "root") -
 
 
 def times(behind: str, random: Random) -> int:
-    """How often a token is written, by the one behind it."""
+    """How often a token is written, by the one after it."""
     return random.randint(*map(int, behind[1:-1].split(","))) if behind.startswith("{") else 1
 
 

@@ -125,7 +125,7 @@ def access_lists(draw: st.DrawFn) -> str:
 
 
 def first_list(text: str) -> Any:
-    """What Python reads of the shortest beginning of a text that is a list: what stands behind it is prose."""
+    """What Python reads of the shortest beginning of a text that is a list: what follows it is prose."""
     ends = [at + 1 for at, char in enumerate(text) if char == "]"]
     return next(value for end in ends if (value := python_value(text[:end])) is not None)
 

@@ -1,4 +1,4 @@
-"""The local model: a real one, behind a real server, in a process that comes and goes as it should."""
+"""The local model: a real one, in a real server process that starts and ends as it should."""
 
 from __future__ import annotations
 

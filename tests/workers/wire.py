@@ -42,7 +42,7 @@ class Wire:
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """The address of a port that nobody listens on, and that nobody else gets meanwhile."""
+    """The address of a port that nothing listens on, and that nothing else gets meanwhile."""
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{deaf.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""What learning cost is kept beside the results, and nothing is kept where nobody learned."""
+"""What learning cost is kept beside the results, and nothing is kept where nothing was learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An evaluation that was killed goes on: real processes, a real server that counts, and `kill -9`."""
+"""An evaluation that was killed is resumed: real processes, a real server that counts, and `kill -9`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_killed_evaluation_ends_as_if_it_had_never_been_killed(home: Path, ser
 
     assert lasting(home, "killed") == lasting(home, "whole")
     assert set(before) <= set(lasting(home, "killed"))
-    # Only calls that were in flight when the process died, of which nobody knows how they ended, were made twice.
+    # Only calls that were in flight when the process died, of which no one knows how they ended, were made twice.
     assert CALLS <= len(server.asked) - CALLS <= CALLS + 3
     assert asked < len(server.asked)
 
