@@ -1,4 +1,4 @@
-"""Pools: ordinals, subsets, prices, and what they open and close."""
+"""Pools: indices, subsets, prices, and what they open and close."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _pool() -> Pool:
     return Pool([_entry("a", tags=("x",)), _entry("b", tags=("x", "y"), fallback="c"), _entry("c")])
 
 
-def test_ordinals_are_positions() -> None:
+def test_indices_are_positions() -> None:
     pool = _pool()
 
-    assert (pool.ordinals, pool.names, len(pool)) == ((0, 1, 2), ("a", "b", "c"), 3)
+    assert (pool.indices, pool.names, len(pool)) == ((0, 1, 2), ("a", "b", "c"), 3)
     assert [entry.name for entry in pool] == ["a", "b", "c"]
     assert (pool.find("b"), pool.find("z")) == (1, None)
     assert (pool.tagged("x"), pool.tagged("y"), pool.tagged("z")) == ((0, 1), (1,), ())
@@ -51,16 +51,16 @@ def test_conductors_are_known_by_their_provider() -> None:
     assert pool.conductors == (1,)
 
 
-def test_a_subset_keeps_its_ordinals() -> None:
+def test_a_subset_keeps_its_indices() -> None:
     part = _pool().subset([2, 0])
 
-    assert (part.ordinals, part.names) == ((0, 2), ("a", "c"))
+    assert (part.indices, part.names) == ((0, 2), ("a", "c"))
 
 
 def test_a_subset_is_renumbered_in_the_order_asked_for() -> None:
     part = _pool().subset([2, 0], renumber=True)
 
-    assert (part.ordinals, part.names) == ((0, 1), ("c", "a"))
+    assert (part.indices, part.names) == ((0, 1), ("c", "a"))
 
 
 def test_a_subset_has_no_fallback_that_it_does_not_offer() -> None:
@@ -120,7 +120,7 @@ def test_a_pool_survives_a_trip_to_another_process() -> None:
 
     copy = pickle.loads(pickle.dumps(pool))
 
-    assert (copy.names, copy.ordinals, copy.name) == (pool.names, pool.ordinals, pool.name)
+    assert (copy.names, copy.indices, copy.name) == (pool.names, pool.indices, pool.name)
     assert asyncio.run(copy.worker(0)(ASK)).text == "a"
 
 

@@ -44,7 +44,7 @@ def test_a_pool_file_gives_workers_in_order_with_shared_defaults() -> None:
     pool = parse_pool(SMALL, "small.toml")
     a, b = pool
 
-    assert (pool.name, pool.settings.max_reply_chars, pool.ordinals, pool.names) == ("small", 1000, (0, 1), ("a", "b"))
+    assert (pool.name, pool.settings.max_reply_chars, pool.indices, pool.names) == ("small", 1000, (0, 1), ("a", "b"))
     assert (a.model, a.temperature, a.tags, a.limits.concurrency) == ("m", 0, ("x", "y"), 4)
     assert (b.model, b.temperature, b.tags, b.fallback) == ("n", 0.7, (), "a")
     assert (b.limits.tokens_per_minute, b.limits.concurrency) == (1000, None)
@@ -174,7 +174,7 @@ def test_a_template_without_keys_says_which_variable_to_set(name: str, monkeypat
     pool = Pool.load(name)
 
     messages = []
-    for ordinal in pool.ordinals:
+    for ordinal in pool.indices:
         with pytest.raises(UsageError, match="set the environment variable") as refused:
             pool.worker(ordinal)
         messages.append(str(refused.value))

@@ -185,7 +185,7 @@ def test_workflow_files_show_each_feature_that_needs_no_pool(pattern: str) -> No
 
 @pytest.mark.parametrize("step", [Step("solver", "x"), Step(0, "x", (), 2)])
 def test_a_workflow_that_only_a_pool_can_read_is_refused(step: Step) -> None:
-    with pytest.raises(ValueError, match="ordinals"):
+    with pytest.raises(ValueError, match="indices"):
         write_file(Choices(Random(0)), Workflow((step,)))
 
 

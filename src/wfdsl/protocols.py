@@ -149,7 +149,7 @@ class WorkerPool(Protocol):
         ...
 
     @property
-    def ordinals(self) -> Sequence[int]:
+    def indices(self) -> Sequence[int]:
         """The indices of its workers."""
         ...
 

@@ -39,7 +39,7 @@ def is_simulated(pool: Pool) -> bool:
 
 def pool_description(pool: Pool) -> dict[str, Any]:
     """A pool with its prices, and a hash of what can change answers or costs. Entries hold no keys."""
-    entries = {str(ordinal): pool.entry(ordinal) for ordinal in pool.ordinals}
+    entries = {str(ordinal): pool.entry(ordinal) for ordinal in pool.indices}
     settings = pool.settings.model_dump(mode="json")
     identity = {ordinal: entry.model_dump(mode="json", exclude=HOW_ONLY) for ordinal, entry in entries.items()}
     return {

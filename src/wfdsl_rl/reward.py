@@ -363,8 +363,8 @@ def row_of(
         "row": number,
         "task": task.id,
         "split": split,
-        "shown": list(offer.ordinals),
-        "true": [offer.indices[ordinal] for ordinal in offer.ordinals],
+        "shown": list(offer.indices),
+        "true": [offer.pool_indices[ordinal] for ordinal in offer.indices],
     }
 
 

@@ -150,13 +150,13 @@ def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str,
 
 
 def unseen_offers(pool: Pool, count: int) -> list[WorkerListing]:
-    """Subsets of a pool that no training has offered, under shuffled ordinals."""
+    """Subsets of a pool that no training has offered, under shuffled indices."""
     return [UNSEEN.offer(pool, row) for row in range(count)]
 
 
 def alone_in(offers: Sequence[WorkerListing], tasks: Sequence[Task]) -> Marks:
     """What the best worker of each offer makes of a task, alone."""
-    return _marks(tasks, [_alone(min(offer.indices.values(), key=ORDER.index)) for offer in offers])
+    return _marks(tasks, [_alone(min(offer.pool_indices.values(), key=ORDER.index)) for offer in offers])
 
 
 ORDER = (0, 2, 1, 5, 3, 6, 4)
@@ -165,7 +165,7 @@ ORDER = (0, 2, 1, 5, 3, 6, 4)
 
 def _print_subsets(found: Sequence[tuple[str, Marks, Marks]]) -> None:
     title = (
-        f"Held-out subsets of 2 to 6 workers under shuffled ordinals, {SUBSET_QUESTIONS} questions, greedy. Simulated"
+        f"Held-out subsets of 2 to 6 workers under shuffled indices, {SUBSET_QUESTIONS} questions, greedy. Simulated"
     )
     table = Table("", "Conductor", "best worker of the subset", "difference", "valid", title=title)
     for name, marks, alone in found:

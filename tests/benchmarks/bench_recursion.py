@@ -7,7 +7,7 @@ largest possible gain is what `tests.benchmarks.gym_search.second_round` finds f
 often writes for each kind of question: it knows the gym, and chooses for each kind of reply between keeping and all
 revisions of up to two steps.
 
-The last line of a Conductor has subsets of the workers that no training has offered, under shuffled ordinals, where
+The last line of a Conductor has subsets of the workers that no training has offered, under shuffled indices, where
 no one has searched for the most to gain.
 """
 

@@ -46,7 +46,7 @@ class Found:
     structure: str
     """Letters of `SUBTASKS`."""
     workers: tuple[int, ...]
-    """Ordinals."""
+    """Indices."""
     accuracies: tuple[Accuracy, ...]
     """One for each set of questions."""
 

@@ -147,7 +147,7 @@ def test_three_empty_lists_are_fine_only_in_a_recursion_round(wfdsl: Command, fi
     assert (first_json["ok"], first_json["passthrough"]) == (False, True)
 
 
-def test_the_pool_size_bounds_the_ordinals(wfdsl: Command, files: Path) -> None:
+def test_the_pool_size_bounds_the_indices(wfdsl: Command, files: Path) -> None:
     assert wfdsl("check", "--pool-size", "2", "good.txt").code == 0
     too_small = wfdsl("check", "--pool-size", "1", "good.txt")
 
@@ -155,7 +155,7 @@ def test_the_pool_size_bounds_the_ordinals(wfdsl: Command, files: Path) -> None:
     assert "error[worker-not-in-pool]: there is no worker 1 in the pool" in too_small.out
 
 
-def test_a_pool_by_name_bounds_the_ordinals_too(wfdsl: Command, files: Path) -> None:
+def test_a_pool_by_name_bounds_the_indices_too(wfdsl: Command, files: Path) -> None:
     text = GOOD.replace("[0, 1]\n", "[0, 7]\n", 1)
 
     result = wfdsl("check", "--pool", "local", "-", stdin=text.encode())

@@ -27,18 +27,18 @@ SIZES, STEPS = range(1, 8), range(1, 6)
 EVERY_SHAPE = ["single", "chain", "tree", "independent-then-aggregate"]
 
 
-def offer_of(ordinals: Sequence[int]) -> WorkerListing:
-    pool = Pool({ordinal: WorkerEntry(name=f"w{ordinal}", provider="function") for ordinal in ordinals})
+def offer_of(indices: Sequence[int]) -> WorkerListing:
+    pool = Pool({ordinal: WorkerEntry(name=f"w{ordinal}", provider="function") for ordinal in indices})
     return WorkerListing.of(pool)
 
 
-def shown(name: str, ordinals: Sequence[int], max_steps: int) -> list[Example]:
-    fitting = (example.fitting(tuple(ordinals), max_steps) for example in load_examples(name).examples)
+def shown(name: str, indices: Sequence[int], max_steps: int) -> list[Example]:
+    fitting = (example.fitting(tuple(indices), max_steps) for example in load_examples(name).examples)
     return [example for example in fitting if example is not None]
 
 
-def assert_valid(example: Example, ordinals: Sequence[int], max_steps: int) -> None:
-    checked = analyze(example.completion, pool=offer_of(ordinals), max_steps=max_steps, profile="strict")
+def assert_valid(example: Example, indices: Sequence[int], max_steps: int) -> None:
+    checked = analyze(example.completion, pool=offer_of(indices), max_steps=max_steps, profile="strict")
     assert checked.ok, checked.diagnostics
     assert not checked.diagnostics
     assert checked.workflow == example.workflow
@@ -61,20 +61,20 @@ def test_what_is_shown_is_strictly_valid_on_what_is_offered(name: str, size: int
     st.lists(st.integers(0, 10**6), min_size=1, max_size=9, unique=True).map(sorted),
     st.integers(1, 40),
 )
-def test_so_it_is_on_any_ordinals_and_under_any_step_limit(name: str, ordinals: list[int], max_steps: int) -> None:
-    for example in shown(name, ordinals, max_steps):
-        assert_valid(example, ordinals, max_steps)
+def test_so_it_is_on_any_indices_and_under_any_step_limit(name: str, indices: list[int], max_steps: int) -> None:
+    for example in shown(name, indices, max_steps):
+        assert_valid(example, indices, max_steps)
 
 
 @given(workflows(), st.lists(st.integers(0, 99), min_size=1, max_size=7, unique=True).map(sorted))
 def test_only_the_workers_of_an_example_change_and_stay_as_different_as_the_offer_allows(
-    workflow: Workflow, ordinals: list[int]
+    workflow: Workflow, indices: list[int]
 ) -> None:
     from wfdsl import dumps
 
     example = example_from("Why?", f"Two plus [3] is five.\n{dumps(workflow)}")
 
-    fitting = example.fitting(ordinals, len(workflow))
+    fitting = example.fitting(indices, len(workflow))
 
     assert fitting is not None
     assert fitting.question == example.question
@@ -82,11 +82,11 @@ def test_only_the_workers_of_an_example_change_and_stay_as_different_as_the_offe
         (step.subtask, step.access) for step in workflow
     ]
     before, after = ([step.worker for step in each] for each in (workflow, fitting.workflow))
-    assert set(after) <= set(ordinals)
-    assert len(set(after)) == min(len(set(before)), len(ordinals))
-    assert all(new == old for old, new in zip(before, after, strict=True) if old in ordinals)
+    assert set(after) <= set(indices)
+    assert len(set(after)) == min(len(set(before)), len(indices))
+    assert all(new == old for old, new in zip(before, after, strict=True) if old in indices)
     assert analyze(fitting.completion, max_steps=None).workflow == fitting.workflow
-    assert fitting.fitting(ordinals, len(workflow)) == fitting
+    assert fitting.fitting(indices, len(workflow)) == fitting
 
 
 def test_an_example_that_fits_is_shown_as_it_was_written() -> None:

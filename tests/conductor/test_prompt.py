@@ -148,7 +148,7 @@ def test_an_example_that_is_not_strictly_valid_is_refused(tmp_path: Path) -> Non
 
 def test_a_pick_depends_on_seed_and_question_only() -> None:
     picks = [
-        offered_workers(ConductorConfig(pick=2, seed=seed), pool(), question).ordinals
+        offered_workers(ConductorConfig(pick=2, seed=seed), pool(), question).indices
         for seed in range(4)
         for question in ("a", "b")
         for _ in range(2)

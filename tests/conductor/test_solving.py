@@ -385,10 +385,10 @@ async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None
     assert chat.workers == ["w0"]
 
 
-async def test_shuffled_ordinals_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
+async def test_shuffled_indices_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
     conductor = chat.conductor(lists([0, 1, 2], [[], [], "all"]), max_rounds=0, shuffle=True, seed=4)
     pool = chat.pool()
-    true = conductor.listing("Why?", pool).indices
+    true = conductor.listing("Why?", pool).pool_indices
 
     solution = await conductor.solve("Why?", pool)
 
@@ -401,7 +401,7 @@ async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_
     default = Workflow((Step(0, "Just answer."),))
     conductor = chat.conductor("no", EMPTY, reasks=0, default=default, shuffle=True, seed=4)
     pool = chat.pool()
-    (shown,) = (shown for shown, true in conductor.listing("Why?", pool).indices.items() if true == 0)
+    (shown,) = (shown for shown, true in conductor.listing("Why?", pool).pool_indices.items() if true == 0)
 
     solution = await conductor.solve("Why?", pool)
 

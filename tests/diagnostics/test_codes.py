@@ -57,7 +57,7 @@ def test_a_text_over_the_limit_gets_its_code() -> None:
 
 def test_a_conductor_at_the_last_depth_gets_its_code() -> None:
     class Pool:
-        ordinals = (0, 1)
+        indices = (0, 1)
         conductors = frozenset({1})
 
     checked = wfdsl.analyze('model_id = [1]\nsubtasks = ["a"]\naccess_list = [[]]', pool=Pool(), depth_left=0)

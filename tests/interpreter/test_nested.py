@@ -35,7 +35,7 @@ class ScriptedConductor:
 
     async def __call__(self, call: Call) -> Reply:
         handle: ConductorCall = call.run
-        self.offered.append(tuple(handle.pool.ordinals))
+        self.offered.append(tuple(handle.pool.indices))
         await handle.ask(self._model, call.messages)
         run = await handle.run(self._workflow)
         assert run.answer is not None

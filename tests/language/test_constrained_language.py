@@ -50,7 +50,7 @@ def tokenizer() -> llguidance.LLTokenizer:
 class Case(NamedTuple):
     """What a grammar is made for."""
 
-    ordinals: tuple[int, ...] = (0, 1, 2)
+    indices: tuple[int, ...] = (0, 1, 2)
     max_steps: int = 3
     max_prose: int = 20
     max_subtask: int = 4
@@ -63,20 +63,20 @@ class Case(NamedTuple):
     @property
     def limits(self) -> dict[str, Any]:
         """What a completion is checked against."""
-        pool = max(self.ordinals) + 1
+        pool = max(self.indices) + 1
         return {"pool": pool, "max_steps": self.max_steps, "recursion": self.recursion, "profile": "strict"}
 
 
 @cache
 def matcher(case: Case) -> llguidance.LLMatcher:
-    grammar = llguidance_lark(case.ordinals, case.max_steps, **case.options)
+    grammar = llguidance_lark(case.indices, case.max_steps, **case.options)
     assert llguidance.LLMatcher.validate_grammar(grammar, tokenizer()) == ""
     return llguidance.LLMatcher(tokenizer(), grammar)
 
 
 @cache
 def expression(case: Case) -> re.Pattern[str]:
-    return re.compile(regex_of(gbnf(case.ordinals, case.max_steps, **case.options)))
+    return re.compile(regex_of(gbnf(case.indices, case.max_steps, **case.options)))
 
 
 def llguidance_accepts(case: Case, text: str) -> bool:
@@ -168,7 +168,7 @@ def drawn_char(token: str, random: Random) -> str:
 
 cases = st.builds(
     Case,
-    ordinals=st.sampled_from([(0,), (0, 1, 2), (0, 2, 5), tuple(range(7)), (9, 10, 101)]),
+    indices=st.sampled_from([(0,), (0, 1, 2), (0, 2, 5), tuple(range(7)), (9, 10, 101)]),
     max_steps=st.integers(1, 5),
     max_prose=st.sampled_from([0, 1, 20]),
     max_subtask=st.sampled_from([1, 4]),
@@ -190,7 +190,7 @@ def workflows_within(draw: DrawFn, case: Case) -> Workflow:
     for step in drawn:
         rest = draw(st.text(subtask_chars, max_size=case.max_subtask - 1))
         first = draw(st.one_of(seen_chars, st.sampled_from('"\\')))
-        steps.append(Step(draw(st.sampled_from(case.ordinals)), first + rest, step.access))
+        steps.append(Step(draw(st.sampled_from(case.indices)), first + rest, step.access))
     return Workflow(tuple(steps))
 
 
@@ -216,7 +216,7 @@ def assert_valid(case: Case, text: str) -> None:
     if checked.workflow is None:
         assert case.recursion
     else:
-        assert all(step.worker in case.ordinals for step in checked.workflow)
+        assert all(step.worker in case.indices for step in checked.workflow)
 
 
 # ---- laws
@@ -228,12 +228,12 @@ def test_all_that_llguidance_lets_through_is_strictly_valid_and_let_through_by_g
 
     assert_valid(case, text)
     assert gbnf_accepts(case, text)
-    assert len(text.encode()) < max_tokens_for(case.ordinals, case.max_steps, **case.options)
+    assert len(text.encode()) < max_tokens_for(case.indices, case.max_steps, **case.options)
 
 
 @given(cases, st.randoms(use_true_random=False))
 def test_all_that_gbnf_lets_through_is_strictly_valid_and_let_through_by_llguidance(case: Case, random: Random) -> None:
-    text = gbnf_walk(rules_of(gbnf(case.ordinals, case.max_steps, **case.options)), random)
+    text = gbnf_walk(rules_of(gbnf(case.indices, case.max_steps, **case.options)), random)
 
     assert gbnf_accepts(case, text)
     assert_valid(case, text)
@@ -252,7 +252,7 @@ def test_every_canonical_print_within_the_bounds_can_be_written(data: st.DataObj
 def test_the_bounds_say_which_workflows_can_be_written(workflow: Workflow) -> None:
     case = Case(max_steps=4, max_subtask=8)
 
-    admitted = Bounds(case.ordinals, case.max_steps, case.max_prose, case.max_subtask).admit(workflow)
+    admitted = Bounds(case.indices, case.max_steps, case.max_prose, case.max_subtask).admit(workflow)
 
     assert llguidance_accepts(case, dumps(workflow)) == admitted
     assert gbnf_accepts(case, dumps(workflow)) == admitted
@@ -335,12 +335,12 @@ def test_three_empty_lists_can_be_written_only_with_recursion() -> None:
 @pytest.mark.parametrize("case", [Case((0, 10), 5, 20, 30), Case((7,), 1, 0, 1)])
 def test_the_longest_completion_needs_just_so_many_tokens(case: Case) -> None:
     lists = [list(range(step)) if step > 1 else "all" for step in range(case.max_steps)]
-    workers = [max(case.ordinals)] * case.max_steps
+    workers = [max(case.indices)] * case.max_steps
     longest = dumps(Workflow.from_lists(workers, ["😀" * case.max_subtask] * case.max_steps, lists))
     text = "😀" * case.max_prose + "\n" * bool(case.max_prose) + longest
 
     assert llguidance_accepts(case, text)
-    assert len(text.encode()) + 1 == max_tokens_for(case.ordinals, case.max_steps, **case.options)
+    assert len(text.encode()) + 1 == max_tokens_for(case.indices, case.max_steps, **case.options)
 
 
 def test_thirty_two_steps_can_be_written_and_no_more() -> None:
@@ -355,12 +355,12 @@ def test_thirty_two_steps_can_be_written_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ordinals": ()}, "at least one worker index"),
-        ({"ordinals": (-1,)}, "each from 0"),
-        ({"ordinals": (0,), "max_steps": 0}, r"max_steps must be from 1 to 32 \(got 0\)"),
-        ({"ordinals": (0,), "max_prose": -1}, r"max_prose must be from 0 to 2000 \(got -1\)"),
-        ({"ordinals": (0,), "max_subtask": 0}, r"max_subtask must be from 1 to 2000 \(got 0\)"),
-        ({"ordinals": (0,), "max_subtask": 2001}, r"max_subtask must be from 1 to 2000 \(got 2001\)"),
+        ({"indices": ()}, "at least one worker index"),
+        ({"indices": (-1,)}, "each from 0"),
+        ({"indices": (0,), "max_steps": 0}, r"max_steps must be from 1 to 32 \(got 0\)"),
+        ({"indices": (0,), "max_prose": -1}, r"max_prose must be from 0 to 2000 \(got -1\)"),
+        ({"indices": (0,), "max_subtask": 0}, r"max_subtask must be from 1 to 2000 \(got 0\)"),
+        ({"indices": (0,), "max_subtask": 2001}, r"max_subtask must be from 1 to 2000 \(got 2001\)"),
     ],
 )
 def test_bounds_that_make_no_grammar_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -395,7 +395,7 @@ def test_the_command_prints_the_grammar_of_its_options(
 ) -> None:
     options = ["--max-steps", "3", "--max-prose", "0", "--max-subtask", "40", "--recursion"]
 
-    assert main(["grammar", "--format", name, "--ordinals", "0,2,5", *options]) == 0
+    assert main(["grammar", "--format", name, "--workers", "0,2,5", *options]) == 0
     assert capsys.readouterr().out == make((0, 2, 5), 3, max_prose=0, max_subtask=40, recursion=True)
     assert main(["grammar", "--format", name, "--pool-size", "2"]) == 0
     assert capsys.readouterr().out == make(range(2))

@@ -56,7 +56,7 @@ def test_each_stands_for_the_workers_of_the_pool() -> None:
     assert [step.worker for step in workflow(text, pool=POOL)] == [0, 1, 2, 3, 1, 2, 1]
 
 
-def test_names_tags_and_conductors_become_ordinals_with_a_pool() -> None:
+def test_names_tags_and_conductors_become_indices_with_a_pool() -> None:
     text = """
 step a by planner: "x"
 step b by tag "odd tag" sees a: "x"

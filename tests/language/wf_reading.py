@@ -24,7 +24,7 @@ class ToyPool:
     bosses: tuple[int, ...] = (3,)
 
     @property
-    def ordinals(self) -> tuple[int, ...]:
+    def indices(self) -> tuple[int, ...]:
         return tuple(range(len(self.names)))
 
     @property

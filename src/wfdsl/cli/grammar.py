@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[*_DIALECTS], required=True, help="llguidance's Lark, or llama.cpp's GBNF")
     workers = parser.add_mutually_exclusive_group(required=True)
     workers.add_argument("--pool-size", type=pool_size, metavar="N", help="the workers are 0 to N - 1")
-    workers.add_argument("--ordinals", type=ordinals, metavar="LIST", help="the workers, such as 0,2,5")
+    workers.add_argument("--workers", type=worker_indices, metavar="LIST", help="the workers, such as 0,2,5")
     parser.add_argument(
         "--max-steps", type=count, default=DEFAULT_MAX_STEPS, metavar="N", help="most steps (default: %(default)s)"
     )
@@ -52,7 +52,7 @@ def pool_size(text: str) -> int:
     return size
 
 
-def ordinals(text: str) -> tuple[int, ...]:
+def worker_indices(text: str) -> tuple[int, ...]:
     """An argument that is a list of worker indices."""
     return tuple(count_or_zero(part.strip()) for part in text.split(","))
 
@@ -60,7 +60,7 @@ def ordinals(text: str) -> tuple[int, ...]:
 def execute(args: argparse.Namespace) -> int:
     """Print the grammar."""
     grammar = _DIALECTS[args.format](
-        args.ordinals or range(args.pool_size),
+        args.workers or range(args.pool_size),
         args.max_steps,
         max_prose=args.max_prose,
         max_subtask=args.max_subtask,

@@ -87,11 +87,11 @@ def _show(args: argparse.Namespace) -> int:
 
     pool = Pool.load(args.pool)
     if args.format == "json":
-        workers = [{"ordinal": ordinal, **_plain(pool.entry(ordinal))} for ordinal in pool.ordinals]
+        workers = [{"ordinal": ordinal, **_plain(pool.entry(ordinal))} for ordinal in pool.indices]
         _print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return 0
     _say((pool.name, "bold"), f"  {pool.settings.description}")
-    for ordinal in pool.ordinals:
+    for ordinal in pool.indices:
         _show_worker(ordinal, pool.entry(ordinal))
     return 0
 
@@ -158,7 +158,7 @@ def _check(args: argparse.Namespace) -> int:
 
 async def _check_all(pool: Pool) -> list[dict[str, Any]]:
     async with pool.open():
-        return await asyncio.gather(*(_check_one(pool, ordinal) for ordinal in pool.ordinals))
+        return await asyncio.gather(*(_check_one(pool, ordinal) for ordinal in pool.indices))
 
 
 async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:

@@ -210,9 +210,9 @@ class _RootPool:
         return self._pool.name
 
     @property
-    def ordinals(self) -> tuple[int, ...]:
+    def indices(self) -> tuple[int, ...]:
         """The root Conductor, then the workers."""
-        return (ROOT, *self._pool.ordinals)
+        return (ROOT, *self._pool.indices)
 
     @property
     def conductors(self) -> tuple[int, ...]:
@@ -232,9 +232,9 @@ class _RootPool:
         """A worker, or the Conductor."""
         return self._root if ordinal == ROOT else self._pool.worker(ordinal)
 
-    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
+    def subset(self, indices: Iterable[int]) -> WorkerPool:
         """Some of the workers, never the root Conductor."""
-        return self._pool.subset(ordinal for ordinal in ordinals if ordinal != ROOT)
+        return self._pool.subset(ordinal for ordinal in indices if ordinal != ROOT)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[_RootPool]:
@@ -260,7 +260,7 @@ def _require_all_built(pool: WorkerPool) -> None:
     Raises:
         UsageError: a worker cannot be built.
     """
-    for ordinal in pool.ordinals:
+    for ordinal in pool.indices:
         try:
             pool.worker(ordinal)
         except UsageError as error:

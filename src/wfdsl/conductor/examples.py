@@ -42,16 +42,16 @@ class Example:
         """The three lists alone."""
         return print_completion(self.workflow).rstrip("\n")
 
-    def fitting(self, ordinals: Sequence[int], max_steps: int) -> Example | None:
+    def fitting(self, indices: Sequence[int], max_steps: int) -> Example | None:
         """The example, or its shorter form, for these workers and this step limit; None if neither has so few steps.
 
         A worker that is not offered is replaced by an offered one that the example does not use; if all are in use, two
         share one.
         """
         if len(self.workflow) > max_steps:
-            return None if self.shorter is None else self.shorter.fitting(ordinals, max_steps)
+            return None if self.shorter is None else self.shorter.fitting(indices, max_steps)
         workers = [step.worker for step in self.workflow if isinstance(step.worker, int)]
-        chosen = _replacements(workers, ordinals)
+        chosen = _replacements(workers, indices)
         if all(worker == chosen[worker] for worker in workers):
             return self
         return self._with_workers([chosen[worker] for worker in workers])
@@ -68,14 +68,14 @@ class Example:
         return Example(self.question, text + self.completion[end_before:], chosen, tuple(places), self.shorter)
 
 
-def _replacements(workers: Iterable[int], ordinals: Sequence[int]) -> dict[int, int]:
+def _replacements(workers: Iterable[int], indices: Sequence[int]) -> dict[int, int]:
     """The offered worker that replaces each worker of an example."""
     named = dict.fromkeys(workers)
-    chosen = {worker: worker for worker in named if worker in ordinals}
-    free = iter([ordinal for ordinal in ordinals if ordinal not in chosen])
+    chosen = {worker: worker for worker in named if worker in indices}
+    free = iter([ordinal for ordinal in indices if ordinal not in chosen])
     for worker in named:
         if worker not in chosen:
-            chosen[worker] = next(free, ordinals[worker % len(ordinals)])
+            chosen[worker] = next(free, indices[worker % len(indices)])
     return chosen
 
 

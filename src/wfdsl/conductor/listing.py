@@ -27,7 +27,7 @@ def offered_workers(config: ConductorConfig, pool: Pool, question: str) -> Pool:
         UsageError: a name or tag is not known, or no worker is left.
     """
     left_out = _left_out(config, pool)
-    left = [ordinal for ordinal in pool.ordinals if ordinal not in left_out]
+    left = [ordinal for ordinal in pool.indices if ordinal not in left_out]
     if config.pick is not None:
         if config.pick > len(left):
             raise UsageError(f"{config.pick} workers cannot be picked: the pool {pool.name!r} offers {len(left)}")
@@ -41,7 +41,7 @@ def shuffled_numbers(config: ConductorConfig, pool: Pool, question: str) -> Mapp
     """The pool's index of each number that is shown, from 0 upwards; None if the numbers are the indices."""
     if not config.shuffle:
         return None
-    shuffled = [ordinal for ordinal in pool.ordinals if ordinal >= 0]  # below 0 is the root Conductor
+    shuffled = [ordinal for ordinal in pool.indices if ordinal >= 0]  # below 0 is the root Conductor
     _random(config, question, "shuffle").shuffle(shuffled)
     return dict(enumerate(shuffled))
 
@@ -60,10 +60,10 @@ def _left_out(config: ConductorConfig, pool: Pool) -> set[int]:
     found: set[int] = set()
     for word in config.without:
         named = pool.find(word)
-        ordinals = pool.tagged(word) if named is None else (named, *pool.tagged(word))
-        if not ordinals:
+        indices = pool.tagged(word) if named is None else (named, *pool.tagged(word))
+        if not indices:
             raise UsageError(f"the pool {pool.name!r} has no worker and no tag {word!r} to leave out")
-        found.update(ordinals)
+        found.update(indices)
     return found
 
 
@@ -75,40 +75,40 @@ def _random(config: ConductorConfig, question: str, purpose: str) -> random.Rand
 class WorkerListing:
     """The workers as one Conductor sees them. It has the shape of a pool, as far as the checker asks."""
 
-    ordinals: tuple[int, ...]
+    indices: tuple[int, ...]
     """The numbers as shown, ascending."""
     conductors: tuple[int, ...]
     """Those of them that are Conductors themselves."""
     descriptions: tuple[str, ...]
     """What is said of each; may be empty."""
-    indices: Mapping[int, int]
+    pool_indices: Mapping[int, int]
     """The pool's index of each number that is shown."""
 
     @classmethod
     def of(cls, pool: WorkerPool, numbers: Mapping[int, int] | None = None) -> WorkerListing:
         """The listing of a pool's workers. An index below 0 is the root Conductor, not a worker."""
-        ordinals = [ordinal for ordinal in pool.ordinals if ordinal >= 0]
-        indices = (
-            {shown: index for shown, index in numbers.items() if index in ordinals}
+        workers = [worker for worker in pool.indices if worker >= 0]
+        in_pool = (
+            {shown: worker for shown, worker in numbers.items() if worker in workers}
             if numbers
-            else {ordinal: ordinal for ordinal in ordinals}
+            else {worker: worker for worker in workers}
         )
-        shown = tuple(sorted(indices))
+        shown = tuple(sorted(in_pool))
         conductors = set(getattr(pool, "conductors", ()))
         return cls(
             shown,
-            tuple(number for number in shown if indices[number] in conductors),
-            tuple(" ".join(pool.entry(indices[number]).description.split()) for number in shown),
-            indices,
+            tuple(number for number in shown if in_pool[number] in conductors),
+            tuple(" ".join(pool.entry(in_pool[number]).description.split()) for number in shown),
+            in_pool,
         )
 
     def to_pool(self, workflow: Workflow) -> Workflow:
         """A workflow in the listing's numbers, with the pool's indices."""
-        return _renumbered(workflow, self.indices)
+        return _renumbered(workflow, self.pool_indices)
 
     def from_pool(self, workflow: Workflow) -> Workflow:
         """A workflow with the pool's indices, in the listing's numbers."""
-        return _renumbered(workflow, {index: shown for shown, index in self.indices.items()})
+        return _renumbered(workflow, {index: shown for shown, index in self.pool_indices.items()})
 
 
 def _renumbered(workflow: Workflow, numbers: Mapping[Any, int]) -> Workflow:

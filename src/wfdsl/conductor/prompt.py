@@ -86,7 +86,7 @@ class Prompt:
         content = self._templates["ask"].fill(
             question=question_text(question),
             workers=self.written_workers(listing),
-            examples=self.shown_examples(listing.ordinals, max_steps),
+            examples=self.shown_examples(listing.indices, max_steps),
             max_steps=str(max_steps),
         )
         user: Message = {"role": "user", "content": content}
@@ -110,21 +110,21 @@ class Prompt:
         return "\n".join(
             [
                 worker.fill(ordinal=str(ordinal), description=text) if text else bare.fill(ordinal=str(ordinal))
-                for ordinal, text in zip(listing.ordinals, listing.descriptions, strict=True)
+                for ordinal, text in zip(listing.indices, listing.descriptions, strict=True)
             ]
         )
 
-    def shown_examples(self, ordinals: tuple[int, ...], max_steps: int) -> str:
+    def shown_examples(self, indices: tuple[int, ...], max_steps: int) -> str:
         """The examples that fit the workers offered and the step limit, under their heading; empty if none fits."""
-        known = self._shown.get((ordinals, max_steps))
+        known = self._shown.get((indices, max_steps))
         if known is None:
             if len(self._shown) >= _MOST_SHOWN:
                 self._shown.clear()
-            known = self._shown[ordinals, max_steps] = self._written_examples(ordinals, max_steps)
+            known = self._shown[indices, max_steps] = self._written_examples(indices, max_steps)
         return known
 
-    def _written_examples(self, ordinals: tuple[int, ...], max_steps: int) -> str:
-        fitting = [example.fitting(ordinals, max_steps) for example in self.examples.examples]
+    def _written_examples(self, indices: tuple[int, ...], max_steps: int) -> str:
+        fitting = [example.fitting(indices, max_steps) for example in self.examples.examples]
         template, shows_lists = self._templates["example"], "{lists}" in self.texts["example"]
         written = [
             template.fill(
@@ -153,7 +153,7 @@ class Prompt:
 
     @cached_property
     def _shown(self) -> dict[tuple[tuple[int, ...], int], str]:
-        """The text of the examples by ordinals and step limit; a pool has few of them, questions have many."""
+        """The text of the examples by indices and step limit; a pool has few of them, questions have many."""
         return {}
 
 

@@ -94,7 +94,7 @@ class Rounds:
         grammar = self._settings.grammar
         if grammar is None:
             return {}
-        return grammar.call_settings(self._listing.ordinals, self._settings.max_steps, recursion=number > 0)
+        return grammar.call_settings(self._listing.indices, self._settings.max_steps, recursion=number > 0)
 
     def _analyzed(self, text: str, number: int) -> Checked:
         return analyze(
@@ -176,7 +176,7 @@ class Rounds:
         return len(workflow) if self._handle.environment.config.run_dead_steps else graph_of(workflow).calls
 
     def _log(self, number: int, result: RoundResult, written: tuple[Completion, ...], reason: str = "") -> RoundLog:
-        numbering = tuple(sorted(self._listing.indices.items()))
+        numbering = tuple(sorted(self._listing.pool_indices.items()))
         return RoundLog(number, result, written, self._settings.prompt.fingerprint, numbering, reason)
 
 

@@ -54,25 +54,25 @@ class Grammar:
         prose = MAX_PROSE if self.max_prose is None else self.max_prose
         return {"max_prose": prose, "max_subtask": MAX_SUBTASK if self.max_subtask is None else self.max_subtask}
 
-    def tokens(self, ordinals: Sequence[int], max_steps: int) -> int:
+    def tokens(self, indices: Sequence[int], max_steps: int) -> int:
         """The number of tokens with which no completion is cut. Units: tokens.
 
         Raises:
             UsageError: no completion is within these bounds.
         """
-        return max_tokens_for(ordinals, max_steps, **self.bounds)
+        return max_tokens_for(indices, max_steps, **self.bounds)
 
-    def call_settings(self, ordinals: Sequence[int], max_steps: int, *, recursion: bool) -> dict[str, Any]:
+    def call_settings(self, indices: Sequence[int], max_steps: int, *, recursion: bool) -> dict[str, Any]:
         """The settings of a call under the grammar, with room enough for every text that it allows."""
-        return dict(_call_settings(self, tuple(ordinals), max_steps, recursion))
+        return dict(_call_settings(self, tuple(indices), max_steps, recursion))
 
 
 @lru_cache(maxsize=256)
-def _call_settings(grammar: Grammar, ordinals: tuple[int, ...], max_steps: int, recursion: bool) -> dict[str, Any]:  # noqa: FBT001  (lru_cache keys)
+def _call_settings(grammar: Grammar, indices: tuple[int, ...], max_steps: int, recursion: bool) -> dict[str, Any]:  # noqa: FBT001  (lru_cache keys)
     write = llguidance_lark if grammar.dialect == "llguidance" else gbnf
     return {
-        "grammar": write(ordinals, max_steps, recursion=recursion, **grammar.bounds),
-        "max_tokens": grammar.tokens(ordinals, max_steps),
+        "grammar": write(indices, max_steps, recursion=recursion, **grammar.bounds),
+        "max_tokens": grammar.tokens(indices, max_steps),
     }
 
 

@@ -201,7 +201,7 @@ def without_conductors(pool: Any) -> WorkerPool:
     if not conductors:
         found: WorkerPool = pool
         return found
-    others = [ordinal for ordinal in pool.ordinals if ordinal not in conductors]
+    others = [ordinal for ordinal in pool.indices if ordinal not in conductors]
     if not others:
         raise UsageError(
             f"pool {pool.name!r} has only Conductors, and the recursion depth is used up; "

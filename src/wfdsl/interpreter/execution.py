@@ -39,13 +39,13 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
     """
     if not workflow.steps:
         raise UsageError("an empty workflow has no answer; it needs at least one step")
-    known = set(pool.ordinals)
+    known = set(pool.indices)
     conductors = getattr(pool, "conductors", ()) if depth <= 0 else ()
     for index, step in enumerate(workflow.steps):
         if step.worker in conductors:
             raise UsageError(f"step {index} asks a Conductor, and the recursion depth is used up; increase max_depth")
         if step.worker not in known:
-            offered = ", ".join(map(str, pool.ordinals)) or "none"
+            offered = ", ".join(map(str, pool.indices)) or "none"
             raise UsageError(
                 f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
                 f"(workers: {offered}); check the workflow against the pool that it runs on"

@@ -196,7 +196,7 @@ def _fallbacks(pool: WorkerPool, ordinal: int) -> tuple[int, ...]:
     by_name = None
     chain = [ordinal]
     while (name := getattr(pool.entry(chain[-1]), "fallback", None)) is not None:
-        by_name = by_name or {pool.entry(other).name: other for other in pool.ordinals}
+        by_name = by_name or {pool.entry(other).name: other for other in pool.indices}
         if name not in by_name or by_name[name] in chain:
             break
         chain.append(by_name[name])

@@ -25,7 +25,7 @@ class PoolShape(Protocol):
     """What the checker asks of a pool: which workers it has, and which of them are Conductors."""
 
     @property
-    def ordinals(self) -> Sequence[int]:
+    def indices(self) -> Sequence[int]:
         """The indices of the workers that a workflow may use."""
         ...
 
@@ -98,7 +98,7 @@ class CheckConfig:
         """The indices of the workers that a workflow may use; None: any from 0."""
         if self.pool is None:
             return None
-        return range(self.pool) if isinstance(self.pool, int) else tuple(self.pool.ordinals)
+        return range(self.pool) if isinstance(self.pool, int) else tuple(self.pool.indices)
 
     @property
     def conductors(self) -> Collection[int]:

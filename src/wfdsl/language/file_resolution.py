@@ -155,7 +155,7 @@ class Workers:
         if self._pool is None:
             return
         for worker in workers:
-            if worker.value in self._pool.ordinals and worker.value not in self._pool.conductors:
+            if worker.value in self._pool.indices and worker.value not in self._pool.conductors:
                 message = f"worker {worker.value} is not a Conductor, so it cannot have a depth"
                 help_ = "leave `depth` out, or let a Conductor do the step: `by conductor`"
                 span = Span(depth.start, depth.end)
@@ -167,7 +167,7 @@ class Workers:
             index = pool.find(value)
             return [] if index is None else [index]
         if clause.kind == "each":
-            return pool.ordinals
+            return pool.indices
         if clause.kind == "conductor":
             return pool.conductors[:1]
         return pool.tagged(value) if clause.kind == "each_tagged" else pool.tagged(value)[:1]

@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
     status: Mapping[int, StepStatus] | None
     """How steps stand in a run."""
     conductors: Collection[int]
-    """The ordinals of workers that are Conductors."""
+    """The indices of workers that are Conductors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class Pool:
         return self.settings.name
 
     @property
-    def ordinals(self) -> tuple[int, ...]:
+    def indices(self) -> tuple[int, ...]:
         """The worker indices that a workflow may use, ascending."""
         return tuple(self._entries)
 
@@ -129,7 +129,7 @@ class Pool:
         """The indices of the workers with this tag, ascending."""
         return self._where(lambda entry: tag in entry.tags)
 
-    def subset(self, ordinals: Iterable[int], *, renumber: bool = False) -> Pool:
+    def subset(self, indices: Iterable[int], *, renumber: bool = False) -> Pool:
         """The pool of these workers only, under their own indices, or renumbered from 0 in the order given.
 
         Subsets share the clients and servers of the pool that they come from.
@@ -137,7 +137,7 @@ class Pool:
         Raises:
             UsageError: the pool has no worker of an index, or none is given.
         """
-        chosen = {ordinal: self.entry(ordinal) for ordinal in ordinals}
+        chosen = {ordinal: self.entry(ordinal) for ordinal in indices}
         entries = dict(enumerate(chosen.values())) if renumber else chosen
         part = Pool(_without_lost_fallbacks(entries), settings=self.settings, workers=self._given)
         part._opened, part._opened_outside = self._opened, self._opened_outside

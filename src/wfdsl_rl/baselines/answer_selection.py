@@ -80,8 +80,8 @@ class _PickingPool:
         return self._pool.name
 
     @property
-    def ordinals(self) -> tuple[int, ...]:
-        return (PICKER, *self._pool.ordinals)
+    def indices(self) -> tuple[int, ...]:
+        return (PICKER, *self._pool.indices)
 
     @property
     def conductors(self) -> tuple[int, ...]:
@@ -93,8 +93,8 @@ class _PickingPool:
     def worker(self, ordinal: int) -> Worker:
         return self._picker if ordinal == PICKER else self._pool.worker(ordinal)
 
-    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
-        return self._pool.subset(ordinal for ordinal in ordinals if ordinal != PICKER)
+    def subset(self, indices: Iterable[int]) -> WorkerPool:
+        return self._pool.subset(ordinal for ordinal in indices if ordinal != PICKER)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[_PickingPool]:

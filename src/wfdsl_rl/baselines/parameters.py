@@ -71,11 +71,11 @@ def worker_called(text: str, pool: Pool, where: str) -> int:
         UsageError: the pool has no such worker.
     """
     found = pool.find(text)
-    if found is None and text.isdecimal() and int(text) in pool.ordinals:
+    if found is None and text.isdecimal() and int(text) in pool.indices:
         found = int(text)
     if found is None:
         hint = Suggestions().hint(text, pool.names)
-        have = ", ".join(f"{ordinal}={pool.entry(ordinal).name}" for ordinal in pool.ordinals)
+        have = ", ".join(f"{ordinal}={pool.entry(ordinal).name}" for ordinal in pool.indices)
         raise UsageError(f"--policy {where}: pool {pool.name!r} has no worker {text!r}: {hint or f'it has {have}'}")
     return found
 

@@ -33,7 +33,7 @@ def workers_of(pool: Pool) -> tuple[int, ...]:
     Raises:
         UsageError: the pool has Conductors only.
     """
-    found = tuple(ordinal for ordinal in pool.ordinals if ordinal not in pool.conductors)
+    found = tuple(ordinal for ordinal in pool.indices if ordinal not in pool.conductors)
     if not found:
         raise UsageError(f"pool {pool.name!r} has Conductors only: a baseline asks plain workers, so give it one")
     return found
@@ -81,8 +81,8 @@ class _WidePool:
         return self._pool.name
 
     @property
-    def ordinals(self) -> tuple[int, ...]:
-        return self._pool.ordinals
+    def indices(self) -> tuple[int, ...]:
+        return self._pool.indices
 
     @property
     def conductors(self) -> tuple[int, ...]:
@@ -96,8 +96,8 @@ class _WidePool:
     def worker(self, ordinal: int) -> Worker:
         return _Wide(self._pool.worker(ordinal), self.entry(ordinal).max_tokens)
 
-    def subset(self, ordinals: Iterable[int]) -> WorkerPool:
-        return _WidePool(self._pool.subset(ordinals), self._factor)
+    def subset(self, indices: Iterable[int]) -> WorkerPool:
+        return _WidePool(self._pool.subset(indices), self._factor)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[_WidePool]:

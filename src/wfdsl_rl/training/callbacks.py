@@ -115,7 +115,7 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self._folder = folder
         self._trained = Curve(folder / "samples", kinds)
         self._held_out = Curve(folder / "samples", kinds, name="eval")
-        self._names = {ordinal: pool.entry(ordinal).name for ordinal in pool.ordinals}
+        self._names = {ordinal: pool.entry(ordinal).name for ordinal in pool.indices}
         self._simulated = is_simulated(pool)
         self._alone = read_single_workers(setup.out)
         self._say = setup.say
@@ -167,7 +167,7 @@ def read_single_workers(out: Path) -> Mapping[str, float]:
 
 async def _accuracies(setup: Setup) -> dict[str, float]:
     reward, found = make_reward(setup.pool, setup.eval_tasks, max_steps=1), {}
-    for index in setup.pool.ordinals:
+    for index in setup.pool.indices:
         text = f'model_id = [{index}]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'
         scored = await reward(
             [text] * len(setup.eval_tasks),

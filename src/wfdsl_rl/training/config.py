@@ -186,7 +186,7 @@ class TrainConfig(Table):
                 yield f"train.{name}.{key} is 0, so the stage {name} has nothing to do; set it to a positive number"
             if name != "sft" and (loss := self.grpo(name).loss) not in LOSSES:
                 yield f"train.{name}.loss: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}"
-        if self.ablation.worker is not None and self.ablation.worker not in pool.ordinals:
+        if self.ablation.worker is not None and self.ablation.worker not in pool.indices:
             yield missing_worker("train.ablation.worker", self.ablation.worker, pool)
         if "pools" in stages and any(not 0 < count <= len(pool) for count in self.pools.pick):
             yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"

@@ -78,7 +78,7 @@ class Draw:
     def _wanted(self, chosen: Pool, size: int) -> bool:
         if not self.pick or not self.held_out:
             return True
-        return self.unseen == (len(chosen) < size and is_held_out(chosen.ordinals, self.held_out))
+        return self.unseen == (len(chosen) < size and is_held_out(chosen.indices, self.held_out))
 
 
 def draw_of(setup: Setup, stage: StageName, *, more: int = 0, unseen: bool = False) -> Draw:
@@ -161,7 +161,7 @@ def falls_into(share: float, at: int) -> bool:
 
 def answering(row: Mapping[str, Any], offer: WorkerListing) -> WorkerListing:
     """The workers offered in a row, with the workers that really answer."""
-    return replace(offer, indices=dict(zip(row["shown"], row["answering"], strict=True)))
+    return replace(offer, pool_indices=dict(zip(row["shown"], row["answering"], strict=True)))
 
 
 def completion_text(row: Mapping[str, Any], completion: Any) -> str:

@@ -34,11 +34,11 @@ class Staff:
     answer: Callable[[Asked, Call], str]
     calls: list[Asked] = field(default_factory=list)
 
-    def pool(self, *, names: tuple[str, ...] = NAMES, ordinals: tuple[int, ...] | None = None) -> Pool:
+    def pool(self, *, names: tuple[str, ...] = NAMES, indices: tuple[int, ...] | None = None) -> Pool:
         prices = Prices(input=1.0, output=1.0)
         entries = [WorkerEntry(name=name, provider="function", prices=prices, max_tokens=100) for name in names]
         pool = Pool.from_workers([(entry, self._worker(entry.name)) for entry in entries], name="toys")
-        return pool if ordinals is None else pool.subset(ordinals)
+        return pool if indices is None else pool.subset(indices)
 
     def _worker(self, name: str) -> Any:
         async def ask(call: Call) -> Reply:

@@ -107,7 +107,7 @@ async def test_the_shipped_conductor_writes_the_same_with_either_runtime() -> No
     pool = Pool([WorkerEntry(name=kind, provider=kind, model=str(folder), max_tokens=200) for kind in kinds])
 
     async with pool.open():
-        replies = [[await pool.worker(ordinal)(Call(messages)) for messages in asked] for ordinal in pool.ordinals]
+        replies = [[await pool.worker(ordinal)(Call(messages)) for messages in asked] for ordinal in pool.indices]
 
     light, heavy = replies
     assert [reply.text for reply in light] == [reply.text for reply in heavy]

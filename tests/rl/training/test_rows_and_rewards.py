@@ -65,8 +65,8 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prom
         offer = offer_of(row, pool)
 
         assert offer == draw.offer(pool, row["row"])
-        assert len(offer.ordinals) == 2
-        for shown, true in offer.indices.items():
+        assert len(offer.indices) == 2
+        for shown, true in offer.pool_indices.items():
             assert f"{shown}: {pool.entry(true).description}" in row["prompt"][-1]["content"]
 
 
@@ -88,8 +88,8 @@ KINDS = st.sampled_from(["math", "choice", "text", "code"])
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
-def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
-    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
+def test_what_the_prior_writes_is_strictly_valid(seed: int, indices: set[int], kind: str) -> None:
+    offer = WorkerListing.of(GYM.subset(sorted(indices)))
 
     written = SyntheticWorkflows().completion(random.Random(seed), offer, kind)
 
@@ -97,7 +97,7 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
     assert checked.ok
     assert checked.diagnostics == ()
     assert checked.workflow is not None
-    assert {step.worker for step in checked.workflow} <= ordinals
+    assert {step.worker for step in checked.workflow} <= indices
     sketch, lists = written.split("\n", 1)
     assert lists == short_lists(checked.workflow)
     assert sketch.split()[:-1] == [kind, *map(str, by_advertisement(offer, kind)[:4])]
@@ -105,8 +105,8 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
-def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
-    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
+def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, indices: set[int], kind: str) -> None:
+    offer = WorkerListing.of(GYM.subset(sorted(indices)))
     ranked = by_advertisement(offer, kind)[:4]
 
     written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, kind)
@@ -130,18 +130,18 @@ def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> Non
 
     ranked = by_advertisement(offer, kind)
 
-    assert sorted(ranked) == list(offer.ordinals)
-    advertised = dict(zip(offer.ordinals, offer.descriptions, strict=True))
+    assert sorted(ranked) == list(offer.indices)
+    advertised = dict(zip(offer.indices, offer.descriptions, strict=True))
     numbers = [int(advertised[ordinal].split(f"{kind} ")[1].split()[0]) for ordinal in ranked]
     assert numbers == sorted(numbers, reverse=True)
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Format)), st.booleans())
 def test_what_the_prior_says_of_a_prompt_is_so(
-    seed: int, ordinals: set[int], kind: str, form: Format, again: bool
+    seed: int, indices: set[int], kind: str, form: Format, again: bool
 ) -> None:
     offer, prior, rng = (
-        WorkerListing.of(GYM.subset(sorted(ordinals))),
+        WorkerListing.of(GYM.subset(sorted(indices))),
         SyntheticWorkflows(form=form),
         random.Random(seed),
     )
@@ -198,14 +198,14 @@ def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
 def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) -> None:
     draw = Draw(pick=(2, 3, 4, 5, 6), shuffle=True, held_out=0.25, unseen=unseen)
 
-    assert is_held_out(list(draw.offer(GYM, row).indices.values()), 0.25) == unseen
+    assert is_held_out(list(draw.offer(GYM, row).pool_indices.values()), 0.25) == unseen
 
 
 @given(st.integers(0, 5000))
 def test_a_subset_is_numbered_anew_and_the_whole_pool_as_it_is(row: int) -> None:
     draw = Draw(pick=(6, 7), shuffle=True, seed=3)
 
-    true = draw.offer(GYM, row).indices
+    true = draw.offer(GYM, row).pool_indices
 
     assert list(true) == list(range(len(true)))
     assert len(true) == 6 or list(true.values()) == list(range(7))

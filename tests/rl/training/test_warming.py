@@ -191,9 +191,9 @@ def test_who_answered_first_is_left_out_unless_too_few_are_left(tmp_path: Path) 
         offer = sft_rows(setup).alternatives(
             {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]}
         )
-        assert list(offer.ordinals) == list(range(len(offer.indices)))
-        places = {offer_of(row, GYM).indices[ordinal]: place for place, ordinal in enumerate(ranked)}
-        return {places[worker] for worker in offer.indices.values()}
+        assert list(offer.indices) == list(range(len(offer.pool_indices)))
+        places = {offer_of(row, GYM).pool_indices[ordinal]: place for place, ordinal in enumerate(ranked)}
+        return {places[worker] for worker in offer.pool_indices.values()}
 
     assert left(row, "S", 0) == {1, 2, 3}
     assert left(row, "SVV", 0, 2, 2) == {1, 2, 3}

@@ -1,8 +1,8 @@
 """The strict completion language as a grammar for constrained decoders, so that all that they write is valid.
 
-    gbnf(ordinals, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
-    llguidance_lark(ordinals, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
-    max_tokens_for(ordinals, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> int
+    gbnf(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
+    llguidance_lark(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
+    max_tokens_for(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> int
 
 The language is bounded prose and then the canonical print of a workflow. It is made once as data (`language.py`, from
 what the printer prints) and printed in two dialects, so both describe the same texts. A decoder that is given one of
@@ -20,7 +20,7 @@ from wfdsl.language.constrained.rules import most_tokens
 
 
 def gbnf(
-    ordinals: Collection[int],
+    indices: Collection[int],
     max_steps: int = DEFAULT_MAX_STEPS,
     *,
     max_prose: int = MAX_PROSE,
@@ -30,7 +30,7 @@ def gbnf(
     """The grammar in llama.cpp's dialect; its server takes it as `grammar` in the body of a request.
 
     Args:
-        ordinals: the workers that a workflow may use.
+        indices: the workers that a workflow may use.
         max_steps: the most steps. Source of the default: arXiv 2512.04388, section 4.
         max_prose: the most characters before the lists; 0 for none.
         max_subtask: the most characters of a subtask.
@@ -39,11 +39,11 @@ def gbnf(
     Raises:
         UsageError: nothing is within these bounds, or there are too many steps to write them out.
     """
-    return print_gbnf(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))
+    return print_gbnf(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, recursion)))
 
 
 def llguidance_lark(
-    ordinals: Collection[int],
+    indices: Collection[int],
     max_steps: int = DEFAULT_MAX_STEPS,
     *,
     max_prose: int = MAX_PROSE,
@@ -51,11 +51,11 @@ def llguidance_lark(
     recursion: bool = False,
 ) -> str:
     """The grammar in llguidance's dialect of Lark. Arguments and errors as for `gbnf`."""
-    return print_lark(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))
+    return print_lark(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, recursion)))
 
 
 def max_tokens_for(
-    ordinals: Collection[int],
+    indices: Collection[int],
     max_steps: int = DEFAULT_MAX_STEPS,
     *,
     max_prose: int = MAX_PROSE,
@@ -70,4 +70,4 @@ def max_tokens_for(
 
     Units: tokens.
     """
-    return most_tokens(language(Bounds(tuple(ordinals), max_steps, max_prose, max_subtask, recursion)))
+    return most_tokens(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, recursion)))

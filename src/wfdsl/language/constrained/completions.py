@@ -46,7 +46,7 @@ _VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
 class Bounds:
     """What workflows, and the prose before them, are held to."""
 
-    ordinals: tuple[int, ...]
+    indices: tuple[int, ...]
     """The workers that there are."""
     max_steps: int = DEFAULT_MAX_STEPS
     """The most steps."""
@@ -63,7 +63,7 @@ class Bounds:
         Raises:
             UsageError: see the messages.
         """
-        if not self.ordinals or not all(0 <= ordinal < 10**MOST_DIGITS for ordinal in self.ordinals):
+        if not self.indices or not all(0 <= ordinal < 10**MOST_DIGITS for ordinal in self.indices):
             raise UsageError(
                 f"a grammar needs at least one worker index, each from 0 and of at most {MOST_DIGITS} digits"
             )
@@ -82,7 +82,7 @@ class Bounds:
         """
         return (
             1 <= len(workflow) <= self.max_steps
-            and all(step.worker in self.ordinals and step.depth is None for step in workflow)
+            and all(step.worker in self.indices and step.depth is None for step in workflow)
             and all(self._admit_subtask(step.subtask) for step in workflow)
         )
 
@@ -110,9 +110,9 @@ def _root(bounds: Bounds) -> Rule:
 
 
 def _remark(bounds: Bounds) -> str:
-    ordinals = ", ".join(map(str, sorted(set(bounds.ordinals))))
+    indices = ", ".join(map(str, sorted(set(bounds.indices))))
     empty = ", or three empty lists" if bounds.recursion else ""
-    return f"wfdsl completions: workers {ordinals}; 1 to {bounds.max_steps} steps{empty}"
+    return f"wfdsl completions: workers {indices}; 1 to {bounds.max_steps} steps{empty}"
 
 
 def _words(bounds: Bounds) -> dict[str, Rule]:
@@ -120,7 +120,7 @@ def _words(bounds: Bounds) -> dict[str, Rule]:
     escapes = tuple(map(Literal, ESCAPES))
     words = {
         "head": _head(bounds),
-        "worker": Rule(Choice(tuple(Literal(str(ordinal)) for ordinal in sorted(set(bounds.ordinals)))), is_token=True),
+        "worker": Rule(Choice(tuple(Literal(str(ordinal)) for ordinal in sorted(set(bounds.indices)))), is_token=True),
         "subtask": _subtask(bounds),
         "first": Rule(Choice((TEXT.without('"\\ '), *escapes[:2])), is_token=True),
         "more": Rule(Choice((TEXT.without('"\\'), *escapes)), is_token=True),

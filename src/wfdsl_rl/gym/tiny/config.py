@@ -101,7 +101,7 @@ class TinyConfig(ExtensionConfig):
         if train.lora is not None and any(self.replay_of(name).steps for name in stages):
             yield "train.tiny.replay: it trains all weights, not LoRA adapters; set steps to 0, or remove train.lora"
         if "recursion" in stages:
-            for worker in set(self.never_swapped) - set(pool.ordinals):
+            for worker in set(self.never_swapped) - set(pool.indices):
                 yield missing_worker("train.tiny.never_swapped", worker, pool)
         known = {str(length) for length in SHAPES}
         weights = self.lengths.values()

@@ -40,8 +40,8 @@ def by_advertisement(offer: WorkerListing, kind: str) -> list[int]:
     Equal ones, and those without a number, keep their order.
     """
     told = [dict(_ADVERTISED.findall(description)) for description in offer.descriptions]
-    numbers = {ordinal: int(says.get(kind, 0)) for ordinal, says in zip(offer.ordinals, told, strict=True)}
-    return sorted(offer.ordinals, key=lambda ordinal: -numbers[ordinal])
+    numbers = {ordinal: int(says.get(kind, 0)) for ordinal, says in zip(offer.indices, told, strict=True)}
+    return sorted(offer.indices, key=lambda ordinal: -numbers[ordinal])
 
 
 def annotation(form: Format, kind: str, ranked: Sequence[int], signs: Sequence[str] = ()) -> str:

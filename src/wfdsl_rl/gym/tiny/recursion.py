@@ -39,7 +39,7 @@ class TinyRevisions(Revisions):
         offer = offer_of(row, setup.pool)
         asked = {step.worker for step in workflow_in(setup, completion, offer) or ()}
         fixed = {*config.never_swapped, *setup.pool.conductors}
-        movable = [worker for worker in offer.ordinals if offer.indices[worker] not in fixed]
+        movable = [worker for worker in offer.indices if offer.pool_indices[worker] not in fixed]
         sides = [[worker for worker in movable if (worker in asked) is side] for side in (True, False)]
         if not all(sides):
             return row

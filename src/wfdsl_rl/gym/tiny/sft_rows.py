@@ -112,7 +112,7 @@ class SftRows:
         failed = self._solver(row["prompt"][-2]["content"], offer)
         if len(left) > _FEWEST and failed in left:
             left.remove(failed)
-        true = sorted(offer.indices[each] for each in left)
+        true = sorted(offer.pool_indices[each] for each in left)
         return WorkerListing.of(pool.subset(true), dict(enumerate(true)))
 
     def _solver(self, first: str, offer: WorkerListing) -> int | None:
