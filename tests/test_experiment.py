@@ -246,7 +246,7 @@ def test_paths_in_a_file_start_from_the_file_and_those_of_settings_from_here() -
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_pool_may_bring_its_conductor_and_whoever_names_another_goes_before_it() -> None:
+def test_a_pool_may_have_its_own_conductor_which_any_other_source_overrides() -> None:
     write("x", "sub/ours.wf")
     workers = '[pool]\nconductor = "ours.wf"\n[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "m"\n'
     pool = write(workers, "sub/pool.toml")

@@ -8,14 +8,13 @@ calls `check_options`. The same class is a TOML table (`from_table`, `to_table`)
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass
-from typing import Any, Final, Literal, TypeVar
+from dataclasses import MISSING
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from wfdsl.errors import UsageError
 
@@ -24,8 +23,7 @@ _LARGEST_INTEGER: Final = 2**63 - 1  # what SQLite and TOML hold
 _KEY: Final = "wfdsl.option"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(NamedTuple):
     """What is known of one option, apart from its type."""
 
     help: str
@@ -47,8 +45,7 @@ class Option:
     """How the default is described, where the value alone does not say it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionField:
+class OptionField(NamedTuple):
     """One option of a configuration class."""
 
     name: str
@@ -213,6 +210,8 @@ def to_table(config: Any) -> dict[str, Any]:
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """The known name that is written almost like a wrong one, or all of them."""
+    import difflib  # noqa: PLC0415  (start-up time: only errors need it)
+
     names = list(known)
     close = difflib.get_close_matches(wrong, names, n=1)
     return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(names)}"

@@ -217,7 +217,7 @@ def test_nothing_in_a_text_can_steer_the_terminal(wfdsl: Command) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["-v", "check", "good.txt"], ["check", "good.txt", "-v"]])
-def test_verbose_says_how_a_file_is_read_wherever_it_stands(
+def test_verbose_says_how_a_file_is_read_before_and_after_the_command(
     wfdsl: Command, files: Path, caplog: pytest.LogCaptureFixture, arguments: list[str]
 ) -> None:
     with caplog.at_level("INFO", "wfdsl"):

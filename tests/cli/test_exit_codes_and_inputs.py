@@ -88,7 +88,7 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_2(
 def test_a_file_without_permission_is_one_line_and_exit_code_2(wfdsl: Command, files: Path) -> None:
     (files / "good.txt").chmod(0)
 
-    with _somebody():
+    with _other_user():
         result = wfdsl("check", "good.txt")
 
     assert (result.code, result.err) == (2, "wfdsl check: good.txt: cannot be read: permission denied\n")
@@ -310,8 +310,8 @@ def test_every_command_has_help(wfdsl: Command, command: str) -> None:
 
 
 @contextmanager
-def _somebody() -> Iterator[None]:
-    """Nothing is forbidden to root, so root becomes somebody else for a moment."""
+def _other_user() -> Iterator[None]:
+    """Nothing is forbidden to root, so root becomes another user for a moment."""
     if os.geteuid() != 0:
         yield
         return

@@ -35,7 +35,7 @@ def test_fmt_prints_the_three_lists_of_a_completion(wfdsl: Command, files: Path)
     assert (result.code, result.out, result.err) == (0, CANONICAL, "")
 
 
-def test_fmt_mends_what_needs_a_repair_and_says_so(wfdsl: Command, files: Path) -> None:
+def test_fmt_repairs_a_completion_and_says_so(wfdsl: Command, files: Path) -> None:
     lenient = wfdsl("fmt", "repaired.txt")
     strict = wfdsl("fmt", "--profile", "strict", "repaired.txt")
 

@@ -83,7 +83,7 @@ def _described(description: str) -> str:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Options in the order in which they are declared, what stands without a dash first."""
+    """Positional arguments first, then options in the order in which they are declared."""
     shown = [
         found
         for found in parser._actions

@@ -24,7 +24,7 @@ def code_list() -> str:
 
 
 def code_pages() -> str:
-    """A section for each code, under a heading for those that stand together."""
+    """A section for each code, under a heading for each group."""
     sections = []
     for title, codes in groupby(CODES.values(), _group):
         sections += [f"## {title}", *(_section(code) for code in codes)]

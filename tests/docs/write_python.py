@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _SECTION = re.compile(r"(?P<title>Args|Raises|Source):[ ]*(?P<rest>.*)")
-_LONGEST = 100  # characters of a signature that stands on one line
+_LONGEST = 100  # characters of a signature on one line
 
 
 def public_names() -> str:

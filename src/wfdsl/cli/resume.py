@@ -21,10 +21,10 @@ from wfdsl.cli.options import (
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import UNLIMITED, Budget
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.record import LostCall, Run
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.interpreter.config import RunRequest
-    from wfdsl.interpreter.record import LostCall, Run
     from wfdsl.workers.pool import Pool
 
 

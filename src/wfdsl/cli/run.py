@@ -15,10 +15,10 @@ from wfdsl.cli.options import add_options, add_trace_options, experiment_of, som
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.record import Run
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.interpreter.record import Run
     from wfdsl.interpreter.running import RunOptions
     from wfdsl.workers.pool import Pool
 

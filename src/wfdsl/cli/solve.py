@@ -26,11 +26,11 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.record import Run
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.cli.solving import Solving
     from wfdsl.conductor.policy import Solution
-    from wfdsl.interpreter.record import Run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
