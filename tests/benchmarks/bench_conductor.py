@@ -140,7 +140,7 @@ def _row(name: str, marks: Marks) -> list[str]:
 
 
 def _right(workflow: Workflow, task: Task, draw: int) -> bool:
-    return simulate(workflow, task.question, preset_of(PRESET), sample=f"conductor {draw}").right
+    return simulate(workflow, task.question, preset_of(PRESET), sample_id=f"conductor {draw}").right
 
 
 def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:

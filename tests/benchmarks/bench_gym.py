@@ -212,7 +212,7 @@ def speed() -> None:
     through = asyncio.run(_timed(workflow, [task.question for task in tasks]))
     preset, began = preset_of("gym/paper7"), time.perf_counter()
     for number in range(RUNS):
-        simulate(workflow, tasks[number % len(tasks)].question, preset, sample=str(number))
+        simulate(workflow, tasks[number % len(tasks)].question, preset, sample_id=str(number))
     without_us = (time.perf_counter() - began) / RUNS * 1e6
     verdict = "meets" if through >= TARGET_RUNS_PER_MINUTE else "MISSES"
     console.print(f"{through:,.0f} runs of three steps a minute through wfdsl.run in one process ({verdict} the target "

@@ -1,1 +1,1 @@
-"""Is an answer right? Extraction, equality by kind, and the sandbox that runs programs."""
+"""Grading: extraction of final answers, comparison with gold answers, and the sandbox that runs programs."""

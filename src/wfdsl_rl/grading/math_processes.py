@@ -1,4 +1,4 @@
-"""A pool of worker processes that compare expressions with math-verify, each replaced when it hangs or dies.
+"""A pool of worker processes that run math-verify, each replaced when it hangs or dies.
 
 Each process belongs to one thread, which writes a request, waits for the reply with a deadline, and watches how much
 memory the process uses. Threads, not tasks, so that the pool outlives an event loop: `grade_sync` in a row starts no

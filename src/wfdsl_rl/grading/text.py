@@ -1,4 +1,4 @@
-"""Is a text the gold one? Case, articles, punctuation, spaces and spellings of numbers and units do not matter.
+"""Text answers: whether they are the gold text, regardless of case, articles, punctuation and spellings of numbers.
 
 The whole answer has to be the gold text: a long answer that contains it somewhere is not right.
 """

@@ -1,1 +1,1 @@
-"""Questions with gold answers, from files, data sets and the gym."""
+"""Tasks: questions with gold answers, from files, data sets and task sources."""

@@ -61,7 +61,7 @@ def test_many_questions_at_once_are_answered_as_each_alone(domain: Domain) -> No
     for workflow in workflows:
         together = states_of(workflow, questions, "x")
         for at, item in enumerate(some):
-            alone = simulate(workflow, item, PRESET, sample="x").states
+            alone = simulate(workflow, item, PRESET, sample_id="x").states
             for left, right in zip(together, alone, strict=True):
                 for name in right.__slots__:
                     assert np.broadcast_to(getattr(left, name), (25,))[at] == getattr(right, name)

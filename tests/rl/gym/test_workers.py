@@ -52,7 +52,7 @@ def workflows(draw: Any) -> Workflow:
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=20)
 def test_a_run_and_a_simulation_with_the_same_sample_are_the_same(workflow: Workflow, task: Task, sample: str) -> None:
     done = run_sync(workflow, task.question, POOL, sample_id=sample)
-    played = simulate(workflow, task.question, PRESET, sample=sample)
+    played = simulate(workflow, task.question, PRESET, sample_id=sample)
 
     for step, state in zip(done.steps, played.states, strict=True):
         if step.response is not None:  # dead steps are not run
@@ -68,8 +68,8 @@ def test_a_second_round_is_simulated_as_it_runs(first: Workflow, second: Workflo
     pair = (first[-1].subtask, done.answer or "")
     again = run_sync(second, task.question, POOL, sample_id="s", previous=pair)
 
-    before = simulate(first, task.question, PRESET, sample="s")
-    after = simulate(second, task.question, PRESET, sample="s", previous=(pair[0], before.states[-1]))
+    before = simulate(first, task.question, PRESET, sample_id="s")
+    after = simulate(second, task.question, PRESET, sample_id="s", previous=(pair[0], before.states[-1]))
 
     assert read(again.answer or "", item_of(task)).state == after.states[-1]
     assert again.usage == after.usage
@@ -82,9 +82,9 @@ async def test_a_conductors_rounds_are_simulated_with_their_prefix_and_the_answe
     for task in TASKS:
         conductor = Conductor(ScriptedWorker(lists), prompt="tiny", max_rounds=1)
         solved = await conductor.solve(task.question, POOL, sample_id="c")
-        before = simulate(first, task.question, PRESET, sample="c", prefix=(0, 0))
+        before = simulate(first, task.question, PRESET, sample_id="c", prefix=(0, 0))
         pair = (first[-1].subtask, before.states[-1])
-        after = simulate(second, task.question, PRESET, sample="c", prefix=(0, 1), previous=pair)
+        after = simulate(second, task.question, PRESET, sample_id="c", prefix=(0, 1), previous=pair)
 
         assert read(solved.answer or "", item_of(task)).state == after.states[-1]
 
@@ -97,7 +97,7 @@ async def test_graders_agree_with_the_simulation() -> None:
         if task.kind != "code":  # programs are judged in a sandbox; that the gold ones pass is the families' promise
             answer = (await run(workflow, task.question, POOL, sample_id="g")).answer
             outcomes.append((await grade(task, answer or "")).outcome == "right")
-    played = [simulate(workflow, t.question, PRESET, sample="g").right for t in TASKS if t.kind != "code"]
+    played = [simulate(workflow, t.question, PRESET, sample_id="g").right for t in TASKS if t.kind != "code"]
 
     assert outcomes == played
     assert {True, False} == set(played)
@@ -137,8 +137,8 @@ async def test_a_question_of_somebody_else_is_refused_with_what_the_gym_knows() 
 async def test_a_reply_that_was_cut_says_so_and_more_tokens_help() -> None:
     workflow = team("S", (2,))
     code = make("gym/paper7", 300, 2, kinds=["code"])
-    short = [simulate(workflow, task.question, PRESET, sample="s") for task in code]
-    long = [simulate(workflow, task.question, PRESET, sample="s", max_tokens=5 * 4096) for task in code]
+    short = [simulate(workflow, task.question, PRESET, sample_id="s") for task in code]
+    long = [simulate(workflow, task.question, PRESET, sample_id="s", max_tokens=5 * 4096) for task in code]
     at = next(at for at, played in enumerate(short) if getattr(played.states[0], "cut", False))
 
     done = await run(workflow, code[at].question, POOL, sample_id="s")
@@ -152,7 +152,7 @@ async def test_a_reply_that_was_cut_says_so_and_more_tokens_help() -> None:
 def test_a_mixture_of_agents_takes_about_as_many_tokens_as_in_the_paper() -> None:
     mixture = team("SSSSSSSA", (0, 1, 2, 3, 4, 5, 6, 0))
 
-    tokens = [simulate(mixture, task.question, PRESET, sample="s").usage.total_tokens for task in TASKS]
+    tokens = [simulate(mixture, task.question, PRESET, sample_id="s").usage.total_tokens for task in TASKS]
 
     assert sum(tokens) / len(tokens) == pytest.approx(11_203, rel=0.2)
 
@@ -163,7 +163,7 @@ async def test_max_tokens_of_an_entry_counts() -> None:
 
     for task in code:
         done = await run(workflow, task.question, Pool(entries), sample_id="s")
-        played = simulate(workflow, task.question, PRESET, sample="s", max_tokens=5 * 4096)
+        played = simulate(workflow, task.question, PRESET, sample_id="s", max_tokens=5 * 4096)
 
         assert read(done.answer or "", item_of(task)).state == played.states[-1]
 

@@ -35,7 +35,14 @@ from wfdsl_rl.gym.world.randomness import (
     Truths,
     polynomial,
 )
-from wfdsl_rl.gym.world.simulate import USUAL_TOKENS, SimulationInput, check_workers, play, stream_of, token_limit
+from wfdsl_rl.gym.world.simulate import (
+    USUAL_TOKENS,
+    SimulationInput,
+    check_workers,
+    simulate_states,
+    stream_of,
+    token_limit,
+)
 from wfdsl_rl.gym.world.states import RIGHT, WRONG, Attempt, State
 
 
@@ -169,7 +176,7 @@ def frozen_fingerprint() -> str:
 def states_of(
     workflow: Workflow,
     questions: Questions,
-    sample: str,
+    sample_id: str,
     *,
     max_tokens: int = USUAL_TOKENS,
     prefix: tuple[int, ...] = (),
@@ -178,7 +185,9 @@ def states_of(
     """The states of all steps, each field an array; as `simulate` has them with this sample."""
     given = SimulationInput(_ARRAYS, questions.preset, questions.domain, questions.worker, questions.keys)
     limit = token_limit(max_tokens)
-    return play(given, workflow, stream=stream_of(sample, {}), limit=limit, prefix=prefix, previous=previous)
+    return simulate_states(
+        given, workflow, stream=stream_of(sample_id, {}), limit=limit, prefix=prefix, previous=previous
+    )
 
 
 def right_answers(state: State, size: int) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""The numbers of the behaviour model: one set for all domains, and one for each.
+"""Parameters of the behaviour model: one set for all domains, and one for each.
 
 Margins and skills are in standard deviations of what makes a question hard for a worker. Thresholds are in standard
 normal units too: a chance of Φ(z). All are our choice; those that `tests.benchmarks.gym_calibration` fits say so.

@@ -1,4 +1,4 @@
-"""Presets: which simulated workers there are, and every number that their behaviour depends on.
+"""Presets: the pools of simulated workers, with every number that their behaviour depends on.
 
 A preset is frozen: its content hash covers all of it. A change is a new version, never an edit, so that what was
 trained or measured on a preset keeps its meaning.

@@ -1,4 +1,4 @@
-"""Who the simulated workers are: single-call accuracies, relations, prices and speed.
+"""Profiles of the simulated workers: accuracies, model families, prices and speed; and the cost of a call.
 
 The accuracies are those of the paper's controlled setting; nothing else about a worker is measured on a model.
 """

@@ -1,4 +1,4 @@
-"""Noise by content: the same key and stream give the same number, on every machine and in any order of calls.
+"""Random numbers from hashes: the same key and stream give the same number, in any order of calls, on any machine.
 
 A key is 64 bits, a stream a small number that tells apart what one key is asked for. `Scalars` computes with Python's
 numbers; `wfdsl_rl.gym.world.accuracy` does the same with numpy arrays, one entry a question. What is written against

@@ -1,7 +1,7 @@
-"""States as texts and back: what a worker writes, and what another one makes of it.
+"""Replies as texts: what a simulated worker writes, and how another one reads it.
 
 `render` and `read` are inverse on states. Texts that no worker of the gym has written are read as a grader would read
-them: their final answer counts, in the agent of a stranger.
+them: their final answer counts, with the agent id `STRANGER`.
 """
 
 from __future__ import annotations

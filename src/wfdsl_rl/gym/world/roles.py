@@ -1,4 +1,4 @@
-"""What an instruction asks for, from its wording: published rules, so that everybody can predict them.
+"""Roles of instructions (plan, solve, verify, ...), recognised by published rules for their wording.
 
 The first rule that fits gives the role, in the order of `RULES`; a text that none fits has the role `none`.
 """

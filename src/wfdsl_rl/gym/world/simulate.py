@@ -32,10 +32,10 @@ _UNLIMITED: Final = 5
 _SCALARS: Final = Scalars()
 
 
-def stream_of(sample: str, settings: Mapping[str, Any]) -> str:
+def stream_of(sample_id: str, settings: Mapping[str, Any]) -> str:
     """The name of a call's random stream: by its seed if one is set, or else by its sample."""
     seed = settings.get("seed")
-    return f"sample {sample}" if seed is None else f"seed {seed}"
+    return f"sample {sample_id}" if seed is None else f"seed {seed}"
 
 
 def token_limit(max_tokens: int) -> float:
@@ -65,7 +65,7 @@ class SimulationInput:
     key: Numbers
 
 
-def play(
+def simulate_states(
     given: SimulationInput,
     workflow: Workflow,
     *,
@@ -94,7 +94,7 @@ _GAP = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class SimulatedRun:
     """The result of a workflow on a question. Simulated, like everything in the gym."""
 
     right: bool
@@ -112,18 +112,18 @@ def simulate(
     question: str | Item,
     preset: Preset,
     *,
-    sample: str = "",
+    sample_id: str = "",
     prefix: tuple[int, ...] = (),
     previous: tuple[str, State] | None = None,
     max_tokens: int = USUAL_TOKENS,
-) -> Played:
-    """Simulate a workflow on a question, with the same result as `wfdsl.run` with this `sample` on the preset's pool.
+) -> SimulatedRun:
+    """Simulate a workflow on a question, with the same result as `wfdsl.run` with this `sample_id` and its pool.
 
     Args:
         workflow: What to run; its workers are worker indices of the preset.
         question: A question of the gym, as text or as item.
         preset: Whose workers.
-        sample: Tells runs apart that are otherwise the same.
+        sample_id: Tells runs apart that are otherwise the same.
         prefix: The path of the round or node that the workflow runs in; a Conductor's round n has (0, n).
         previous: Subtask and final state of the round before.
         max_tokens: The token limit of each call.
@@ -135,11 +135,13 @@ def simulate(
     if this is None:
         raise UsageError(f"the gym does not know this question: {question!r}; wfdsl_rl.gym.make gives some it knows")
     check_workers(workflow, preset)
-    stream = stream_of(sample, {})
+    stream = stream_of(sample_id, {})
     given = SimulationInput(_SCALARS, preset, this.domain, this.worker, this.latents.key)
     last = None if previous is None else previous[1]
-    states = play(given, workflow, stream=stream, limit=token_limit(max_tokens), prefix=prefix, previous=last)
-    return _played(workflow, states, _Conditions(this, stream, prefix, previous, max_tokens))
+    states = simulate_states(
+        given, workflow, stream=stream, limit=token_limit(max_tokens), prefix=prefix, previous=last
+    )
+    return _simulated_run(workflow, states, _Conditions(this, stream, prefix, previous, max_tokens))
 
 
 def check_workers(workflow: Workflow, preset: Preset) -> None:
@@ -166,7 +168,7 @@ class _Conditions:
     max_tokens: int
 
 
-def _played(workflow: Workflow, states: list[State], conditions: _Conditions) -> Played:
+def _simulated_run(workflow: Workflow, states: list[State], conditions: _Conditions) -> SimulatedRun:
     total, usd, seconds = Usage(), 0.0, {}
     for index in sorted(graph_of(workflow).live):
         profile = PROFILES[states[index].agent]
@@ -175,7 +177,7 @@ def _played(workflow: Workflow, states: list[State], conditions: _Conditions) ->
         seconds[index] = seconds_of(profile, usage)
     last = states[-1]
     right = isinstance(last, Attempt) and bool(last.answer == RIGHT)
-    return Played(right, tuple(states), total, usd, graph_of(workflow).critical_path(seconds).length)
+    return SimulatedRun(right, tuple(states), total, usd, graph_of(workflow).critical_path(seconds).length)
 
 
 def _usage(workflow: Workflow, states: list[State], index: int, conditions: _Conditions) -> Usage:

@@ -1,4 +1,4 @@
-"""The state of a reply, without its text: a plan of some quality, or an attempt with its answer and visible evidence.
+"""States of replies, without texts: a plan of some quality, or an attempt with its answer and visible evidence.
 
 Each field is one value, or an array with one value a question (`wfdsl_rl.gym.world.simulate`).
 """

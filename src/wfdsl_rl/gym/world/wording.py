@@ -1,4 +1,4 @@
-"""The sentences that replies are made of, each with what it gives away.
+"""The sentences of simulated replies, each with its meaning.
 
 Each sentence is on a line of its own and belongs to one meaning only, so that a reply can be read back. None of them
 holds a digit, a single capital letter or anything else that a grader could take for an answer. Openings are a worker's

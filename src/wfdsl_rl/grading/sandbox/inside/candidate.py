@@ -1,7 +1,7 @@
-"""Serves a program's functions: calls come in, results go out. It never sees what is expected of them.
+"""The program's side of the sandbox: its functions are called from outside, and results go out.
 
-Nothing that this side says is believed to be more than a result, so a program that takes over this very process gains
-nothing: whatever it writes is compared with values that were never here.
+Expected results are never here, and what this side writes counts as a result only. So a program that takes over this
+process gains nothing: whatever it writes is compared with values that it never had.
 """
 
 from __future__ import annotations

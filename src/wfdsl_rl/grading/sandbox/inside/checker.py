@@ -1,4 +1,4 @@
-"""Runs a checking text, which holds the expected values, far from the program that it checks.
+"""The checker's side of the sandbox: runs a checking text, which holds the expected values, apart from the program.
 
 The functions of the program are proxies here: a call goes out with its arguments and comes back with a value. The
 values are plain data; anything else is an object of the class `Remote` below, which is equal to nothing. So the outcome

@@ -1,4 +1,4 @@
-"""Algebra: linear equations with one unknown on one or both sides, and systems of two."""
+"""Algebra questions: linear equations with one unknown on one or both sides, and systems of two."""
 
 from __future__ import annotations
 

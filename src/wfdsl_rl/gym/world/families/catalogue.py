@@ -1,4 +1,4 @@
-"""All families: draw an item from a seed, and recognise one from the text of its question.
+"""The catalogue of question families: draw an item from a seed, and recognise one from its text.
 
 Both go through `_item`, which sees nothing but the wording and its fields: what is drawn is what is recognised.
 """

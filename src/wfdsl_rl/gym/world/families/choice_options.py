@@ -1,4 +1,4 @@
-"""The lettered options of choice questions: how they are written and read, and which letter is right."""
+"""Lettered options of choice questions: how they are written and read, and which letter is right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting: committees, ordered places, arrangements of letters, codes, and divisors."""
+"""Counting questions: committees, ordered places, arrangements of letters, codes, and divisors."""
 
 from __future__ import annotations
 

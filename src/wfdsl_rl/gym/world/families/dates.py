@@ -1,4 +1,4 @@
-"""Dates: days of the week, dates some days on or back, days between dates (Gregorian calendar, ISO dates)."""
+"""Date questions: days of the week, dates some days later or earlier, days between dates (Gregorian, ISO dates)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers: which of four is prime, a multiple, leaves a remainder, or is the largest or smallest fraction."""
+"""Number questions with four options: primes, multiples, remainders, the largest or smallest fraction."""
 
 from __future__ import annotations
 
