@@ -31,6 +31,7 @@ from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
+from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
@@ -210,17 +211,31 @@ class Reward:
         """
         step = 0 if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
-        rows = [{"row": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
-        rollouts, seen = [], Counter[Any]()
-        for row, name, completion in zip(rows, task, completions, strict=True):
-            split, number = row.get("split", "train"), row["row"]
+        rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
+        rollouts = self.rollouts(rows, completions, step)
+        scored = await self.score(rollouts)
+        for metric, value in metrics_of(scored).items() if log_metric is not None else ():
+            log_metric(metric, value)
+        if any(row.get("split", "train") == "train" for row in rows):
+            require_scores(scored, step)
+        return [each.score for each in scored]
+
+    def rollouts(self, rows: Sequence[Mapping[str, Any]], completions: Sequence[Any], step: int) -> list[Rollout]:
+        """What is scored for completions of a trainer's rows; `step` is the optimisation step.
+
+        Raises:
+            UsageError: a task is not known.
+        """
+        found, seen = [], Counter[Any]()
+        for row, completion in zip(rows, completions, strict=True):
+            number, split = row.get("row", row["task"]), row.get("split", "train")
             group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, step, number]))
             run_id = f"{group}/{_process()}{seen[number]}"
             seen[number] += 1
-            rollouts.append(
+            found.append(
                 Rollout(
                     completion=text_of(completion),
-                    task=self._task(name),
+                    task=self._task(row["task"]),
                     sample_id=group if self.common_random_numbers and split == "train" else run_id,
                     run_id=run_id,
                     offer=offer_of(row, self.pool) if "true" in row else None,
@@ -228,12 +243,7 @@ class Reward:
                     executions=self.executions if split == "train" else 1,
                 )
             )
-        scored = await self.score(rollouts)
-        for metric, value in metrics_of(scored).items() if log_metric is not None else ():
-            log_metric(metric, value)
-        if any(row.get("split", "train") == "train" for row in rows):
-            require_scores(scored, step)
-        return [each.score for each in scored]
+        return found
 
     def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
         """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.
@@ -291,8 +301,10 @@ def make_reward(
     concurrency: int = 64,
     budget: Budget | BudgetTracker | None = None,
     journal: Journal | str | Path | None = None,
+    config: RunConfig | None = None,
     options: RunOptions | None = None,
     sandbox: Sandbox | None = None,
+    grades: bool = True,
     seed: int = 0,
     name: str = "",
 ) -> Reward:
@@ -313,8 +325,10 @@ def make_reward(
         budget: The most that may be spent on all runs, or the ledger of a budget. What the journal's runs have been
             charged counts towards a budget, but not towards a ledger.
         journal: Where each call is kept, so that a repeated sample id makes no call twice.
-        options: How workflows are run, as for `wfdsl.run`.
+        config: How workflows are run.
+        options: Further arguments of `wfdsl.run`, such as a `limiter` that other runs share.
         sandbox: Where programs are graded; the shared one unless given.
+        grades: Whether answers are graded; if not, every answer is unjudged.
         seed: Part of the sample ids of `trl`.
         name: Part of the sample ids of `trl`, such as the name of a training stage.
 
@@ -339,10 +353,12 @@ def make_reward(
         prompt=Prompt.load(prompt) if isinstance(prompt, str) else prompt,
         scorer=Scorer(
             max_steps=max_steps,
+            config=config,
             options=shared,
             values=values or RewardValues(),
             ablation=ablation or Ablation(),
             sandbox=sandbox,
+            grades=grades,
         ),
         conductor=conductor or ConductorConfig(),
         executions=executions,

@@ -17,6 +17,7 @@ from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
 from wfdsl.errors import WfdslError
+from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import Run, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.check import DEFAULT_MAX_STEPS
@@ -183,8 +184,10 @@ class Scorer:
 
     max_steps: int = DEFAULT_MAX_STEPS
     """The most steps of a valid workflow."""
+    config: RunConfig | None = None
+    """How workflows are run."""
     options: RunOptions | None = None
-    """How workflows are run: as for `wfdsl.run`, except for `sample`, `run_id` and `previous`."""
+    """Further arguments of `wfdsl.run`, except for `sample_id`, `run_id` and `previous`."""
     values: RewardValues = RewardValues()
     sandbox: Sandbox | None = None
     """Where programs are graded; None: the shared one."""
@@ -221,7 +224,7 @@ class Scorer:
         options = RunOptions(**(self.options or RunOptions()))
         options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id, rollout.previous
         try:
-            record = await run(workflow, rollout.task.question, pool, **options)
+            record = await run(workflow, rollout.task.question, pool, self.config, **options)
         except RunFailed as error:
             return Scored("failed", workflow, error.run, problems=(str(error),))
         assert record.answer is not None  # a run that is done has an answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import dollars
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.single_worker import workers_of
 from wfdsl_rl.baselines.validation import FitCost, Result, Validation
 
 
@@ -33,22 +35,23 @@ class Router(Protocol):
         ...
 
 
-class Method(Protocol):
-    """How to fit: a value with its parameters."""
+class Method(ABC):
+    """How to fit: a frozen dataclass of its parameters."""
 
+    __slots__ = ()
     name: ClassVar[str]
 
+    @abstractmethod
     async def fit(self, training_set: TrainingSet) -> Router:
         """Fit to the results of workflows on the validation tasks."""
-        ...
 
-    def most_calls(self, pool: Pool) -> int:
-        """Calls of workers for a question at most, fitting apart."""
-        ...
+    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (others depend on it)
+        """Calls of workers for a question at most, fitting apart: one worker is asked."""
+        return 1
 
     def fit_calls_per_task(self, pool: Pool) -> int:
-        """Calls of workers for each validation task."""
-        ...
+        """Calls of workers for each validation task: each worker alone."""
+        return len(workers_of(pool))
 
 
 @dataclass(slots=True)
@@ -86,8 +89,7 @@ class TrainingSet:
 class FittedPolicy:
     """A method with its validation tasks. Equal policies have the same method and tasks."""
 
-    method: Any
-    """A `Method`: a frozen dataclass."""
+    method: Method
     validation: Validation
     fit_cost: FitCost | None = field(default=None, init=False, compare=False)
     """What fitting has cost; None before it."""
@@ -131,19 +133,17 @@ class FittedPolicy:
 
     def most_calls(self, pool: Pool) -> int:
         """Calls of workers for a question at most, fitting apart."""
-        most: int = self.method.most_calls(pool)
-        return most
+        return self.method.most_calls(pool)
 
     def fit_calls(self, pool: Pool) -> int:
         """Calls of workers for fitting, if the journal has none of them."""
-        each: int = self.method.fit_calls_per_task(pool)
-        return each * len(self.validation.tasks)
+        return self.method.fit_calls_per_task(pool) * len(self.validation.tasks)
 
     def describe(self) -> dict[str, Any]:
         """What it is, as plain values."""
         return {
             "kind": self.method.name,
-            **asdict(self.method),
+            **asdict(self.method),  # type: ignore[call-overload]  # every method is a dataclass
             "validation": self.validation.key,
             "tasks": len(self.validation.tasks),
         }

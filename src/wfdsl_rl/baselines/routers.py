@@ -22,7 +22,7 @@ from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
-from wfdsl_rl.baselines.fitted import TrainingSet, solved
+from wfdsl_rl.baselines.fitted import Method, TrainingSet, solved
 from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
 from wfdsl_rl.baselines.validation import Result
 
@@ -31,7 +31,7 @@ NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
 
 
 @dataclass(frozen=True, slots=True)
-class BestWorker:
+class BestWorker(Method):
     """The worker that was right most often on the validation tasks, for every question."""
 
     name: ClassVar[str] = "best-worker-router"
@@ -41,14 +41,6 @@ class BestWorker:
         workers = workers_of(training_set.pool)
         counts = Counts.of(await training_set.results(map(alone, workers)))
         return Always(workers[best(counts.overall)])
-
-    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
-        """One worker is asked."""
-        return 1
-
-    def fit_calls_per_task(self, pool: Pool) -> int:
-        """Each worker alone."""
-        return len(workers_of(pool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ class Always:
 
 
 @dataclass(frozen=True, slots=True)
-class NearestNeighbours:
+class NearestNeighbours(Method):
     """The worker that was right most often on the validation tasks whose questions are nearest."""
 
     name: ClassVar[str] = "knn-router"
@@ -77,14 +69,6 @@ class NearestNeighbours:
         counts = Counts.of(await training_set.results(map(alone, workers)))
         places = embed(training_set.questions, self.embedding)
         return Nearby(workers, counts, places, self.k or fitting_k(counts, places), self.embedding)
-
-    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
-        """One worker is asked."""
-        return 1
-
-    def fit_calls_per_task(self, pool: Pool) -> int:
-        """Each worker alone."""
-        return len(workers_of(pool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +161,7 @@ SUBTASKS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Method):
     """Counts for three choices, one after the other."""
 
     name: ClassVar[str] = "cascade-router"

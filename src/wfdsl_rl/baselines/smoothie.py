@@ -23,7 +23,7 @@ from wfdsl.language.workflow import Step
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.answer_selection import picked_from, run_and_pick
 from wfdsl_rl.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
-from wfdsl_rl.baselines.fitted import TrainingSet
+from wfdsl_rl.baselines.fitted import Method, TrainingSet
 from wfdsl_rl.baselines.routers import Always
 from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
 from wfdsl_rl.baselines.validation import Result
@@ -33,7 +33,7 @@ _FEWEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothieIndependent:
+class SmoothieIndependent(Method):
     """One worker for all questions: the one whose replies to the validation questions scatter least."""
 
     name: ClassVar[str] = "smoothie-independent"
@@ -49,17 +49,9 @@ class SmoothieIndependent:
         scattered = await _scattered(training_set, workers, self.embedding)
         return Always(workers[_least(_mean(scattered, len(workers)))])
 
-    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
-        """One worker is asked."""
-        return 1
-
-    def fit_calls_per_task(self, pool: Pool) -> int:
-        """Each worker alone."""
-        return len(workers_of(pool))
-
 
 @dataclass(frozen=True, slots=True)
-class SmoothieDependent:
+class SmoothieDependent(Method):
     """All workers answer, and the answer of one is given: the one whose replies scatter least near the question."""
 
     name: ClassVar[str] = "smoothie-dependent"
@@ -81,10 +73,6 @@ class SmoothieDependent:
 
     def most_calls(self, pool: Pool) -> int:
         """All workers are asked."""
-        return len(workers_of(pool))
-
-    def fit_calls_per_task(self, pool: Pool) -> int:
-        """Each worker alone."""
         return len(workers_of(pool))
 
 

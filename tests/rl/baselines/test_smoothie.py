@@ -9,14 +9,14 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call
-from wfdsl_rl.baselines.fitted import FittedPolicy
+from wfdsl_rl.baselines.fitted import FittedPolicy, Method
 from wfdsl_rl.baselines.smoothie import SmoothieDependent, SmoothieIndependent, scatter
 from wfdsl_rl.baselines.validation import Validation
 
 from .toys import Asked, staff, tasks
 
 
-def learned(method: object, count: int = 4) -> FittedPolicy:
+def learned(method: Method, count: int = 4) -> FittedPolicy:
     return FittedPolicy(method, Validation(tasks(count)))
 
 
