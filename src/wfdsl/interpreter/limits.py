@@ -226,13 +226,13 @@ class Deadline:
 
 
 class DeadlineTimer:
-    """The deadlines of a run. Its calls share one timer of the event loop: deadlines rarely pass, and a timer for each
-    call would be a large part of what a step costs.
+    """The deadlines of all runs of an event loop, to be used in a `with` block by each run.
 
-    Invariant: while there is a deadline, the timer is set for no later than the earliest.
+    They share one timer of the loop: deadlines rarely pass, and a timer for each call would be a large part of what a
+    step costs. Invariant: while there is a deadline, the timer is set for no later than the earliest.
     """
 
-    __slots__ = ("_deadlines", "_earliest", "_loop", "_timer")
+    __slots__ = ("_deadlines", "_earliest", "_loop", "_timer", "_users")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -240,6 +240,8 @@ class DeadlineTimer:
         self._timer: asyncio.TimerHandle | None = None
         self._earliest = math.inf
         """When the timer rings."""
+        self._users = 0
+        """The runs in flight; the timer is cancelled with the last one."""
 
     def start(self, at: float) -> Deadline:
         """End the running task's call at a time of the event loop's clock."""
@@ -258,11 +260,16 @@ class DeadlineTimer:
             deadline.take_back()
 
     def __enter__(self) -> DeadlineTimer:
+        self._users += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._users -= 1
+        if self._users:
+            return
+        _TIMERS.pop(self._loop, None)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -280,3 +287,15 @@ class DeadlineTimer:
             deadline.expire()
         if self._deadlines:
             self._set(min(deadline.at for deadline in self._deadlines))
+
+
+def deadline_timer(loop: asyncio.AbstractEventLoop) -> DeadlineTimer:
+    """The timer that all runs in an event loop share."""
+    timer = _TIMERS.get(loop)
+    if timer is None:
+        timer = _TIMERS[loop] = DeadlineTimer(loop)
+    return timer
+
+
+_TIMERS: dict[asyncio.AbstractEventLoop, DeadlineTimer] = {}
+"""The timers in use. A timer refers to its loop, so that a weak dictionary would keep both."""

@@ -23,7 +23,7 @@ from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.execution import require_runnable, run_workflow
 from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
-from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer
+from wfdsl.interpreter.limits import ConcurrencyLimiter, deadline_timer
 from wfdsl.interpreter.pipeline import Clock, Environment, Pipelines
 from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.language.workflow import Workflow
@@ -184,7 +184,7 @@ async def _run_request(
     loop = asyncio.get_running_loop()
     claiming = nullcontext() if journal is None else _claimed(run_id, request, journal)
     async with claiming as claim, _opened(pool) as workers:
-        with DeadlineTimer(loop) as timer:
+        with deadline_timer(loop) as timer:
             if tracker is None and (claim is not None or budget is not UNLIMITED):
                 tracker = BudgetTracker(budget, NOTHING_SPENT if claim is None else claim.known.spent)
             now = loop.time()
