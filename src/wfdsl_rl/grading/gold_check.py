@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from wfdsl.errors import UsageError
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
@@ -47,28 +46,14 @@ def as_reply(task: Task) -> str:
 async def _check(tasks: Sequence[Task]) -> GoldCheck:
     with_gold = [task for task in tasks if task.gold.strip()]
     room = asyncio.Semaphore(_AT_ONCE)
-    verdicts = await _verdicts([_graded(task, room) for task in with_gold])
+
+    async def graded(task: Task) -> Verdict:
+        async with room:
+            return await grade(task, as_reply(task))
+
+    verdicts = await asyncio.gather(*map(graded, with_gold))  # a UsageError ends all: its cause holds for its kind
     counts: dict[Found, int] = {"right": 0, "wrong": 0, "unjudged": 0, "without gold": len(tasks) - len(with_gold)}
     for verdict in verdicts:
         counts[verdict.outcome] += 1
     pairs = zip(with_gold, verdicts, strict=True)
     return GoldCheck(counts, tuple((task, verdict) for task, verdict in pairs if verdict.outcome != "right"))
-
-
-async def _verdicts(gradings: list[Coroutine[None, None, Verdict]]) -> list[Verdict]:
-    refused: list[BaseException] = []
-    running: list[asyncio.Task[Verdict]] = []
-    try:
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(grading) for grading in gradings]
-    except* UsageError as group_of_errors:
-        refused = list(group_of_errors.exceptions)
-    if refused:
-        # What one grading needs and does not find, none of its kind finds.
-        raise refused[0]
-    return [one.result() for one in running]
-
-
-async def _graded(task: Task, room: asyncio.Semaphore) -> Verdict:
-    async with room:
-        return await grade(task, as_reply(task))

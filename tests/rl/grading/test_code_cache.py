@@ -61,7 +61,7 @@ async def test_running_out_of_time_is_not_remembered(runs: list[str]) -> None:
 
     for _ in range(2):
         verdict = await grade_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), verdicts=cache)
-        assert verdict.outcome == "wrong"
+        assert (verdict.outcome, verdict.timed_out) == ("wrong", True)
 
     assert len(runs) == 2
     assert len(cache) == 0

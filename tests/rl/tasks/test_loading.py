@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.tasks.conversion import parse_mapping
-from wfdsl_rl.tasks.loading import load_tasks
+from wfdsl_rl.tasks.loading import generate_tasks, load_tasks
 from wfdsl_rl.tasks.rows import HubName, hub_name
 from wfdsl_rl.tasks.task import CodeTests, Kind, Task, save_tasks, task_line
 
@@ -154,7 +155,7 @@ from datasets import Dataset, DatasetDict
 rows = [{"question": f"What is {n}?", "answer": f"So\\n#### {n}"} for n in range(4)]
 DatasetDict({"train": Dataset.from_list(rows[1:]), "test": Dataset.from_list(rows[:1])}).save_to_disk(sys.argv[1])
 Dataset.from_list(rows).save_to_disk(sys.argv[2])
-from wfdsl_rl.tasks.loading import load_tasks
+from wfdsl_rl.tasks.loading import generate_tasks, load_tasks
 print([task.gold for task in load_tasks(sys.argv[1])], [task.gold for task in load_tasks(sys.argv[1] + "@train")])
 print([task.gold for task in load_tasks(sys.argv[2])])
 try:
@@ -433,6 +434,26 @@ def test_a_gym_is_a_source_of_tasks_like_any_other() -> None:
 
     assert load_tasks("gym/paper7", limit=8, seed=3) == make("gym/paper7", 8, 3)
     assert load_tasks("gym/paper7@train", limit=4) == make("gym/paper7", 4, 0, split="train")
+
+
+def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Task(id="quiz/1", question="1+1?", gold="2")
+    asked: list[tuple[object, ...]] = []
+
+    def source(name: str, count: int, seed: int, *, split: str = "", kinds: object = None) -> list[Task]:
+        asked.append((name, count, seed, split, kinds))
+        return [made]
+
+    plugin = SimpleNamespace(name="quiz", load=lambda: source)
+    monkeypatch.setattr(
+        "wfdsl_rl.tasks.loading.entry_points", lambda group, name="quiz": [plugin] if name == "quiz" else []
+    )
+
+    assert load_tasks("quiz/easy@train", limit=3, seed=5) == [made]
+    assert generate_tasks("quiz/easy", 2, 1, kinds=["math"]) == [made]
+    assert asked == [("quiz/easy", 3, 5, "train", None), ("quiz/easy", 2, 1, "", ["math"])]
+    with pytest.raises(UsageError, match=r"other/x: no installed task source has this name \(installed: quiz/"):
+        generate_tasks("other/x", 1, 0)
 
 
 @pytest.mark.parametrize(
