@@ -95,7 +95,7 @@ class Validation:
 
         Raises:
             BudgetExhausted: the budget does not cover the next call.
-            UsageError: a workflow cannot run on the pool, or a task cannot be judged at all.
+            UsageError: a workflow cannot run on the pool, or a task cannot be graded at all.
         """
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock, pool.open():

@@ -28,6 +28,9 @@ from wfdsl_rl.grading.verdict import Verdict
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.workflow_statistics import is_computed
 
+Grader: TypeAlias = Callable[[Task, str], Awaitable[Verdict]]
+"""Grades the answer to a task."""
+
 
 async def evaluate(
     evaluation: Evaluation,
@@ -37,9 +40,9 @@ async def evaluate(
     journal: Journal | None = None,
     budget: Budget | BudgetTracker | None = None,
     concurrency: int = 32,
-    judge: Judge | None = None,
+    grader: Grader | None = None,
 ) -> str:
-    """Evaluate, and give why it stopped early: empty if every trial has its result.
+    """Evaluate; the result is why it stopped early, and empty if every trial has its result.
 
     Args:
         evaluation: What is to be evaluated.
@@ -47,11 +50,11 @@ async def evaluate(
         done: The trials that have a result already.
         journal: Where each call is kept, so that an interrupted trial can be resumed.
         budget: The most that may be spent on all trials together, or a tracker that counts other runs too.
-        concurrency: How many trials are worked on at a time.
-        judge: Grades answers instead of `wfdsl_rl.grade`.
+        concurrency: Trials that are run at a time.
+        grader: Grades answers instead of `wfdsl_rl.grade`.
 
     Raises:
-        UsageError: a policy cannot work on the pool, or a task cannot be judged at all.
+        UsageError: a policy cannot work on the pool, or a task cannot be graded at all.
     """
     work = _Work(evaluation, keep, _options(evaluation.options, journal, budget))
     known = set(done)
@@ -63,7 +66,7 @@ async def evaluate(
                 if hasattr(policy, "open"):
                     await stack.enter_async_context(policy.open())
             async with asyncio.TaskGroup() as group:
-                grading = Grading(group, judge)
+                grading = Grading(group, grader)
                 for _ in range(concurrency):
                     group.create_task(work.take(left, grading))
     except BaseExceptionGroup as several:
@@ -72,7 +75,7 @@ async def evaluate(
 
 
 class _Work:
-    """The trials of one evaluation on their way."""
+    """Runs the trials of one evaluation."""
 
     def __init__(self, evaluation: Evaluation, keep: Callable[[Trial], None], options: RunOptions) -> None:
         self._evaluation = evaluation
@@ -121,12 +124,12 @@ class _Work:
         verdict = await grading.verdict(key.task, task, solution.answer)
         return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
 
-    def _result(self, key: TrialKey, solution: Solution, **judged: Any) -> Trial:
+    def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
         task, usage, workers = self._tasks[key.task], solution.usage, _answers(solution.rounds)
         replayed = _replayed(solution.rounds)
         return Trial(
             **key._asdict(),
-            **judged,
+            **graded,
             task_hash=self._hashes[key.task],
             source=task.source,
             domain=domain_of(task),
@@ -172,24 +175,21 @@ def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-Judge: TypeAlias = "Callable[[Task, str], Awaitable[Verdict]]"
-
-
 class Grading:
-    """Judges answers, the same final answer to the same task once."""
+    """Grades answers, the same final answer to the same task once."""
 
-    def __init__(self, group: asyncio.TaskGroup, judge: Judge | None = None) -> None:
-        """`group` holds what is being judged, so that nothing is left running; `judge` replaces `wfdsl_rl.grade`."""
+    def __init__(self, group: asyncio.TaskGroup, grader: Grader | None = None) -> None:
+        """`group` holds what is being graded, so that nothing is left running; `grader` replaces `wfdsl_rl.grade`."""
         self._group = group
-        self._judge = judge
+        self._grader = grader
         self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
 
     async def verdict(self, name: str, task: Task, text: str) -> Verdict:
-        """What the judge says; `name` is the task's within the evaluation."""
-        key = (name, final_part(task, text) if self._judge is None else text)
+        """The grader's verdict; `name` is the task's within the evaluation."""
+        key = (name, final_part(task, text) if self._grader is None else text)
         found = self._verdicts.get(key)
         if found is None:
-            found = self._verdicts[key] = self._group.create_task(self._judged(task, text))
+            found = self._verdicts[key] = self._group.create_task(self._graded(task, text))
         return await asyncio.shield(found)
 
     def forget(self, name: str) -> None:
@@ -197,8 +197,8 @@ class Grading:
         for key in [key for key, verdict in self._verdicts.items() if key[0] == name and verdict.done()]:
             del self._verdicts[key]
 
-    async def _judged(self, task: Task, text: str) -> Verdict:
-        return await (self._judge or grade)(task, text)
+    async def _graded(self, task: Task, text: str) -> Verdict:
+        return await (self._grader or grade)(task, text)
 
 
 def final_part(task: Task, text: str) -> str | None:

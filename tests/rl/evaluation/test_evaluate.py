@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.rl.evaluation.toys import ONE, TWO, by_question, evaluation, judge_42, pool_of, tasks, trials_of
+from tests.rl.evaluation.toys import ONE, TWO, by_question, evaluation, grade_42, pool_of, tasks, trials_of
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.errors import UsageError
@@ -76,7 +76,7 @@ async def test_an_unjudged_answer_is_neither_right_nor_wrong() -> None:
 
     pool, _ = pool_of(["42"])
 
-    trials, _ = await trials_of(evaluation(pool), judge=shrug)
+    trials, _ = await trials_of(evaluation(pool), grader=shrug)
 
     assert [(trial.outcome, trial.reason) for trial in trials] == [("unjudged", "there is no sandbox")] * 3
 
@@ -87,11 +87,11 @@ async def test_the_same_answer_to_a_task_is_judged_once() -> None:
     async def count(task: Task, text: str) -> Verdict:
         judged.append((task.id, text))
         await asyncio.sleep(0)
-        return await judge_42(task, text)
+        return await grade_42(task, text)
 
     pool, _ = pool_of(["42"], ["42"])
 
-    await trials_of(evaluation(pool, policies=BOTH), judge=count, concurrency=6)
+    await trials_of(evaluation(pool, policies=BOTH), grader=count, concurrency=6)
 
     assert sorted(judged) == [("t0", "42"), ("t1", "42"), ("t2", "42")]
 
@@ -225,7 +225,7 @@ async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_runnin
     pool, _ = pool_of(["42"], delay_s=0.0)
 
     with pytest.raises(UsageError, match="nowhere:grade"):
-        await trials_of(evaluation(pool, count=20), judge=wrong)
+        await trials_of(evaluation(pool, count=20), grader=wrong)
 
     assert len(asyncio.all_tasks()) == 1
 

@@ -63,7 +63,7 @@ def test_a_whole_line_that_is_no_result_is_named(tmp_path: Path, line: str) -> N
     path = tmp_path / "results.jsonl"
     path.write_text(f"{trial().to_json()}\n{line}\n{trial(task='t2').to_json()}\n")
 
-    with pytest.raises(UsageError, match=r"results\.jsonl:2: this is no result"):
+    with pytest.raises(UsageError, match=r"results\.jsonl:2: this is not a result"):
         read_trials(path)
 
 

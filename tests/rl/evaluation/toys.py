@@ -43,13 +43,13 @@ def evaluation(pool: Pool, *, count: int = 3, **more: Any) -> Evaluation:
     return Evaluation(pool=pool, **{**given, **more})
 
 
-async def judge_42(task: Task, text: str) -> Verdict:
+async def grade_42(task: Task, text: str) -> Verdict:
     return Verdict("right" if text == task.gold else "wrong", text, "compared")
 
 
 async def trials_of(what: Evaluation, **options: Any) -> tuple[list[Trial], str]:
     found: list[Trial] = []
-    stopped = await evaluate(what, keep=found.append, **{"judge": judge_42, **options})
+    stopped = await evaluate(what, keep=found.append, **{"grader": grade_42, **options})
     return found, stopped
 
 
