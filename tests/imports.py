@@ -1,14 +1,14 @@
-"""What the modules of a package import, and the layer that each of them is in: what the tests of the layers read."""
+"""What the modules of a package import, for types and inside functions too, and the layer that each of them is in."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+import networkx as nx
 
 
 class Import(NamedTuple):
@@ -25,7 +25,7 @@ class Package:
 
     sources: Path
     layers: Sequence[Sequence[str]]
-    """From the top down. A package stands for its modules, and what has a row of its own does not count to it."""
+    """From the top down. A package stands for its modules."""
 
     def files(self) -> list[Path]:
         return sorted(self.sources.rglob("*.py"))
@@ -38,20 +38,34 @@ class Package:
         return list(self._imports(ast.parse(path.read_text("utf-8")), self.module_name(path), late=False))
 
     def layer_of(self, module: str) -> int:
-        """The number of a module's layer, from 0 at the top; the longest row that fits it counts."""
-        fitting = [
-            (len(row), number)
-            for number, rows in enumerate(self.layers)
-            for row in rows
-            if module == row or module.startswith(f"{row}.")
+        """The number of a module's layer, from 0 at the top."""
+        room = module.partition(".")[0]
+        fitting = [number for number, rooms in enumerate(self.layers) if room in rooms]
+        assert fitting, f"give {self.sources.name}.{room} a layer"
+        return fitting[0]
+
+    def upward(self) -> list[str]:
+        """The imports of the package's own modules that do not point down."""
+        found = [each for path in self.files() for each in self.imports_of(path) if each.importer]
+        own = [each for each in found if each.imported.startswith(f"{self.sources.name}.")]
+        return [
+            f"{each.importer}:{each.line} imports {each.imported}"
+            for each in own
+            if self.layer_of(each.importer) > self.layer_of(each.imported.removeprefix(f"{self.sources.name}."))
         ]
-        assert fitting, f"give {self.sources.name}.{module} a layer"
-        return max(fitting)[1]
+
+    def circles(self) -> list[set[str]]:
+        """The modules that import each other, however indirectly; a module may name the package that it is in."""
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        names = {f"{self.sources.name}.{self.module_name(path)}" for path in self.files()}
+        for path in self.files():
+            importer = f"{self.sources.name}.{self.module_name(path)}"
+            imported = {each.imported for each in self.imports_of(path)} & names
+            graph.add_edges_from((importer, each) for each in imported if not importer.startswith(each))
+        return [circle for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
 
     def _imports(self, node: ast.AST, importer: str, *, late: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-                continue
             if isinstance(child, ast.Import):
                 yield from (Import(importer, alias.name, child.lineno, late) for alias in child.names)
             elif isinstance(child, ast.ImportFrom):

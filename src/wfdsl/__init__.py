@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wfdsl.errors import JournalFailure as JournalFailure
     from wfdsl.errors import UsageError as UsageError
     from wfdsl.errors import WfdslError as WfdslError
-    from wfdsl.errors import WorkflowError as WorkflowError
     from wfdsl.experiment import Experiment as Experiment
     from wfdsl.experiment import read_experiment as read_experiment
     from wfdsl.graph import to_dag as to_dag
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.running import stream as stream
     from wfdsl.language.check import CheckConfig as CheckConfig
     from wfdsl.language.diagnostics.diagnostic import Diagnostic as Diagnostic
+    from wfdsl.language.diagnostics.workflow_error import WorkflowError as WorkflowError
     from wfdsl.language.source import Source as Source
     from wfdsl.language.source import Span as Span
     from wfdsl.language.workflow import Step as Step
@@ -76,7 +76,7 @@ _HOMES = {
     "WorkerEntry": "workers.entry",
     "WorkerFailure": "protocols",
     "Workflow": "api",  # which also lets notebooks draw workflows
-    "WorkflowError": "errors",
+    "WorkflowError": "language.diagnostics.workflow_error",
     "analyze": "api",
     "dumps": "api",
     "load": "api",

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, TypeAlias, Unpack
 
-from wfdsl.errors import UsageError, WorkflowError
+from wfdsl.errors import UsageError
 from wfdsl.language.check import (
     MAX_CHARS,
     CheckConfig,
@@ -21,6 +21,7 @@ from wfdsl.language.check import (
 )
 from wfdsl.language.completion import print_completion, read_completion
 from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic, in_order, once_per_place
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
 from wfdsl.language.workflow import Workflow, display_with

@@ -9,7 +9,8 @@ import pytest
 from tests.rl.evaluation.toys import pool_of
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
-from wfdsl.errors import UsageError, WorkflowError
+from wfdsl.errors import UsageError
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.policy_names import label_of, policies_of, policy_of, spelled_out
 

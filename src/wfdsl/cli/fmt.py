@@ -15,7 +15,8 @@ from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
-from wfdsl.errors import UsageError, WorkflowError
+from wfdsl.errors import UsageError
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.source import Source
 
 

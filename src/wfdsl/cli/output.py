@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.errors import UsageError, WfdslError, WorkflowError
+from wfdsl.errors import UsageError, WfdslError
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.interpreter.record import RunEnded

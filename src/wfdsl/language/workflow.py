@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wfdsl.errors import WorkflowError
 from wfdsl.language.check import CheckConfig, check, empty_workflow
 from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL, Access, AccessNode, Node, Worker, WorkflowTree
 
