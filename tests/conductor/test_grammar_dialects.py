@@ -153,7 +153,7 @@ def test_a_grammar_that_the_context_cannot_hold_is_refused(
 
 
 def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked() -> None:
-    with pytest.raises(UsageError, match="from 1 to 32 steps, not 33"):
+    with pytest.raises(UsageError, match=r"max_steps must be from 1 to 32 \(got 33\)"):
         Conductor(local_entry(), grammar="on", max_steps=33)
 
 

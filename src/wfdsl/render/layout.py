@@ -33,7 +33,7 @@ class Lane(NamedTuple):
 
 
 Spot: TypeAlias = int | Lane
-"""What stands in a row: a box, by its number, or a lane."""
+"""A place in a row: a box, by its number, or a lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def _positions(
 
 
 def _offsets(row: Sequence[Spot], sizes: _Sizes) -> list[float]:
-    """Where each spot of a row is if all stand as close as they may and the first is at 0."""
+    """Where each spot of a row is if all are as close as allowed and the first is at 0."""
     return list(accumulate((sizes.apart(left, right) for left, right in pairwise(row)), initial=0.0))[: len(row)]
 
 
@@ -227,13 +227,13 @@ def _boxes(spots: Sequence[Spot]) -> list[Spot]:
 
 
 def _balance(wishes: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The one wish that several come to."""
+    """The weighted mean of several wishes."""
     total = sum(pull for _, pull in wishes)
     return sum(at * pull for at, pull in wishes) / total, total
 
 
 def _spread(pulls: Sequence[tuple[float, float]], offsets: Sequence[float]) -> list[float]:
-    """The places nearest to the wished ones, in weighted squares, that are no closer than the offsets.
+    """The places nearest to the wishes, in weighted squares, that are no closer than the offsets.
 
     With the offsets taken off this is isotonic regression, which pooling adjacent violators solves exactly.
     """

@@ -1,6 +1,6 @@
 """A workflow as a Mermaid flowchart, for Markdown pages.
 
-Labels stand in double quotes, and whatever Mermaid might act on in there (quotes, HTML, Markdown, comments, entity
+Labels are in double quotes, and whatever Mermaid might act on in them (quotes, HTML, Markdown, comments, entity
 codes) is written as an entity code.
 """
 
@@ -16,7 +16,7 @@ from wfdsl.render.model import Card, Drawing, Options, draw
 from wfdsl.render.text import cells, wrap
 
 _WIDTH, _LINES = 26, 5  # Mermaid itself breaks lines at 200 pixels
-# ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that stand for entity codes inside Mermaid.
+# ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that represent entity codes inside Mermaid.
 _UNSAFE = re.compile(r"(?<=\d)\.|[!-~ﬂ¶](?<![\w.,?!'])|_")
 _WIDE_SIGNS = str.maketrans("<>&", "＜＞＆")
 _CLASSES = (
@@ -87,5 +87,5 @@ def _text(text: str) -> str:
 
 
 def _title(text: str) -> str:
-    """A YAML string in double quotes. Mermaid drops or garbles HTML signs in a title, so their wide forms stand in."""
+    """A YAML string in double quotes. Mermaid drops or garbles HTML signs in a title: wide forms replace them."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').translate(_WIDE_SIGNS) + '"'

@@ -27,9 +27,9 @@ class Options(TypedDict, total=False):
     description: str
     """What the workflow is for, in a sentence or two."""
     workers: Mapping[int, str] | None
-    """What to call the worker with an ordinal; one that is missing here is called `worker` and its ordinal."""
+    """What to call the worker with an index; one that is missing here is called `worker` and its index."""
     status: Mapping[int, StepStatus] | None
-    """How steps stand in a run."""
+    """The state of steps in a run."""
     conductors: Collection[int]
     """The indices of workers that are Conductors."""
 
@@ -68,7 +68,7 @@ class Card:
 
     @property
     def status_text(self) -> str:
-        """How the step stands in a run, in one line; empty if nothing is said of it."""
+        """The state of the step in a run, in one line; empty if it is not known."""
         return plain(self.status.text()) if self.status else ""
 
 

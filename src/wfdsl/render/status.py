@@ -1,4 +1,4 @@
-"""What happened to a step in a run, as far as a picture shows it: a value that every format can lay over its steps."""
+"""The state of a step in a run, with time and cost, as every picture shows it; durations and dollars as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ State: TypeAlias = Literal["waiting", "running", "done", "failed", "pruned"]
 
 @dataclass(frozen=True, slots=True)
 class StepStatus:
-    """How one step stands."""
+    """The state of one step."""
 
     state: State
     seconds: float | None = None

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Callable
 
 _SPACE = re.compile(r"\s+")
-# Controls, marks of writing direction (they reorder what stands around a label), surrogates and noncharacters
-# (illegal in XML). Line breaks and tabs are white space and gone before this is used.
+# Controls, marks of writing direction (they reorder the text around a label), surrogates and noncharacters
+# (illegal in XML). Line breaks and tabs are white space and removed before this is used.
 _UNSAFE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
 )

@@ -19,7 +19,7 @@ from wfdsl.testing.generators import Choices
 GAPS = (
     "", " ", "\n", "\t", "\n    ", "\r\n", "\f", " \\\n", " # it's [not] an \"item\"\n", "  # model_id = [9]\n",
 )  # fmt: skip
-"""What may stand between the tokens of a list."""
+"""What may separate the tokens of a list."""
 _SIMPLE = {
     "\\": "\\\\", "'": "\\'", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
     "\t": "\\t", "\v": "\\v",
@@ -39,7 +39,7 @@ def gap(rng: Choices) -> str:
 def spelled(rng: Choices, value: str, *, is_json: bool = False) -> str:
     r"""A literal of this value: one string or several neighbours, perhaps between round brackets.
 
-    `is_json`: the label stands in double quotes before a colon, so that `\/` means `/`.
+    `is_json`: the label is in double quotes before a colon, so that `\/` means `/`.
     """
     pieces = [_piece(rng, part, is_json=is_json) for part in _parts(rng, value)]
     written = pieces[0]
@@ -101,7 +101,7 @@ def _with_half_pairs(value: str) -> str:
 
 
 def _body(rng: Choices, value: str, *, forbidden: str, lines: bool, is_json: bool) -> str:
-    """What stands between the quotes."""
+    """The text between the quotes."""
     units = escaped(rng, value, forbidden=forbidden, lines=lines)
     if not is_json and rng.one_in(12):
         units.insert(rng.number(0, len(units)), rng.choose(("\\\n", "\\\r\n")))
@@ -275,7 +275,7 @@ class Written(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How a labelled list is written: what stands around the label, what binds it, and what stands around the list."""
+    """How a labelled list is written: what surrounds the label, what binds it, and what surrounds the list."""
 
     opening: str = ""
     closing: str = ""
@@ -286,7 +286,7 @@ class Style(NamedTuple):
 
     @property
     def is_json(self) -> bool:
-        """Whether the label stands in double quotes before a colon."""
+        """Whether the label is in double quotes before a colon."""
         return self.closing.startswith('"') and ":" in self.binding
 
 
@@ -312,7 +312,7 @@ _DICTS = (Style('"', '"', ": "), Style("'", "'", ": "), Style('    "', '"', " :\
 
 
 def write_completion(rng: Choices, workflow: Workflow, *, surroundings: bool = True) -> Written:
-    """The workflow as a completion. With `surroundings`, prose, drafts and reasoning stand around its lists.
+    """The workflow as a completion. With `surroundings`, prose, drafts and reasoning surround its lists.
 
     Raises:
         WorkflowError: three lists cannot say it (an unresolved worker, a depth of its own).

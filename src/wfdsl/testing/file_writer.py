@@ -31,7 +31,7 @@ def write_file(rng: Choices, workflow: Workflow) -> Written:
         ValueError: a worker is not resolved, or a step has a depth of its own: those need a pool to be read.
     """
     if workflow.unresolved or any(step.depth is not None for step in workflow):
-        raise ValueError("workflow files are drawn for workflows with indices as workers and without depths")
+        raise ValueError("workflow files are drawn only for workflows with indices as workers and without depths")
     runs = _runs(rng, workflow)
     text = rng.choose(("", *_HEADINGS))
     for run in runs:

@@ -39,7 +39,7 @@ class Choices:
         return self.number(1, times) == times
 
     def needs_repair(self, code: str) -> bool:
-        """Whether to write the next thing so that it needs this repair: the first time surely, later at times."""
+        """Whether to write the next thing so that it needs this repair: always the first time, later sometimes."""
         if code not in self._repairs or (code in self.used and not self.one_in(2)):
             return False
         self.used.add(code)
@@ -94,9 +94,9 @@ _WRONG = ("None", "True", "1.5", "{}", "[[[0]]]", "x", "'x'", "1 + 1", "", "-3",
 
 
 def mutated(rng: Choices, text: str) -> str:
-    """The text after one to four accidents."""
+    """The text after one to four mutations."""
     for _ in range(rng.number(1, 4)):
-        text = rng.choose(_ACCIDENTS)(rng, text)
+        text = rng.choose(_MUTATIONS)(rng, text)
     return text
 
 
@@ -143,7 +143,7 @@ def _move(rng: Choices, text: str) -> str:
     return rest[:at] + text[start:end] + rest[at:]
 
 
-_ACCIDENTS: tuple[Callable[[Choices, str], str], ...] = (
+_MUTATIONS: tuple[Callable[[Choices, str], str], ...] = (
     _drop, _double, _insert, _replace, _truncate, _swap_bracket, _wrong_type, _lose_item, _move,
 )  # fmt: skip
 

@@ -47,11 +47,11 @@ def completions(
     """Completions that the strict profile reads as the workflow that comes with them.
 
     They differ in style (assignments, annotations, dicts, JSON, Markdown), order, quoting, escapes and layout. With
-    `surroundings`, prose, drafts, reasoning tags and mentions stand around the lists.
+    `surroundings`, prose, drafts, reasoning tags and mentions surround the lists.
 
     Args:
         workflow: what the texts mean: a workflow, or a strategy; without it, any.
-        surroundings: whether anything stands around the lists.
+        surroundings: whether anything surrounds the lists.
     """
     return _completions(_strategy(workflow), surroundings)
 
@@ -67,10 +67,10 @@ def repairable_completions(
 
 
 def near_misses(texts: SearchStrategy[str] | None = None) -> SearchStrategy[str]:
-    """Texts with a few accidents in them; most are no valid workflow any more, some still are.
+    """Mutated texts; most are no longer a valid workflow, some still are.
 
     Args:
-        texts: what they happen to; without it, completions of all kinds.
+        texts: the texts that are mutated; without it, completions of all kinds.
     """
     if texts is None:
         texts = st.one_of(completions(), repairable_completions()).map(lambda written: written.text)
@@ -111,7 +111,7 @@ def _workflows(draw: DrawFn, pool_size: int, min_steps: int, max_steps: int, dea
     count = draw(st.integers(min_steps, max_steps))
     access = [draw(_accesses(step)) for step in range(count)]
     if not dead_steps:
-        _revive(access)
+        _make_live(access)
     workers = st.integers(0, pool_size - 1)
     return Workflow(tuple(Step(draw(workers), draw(subtask_texts()), entry) for entry in access))
 
@@ -123,7 +123,7 @@ def _accesses(step: int) -> SearchStrategy[Access]:
     return st.one_of(earlier, st.just(ALL))
 
 
-def _revive(access: list[Access]) -> None:
+def _make_live(access: list[Access]) -> None:
     """Let the last step see every step that would be dead."""
     last = len(access) - 1
     if access[last] == ALL:

@@ -4,9 +4,10 @@
     llguidance_lark(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
     max_tokens_for(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> int
 
-The language is bounded prose and then the canonical print of a workflow. It is made once as data (`language.py`, from
-what the printer prints) and printed in two dialects, so both describe the same texts. A decoder that is given one of
-them and at least `max_tokens_for(...)` tokens ends by itself, with a completion that the strict profile accepts.
+The language is bounded prose and then the canonical print of a workflow. It is made once as data, from what the
+printer prints (`completions.py`), and printed in two dialects, so both describe the same texts.
+A decoder that is given one of them and at least `max_tokens_for(...)` tokens ends by itself, with a
+completion that the strict profile accepts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def gbnf(
         max_steps: the most steps. Source of the default: arXiv 2512.04388, section 4.
         max_prose: the most characters before the lists; 0 for none.
         max_subtask: the most characters of a subtask.
-        recursion: whether three empty lists are valid (round 2 and later).
+        recursion: whether three empty lists are valid (rounds after the first).
 
     Raises:
         UsageError: nothing is within these bounds, or there are too many steps to write them out.

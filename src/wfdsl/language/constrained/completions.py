@@ -63,7 +63,7 @@ class Bounds:
         Raises:
             UsageError: see the messages.
         """
-        if not self.indices or not all(0 <= ordinal < 10**MOST_DIGITS for ordinal in self.indices):
+        if not self.indices or not all(0 <= index < 10**MOST_DIGITS for index in self.indices):
             raise UsageError(
                 f"a grammar needs at least one worker index, each from 0 and of at most {MOST_DIGITS} digits"
             )
@@ -120,7 +120,7 @@ def _words(bounds: Bounds) -> dict[str, Rule]:
     escapes = tuple(map(Literal, ESCAPES))
     words = {
         "head": _head(bounds),
-        "worker": Rule(Choice(tuple(Literal(str(ordinal)) for ordinal in sorted(set(bounds.indices)))), is_token=True),
+        "worker": Rule(Choice(tuple(Literal(str(index)) for index in sorted(set(bounds.indices)))), is_token=True),
         "subtask": _subtask(bounds),
         "first": Rule(Choice((TEXT.without('"\\ '), *escapes[:2])), is_token=True),
         "more": Rule(Choice((TEXT.without('"\\'), *escapes)), is_token=True),
