@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from tests.conductor.scripted_server import Chat, lists
-from wfdsl.cli.live import Lines, OnTerminal
 from wfdsl.cli.main import main
-from wfdsl.cli.questions import columns_of, read_before, read_questions
+from wfdsl.cli.question_files import columns_of, read_before, read_questions
+from wfdsl.cli.solving import Lines, OnTerminal
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.events import RunStarted
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wfdsl.cli.options import count
-from wfdsl.cli.questions import read_records
+from wfdsl.cli.question_files import read_records
 from wfdsl.errors import UsageError
 
 

@@ -1,32 +1,35 @@
-"""A run as it happens: a table that redraws itself on a terminal, one line per event elsewhere.
+"""A run of a command: how it is started, shown while it runs, and stopped by Ctrl-C or SIGTERM.
 
-Displays read only the event stream. They write to standard error, so that standard output holds only the
-answer.
+A table that redraws itself shows it on a terminal, and one line per event elsewhere. Displays read only the event
+stream. They write to standard error, so that standard output holds only the answer. Commands import this module when
+they execute: rich and the interpreter take start-up time.
 """
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import Any, TextIO, TypeAlias, TypeVar
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
     BudgetCharged,
     Delta,
     Event,
     FellBack,
+    Listener,
     Path,
     Retried,
     RunFinished,
@@ -34,12 +37,83 @@ from wfdsl.interpreter.events import (
     StepFinished,
     StepStarted,
 )
-from wfdsl.interpreter.record import StepRecord
+from wfdsl.interpreter.journal_file import default_path
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
+from wfdsl.interpreter.running import RunOptions
 from wfdsl.render.status import dollars, duration
 
 _TAIL = 60
 """How many characters of a response that is being written are shown."""
-_LINES = 20  # how many lines report progress where there is no terminal; our choice
+
+
+_T = TypeVar("_T")
+
+
+def new_run_options(experiment: Experiment, *, run_id: str | None = None, origin: dict[str, str]) -> RunOptions:
+    """What a new run is told, except for who hears its events."""
+    return {
+        **run_options(experiment.run),
+        "budget": experiment.budget,
+        "journal": default_path() if experiment.run.journal else None,
+        "run_id": run_id,
+        "origin": origin,
+    }
+
+
+def print_run(run: Run, *, as_json: bool) -> None:
+    """The answer, or the trace, on standard output."""
+    print(run.to_json(indent=2) if as_json else run.answer)
+
+
+def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool, kept: bool) -> Run:
+    """Wait for a run, showing it; a run that ends without an answer is printed if JSON was asked for."""
+    try:
+        with display:
+            return asyncio.run(stopped_by_sigterm(work))
+    except (RunFailed, BudgetExhausted) as error:
+        if as_json:
+            print_run(error.run, as_json=True)
+        raise
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        if kept:
+            print(f"continue with: wfdsl resume {run_id}", file=sys.stderr)
+        raise KeyboardInterrupt from None
+
+
+async def stopped_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
+    """Let SIGTERM, which a system sends when it shuts down, end some work as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None  # asyncio.run has made it
+    # Windows has no such signal, and only the main thread may listen to one.
+    if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
+
+
+def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
+    """Who hears the events: the display, if any, and OpenTelemetry if it was asked for.
+
+    Raises:
+        UsageError: OpenTelemetry was asked for and is not installed.
+    """
+    if not otel:
+        return display
+    from wfdsl.interpreter.telemetry import SpanListener  # an optional package
+
+    spans = SpanListener()
+    if display is None:
+        return spans
+
+    def both(event: Event) -> None:
+        display(event)
+        spans(event)
+
+    return both
+
+
+def display_for_stderr() -> Display:
+    """What shows events: a live table if standard error is a terminal, plain lines otherwise."""
+    return TerminalDisplay(Console(stderr=True)) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
 
 
 class PlainDisplay:
@@ -166,6 +240,8 @@ class TerminalDisplay:
         return "" if self._budget is None else budget_line(self._budget)
 
 
+Display: TypeAlias = PlainDisplay | TerminalDisplay
+
 _MARKS = {
     "waiting": Text("·", style="dim"),
     "done": Text("✓", style="green"),
@@ -251,98 +327,3 @@ def _note_of(row: _Row) -> Text:
         return Text(row.record.error, style="red")
     notes = _closing(row.record).split(": ", 1)[1].split(", ")[1:]
     return Text(", ".join(notes), style="dim")
-
-
-class Progress(Protocol):
-    """Counts questions as they are answered."""
-
-    def answered(self, usd: float | None) -> None:
-        """A question has an answer; `usd` is what it cost, None if that is not known."""
-        ...
-
-    def failed(self, name: str | float, why: str, usd: float | None) -> None:
-        """A question got no answer."""
-        ...
-
-
-@contextmanager
-def progress_on_stderr(total: int) -> Iterator[Progress]:
-    """Show progress until the end of the block."""
-    if not sys.stderr.isatty():
-        yield Lines(total, sys.stderr)
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    # Standard output may be a pipe with the answers: nothing of it is to be redrawn.
-    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
-        yield OnTerminal(total, bar)
-
-
-class _Tally:
-    """The number of questions answered, failed and paid for so far."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.failures = 0
-        self.done = 0
-        self.usd: float | None = 0.0
-
-    def add(self, usd: float | None) -> None:
-        """Count a question."""
-        self.done += 1
-        self.usd = None if self.usd is None or usd is None else self.usd + usd
-
-    def remarks(self) -> str:
-        """Failures and costs, as far as there are any."""
-        parts = [f"{self.failures} without an answer"] if self.failures else []
-        parts += [dollars(self.usd)] if self.usd else []
-        return ", ".join(parts)
-
-
-class Lines:
-    """A line for each twentieth of the questions, and for each that got no answer."""
-
-    def __init__(self, total: int, out: TextIO) -> None:
-        self._tally = _Tally(total)
-        self._out = out
-
-    def answered(self, usd: float | None) -> None:
-        """A question has an answer."""
-        self._tally.add(usd)
-        self._print()
-
-    def failed(self, name: str | float, why: str, usd: float | None) -> None:
-        """A question got no answer."""
-        self._tally.failures += 1
-        self._tally.add(usd)
-        print(f"{name}: {why}", file=self._out, flush=True)
-        self._print()
-
-    def _print(self) -> None:
-        tally = self._tally
-        if tally.done == tally.total or tally.done * _LINES // tally.total > (tally.done - 1) * _LINES // tally.total:
-            remarks = tally.remarks()
-            print(f"{tally.done} of {tally.total}{f', {remarks}' if remarks else ''}", file=self._out, flush=True)
-
-
-class OnTerminal:
-    """A bar that is redrawn; what got no answer is printed above it."""
-
-    def __init__(self, total: int, bar: Bar) -> None:
-        self._tally = _Tally(total)
-        self._bar = bar
-        self._task: TaskID = bar.add_task("", total=total)
-
-    def answered(self, usd: float | None) -> None:
-        """A question has an answer."""
-        self._tally.add(usd)
-        self._draw()
-
-    def failed(self, name: str | float, why: str, usd: float | None) -> None:
-        """A question got no answer."""
-        self._tally.failures += 1
-        self._tally.add(usd)
-        self._bar.console.print(f"{name}: {why}", markup=False, highlight=False)
-        self._draw()
-
-    def _draw(self) -> None:
-        self._bar.update(self._task, completed=self._tally.done, description=self._tally.remarks())

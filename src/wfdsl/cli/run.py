@@ -7,11 +7,14 @@ that `wfdsl resume` can continue an interrupted run.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from wfdsl.api import read_text
 from wfdsl.cli.inputs import add_input_options, names_of, read_checked, require_no_size
 from wfdsl.cli.options import add_options, add_trace_options, experiment_of, some_text
+from wfdsl.cli.output import print_json
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
@@ -19,6 +22,7 @@ from wfdsl.interpreter.record import Run
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.interpreter.estimate import RunEstimate
     from wfdsl.interpreter.running import RunOptions
     from wfdsl.workers.pool import Pool
 
@@ -40,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.running import new_run_options, print_forecast, print_run
+    from wfdsl.cli.live import new_run_options, print_run
     from wfdsl.interpreter.running import new_run_id
 
     experiment = experiment_of(args)
@@ -50,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
     assert checked.workflow is not None, "read_checked returns a workflow or raises"
     if args.dry_run:
         names = names_of(checked)
-        print_forecast(checked.workflow, question, pool, experiment.run, names=names, as_json=args.json)
+        print_estimate(checked.workflow, question, pool, experiment.run, names=names, as_json=args.json)
         return 0
     origin = {"file": args.file} | ({"pool": pool_name} if pool_name is not None else {})
     options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
@@ -60,7 +64,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _run(workflow: Workflow, question: str, pool: Pool, options: RunOptions, args: argparse.Namespace) -> Run:
-    from wfdsl.cli.running import display_for_stderr, followed, listener_for
+    from wfdsl.cli.live import display_for_stderr, followed, listener_for
     from wfdsl.interpreter.running import run
 
     display, run_id = display_for_stderr(), str(options["run_id"])
@@ -81,3 +85,38 @@ def _question(args: argparse.Namespace) -> str:
     if not text.strip():
         raise UsageError(f"{args.question_file}: holds no question")
     return text
+
+
+def print_estimate(
+    workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, names: Sequence[str] | None, as_json: bool
+) -> None:
+    """Print the messages that a workflow would send, and the most that it may cost (`--dry-run`).
+
+    Raises:
+        UsageError: the workflow cannot run on this pool.
+    """
+    from wfdsl.interpreter.estimate import estimate
+    from wfdsl.interpreter.execution import require_runnable
+
+    require_runnable(workflow, pool, run.max_depth)
+    found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
+    if as_json:
+        print_json({**asdict(found), "calls": found.calls, "usd": found.usd}, indent=2)
+    else:
+        print(_as_text(found, names))
+
+
+def _as_text(found: RunEstimate, names: Sequence[str] | None) -> str:
+    lines = []
+    for step in found.steps:
+        title = names[step.step] if names else f"step {step.step}"
+        lines.append(f"{title}: worker {step.worker} ({step.worker_name})")
+        for message in step.messages:
+            text = message["content"].replace("\n", "\n    ")
+            lines.append(f"  {message['role']}: {text}")
+    if found.pruned:
+        lines.append(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
+    ceiling = "not known: a worker has no prices or no max_tokens" if found.usd is None else f"${found.usd:.4f}"
+    lines.append(f"calls: {found.calls}")
+    lines.append(f"cost at most: {ceiling}")
+    return "\n".join(lines)

@@ -83,19 +83,19 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 
 
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
-    from wfdsl.cli.running import print_forecast
+    from wfdsl.cli.run import print_estimate
     from wfdsl.cli.solving import FixedWorkflow, first_messages
 
     solver, pool = solving.solver, solving.pool
     if isinstance(solver, FixedWorkflow):
         names = names_of(solver.checked)
-        print_forecast(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
+        print_estimate(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
         return
     print_messages(first_messages(solver, question, pool), solver.settings.prompt.fingerprint, as_json=as_json)
 
 
 def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
-    from wfdsl.cli.running import display_for_stderr, followed, listener_for, new_run_options
+    from wfdsl.cli.live import display_for_stderr, followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
 

@@ -16,19 +16,22 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TextIO, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from wfdsl.api import Checked, analyze_path
 from wfdsl.cli.inputs import names_of, require_workflow
-from wfdsl.cli.live import Progress, progress_on_stderr
+from wfdsl.cli.live import listener_for, new_run_options, stopped_by_sigterm
 from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SPENT, advised
-from wfdsl.cli.questions import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
-from wfdsl.cli.running import listener_for, new_run_options, stopped_by_sigterm
+from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
@@ -43,7 +46,10 @@ from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, workflow_t
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
+from wfdsl.render.status import dollars
 from wfdsl.workers.pool import Pool
+
+_LINES = 20  # how many lines report progress where there is no terminal; our choice
 
 
 class FixedWorkflow(NamedTuple):
@@ -277,3 +283,98 @@ def _line(row: dict[str, Any]) -> str:
     """A line of JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
     text = json.dumps(row, ensure_ascii=False)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class Progress(Protocol):
+    """Counts questions as they are answered."""
+
+    def answered(self, usd: float | None) -> None:
+        """A question has an answer; `usd` is what it cost, None if that is not known."""
+        ...
+
+    def failed(self, name: str | float, why: str, usd: float | None) -> None:
+        """A question got no answer."""
+        ...
+
+
+@contextmanager
+def progress_on_stderr(total: int) -> Iterator[Progress]:
+    """Show progress until the end of the block."""
+    if not sys.stderr.isatty():
+        yield Lines(total, sys.stderr)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    # Standard output may be a pipe with the answers: nothing of it is to be redrawn.
+    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
+        yield OnTerminal(total, bar)
+
+
+class _Tally:
+    """The number of questions answered, failed and paid for so far."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.failures = 0
+        self.done = 0
+        self.usd: float | None = 0.0
+
+    def add(self, usd: float | None) -> None:
+        """Count a question."""
+        self.done += 1
+        self.usd = None if self.usd is None or usd is None else self.usd + usd
+
+    def remarks(self) -> str:
+        """Failures and costs, as far as there are any."""
+        parts = [f"{self.failures} without an answer"] if self.failures else []
+        parts += [dollars(self.usd)] if self.usd else []
+        return ", ".join(parts)
+
+
+class Lines:
+    """A line for each twentieth of the questions, and for each that got no answer."""
+
+    def __init__(self, total: int, out: TextIO) -> None:
+        self._tally = _Tally(total)
+        self._out = out
+
+    def answered(self, usd: float | None) -> None:
+        """A question has an answer."""
+        self._tally.add(usd)
+        self._print()
+
+    def failed(self, name: str | float, why: str, usd: float | None) -> None:
+        """A question got no answer."""
+        self._tally.failures += 1
+        self._tally.add(usd)
+        print(f"{name}: {why}", file=self._out, flush=True)
+        self._print()
+
+    def _print(self) -> None:
+        tally = self._tally
+        if tally.done == tally.total or tally.done * _LINES // tally.total > (tally.done - 1) * _LINES // tally.total:
+            remarks = tally.remarks()
+            print(f"{tally.done} of {tally.total}{f', {remarks}' if remarks else ''}", file=self._out, flush=True)
+
+
+class OnTerminal:
+    """A bar that is redrawn; what got no answer is printed above it."""
+
+    def __init__(self, total: int, bar: Bar) -> None:
+        self._tally = _Tally(total)
+        self._bar = bar
+        self._task: TaskID = bar.add_task("", total=total)
+
+    def answered(self, usd: float | None) -> None:
+        """A question has an answer."""
+        self._tally.add(usd)
+        self._draw()
+
+    def failed(self, name: str | float, why: str, usd: float | None) -> None:
+        """A question got no answer."""
+        self._tally.failures += 1
+        self._tally.add(usd)
+        self._bar.console.print(f"{name}: {why}", markup=False, highlight=False)
+        self._draw()
+
+    def _draw(self) -> None:
+        self._bar.update(self._task, completed=self._tally.done, description=self._tally.remarks())

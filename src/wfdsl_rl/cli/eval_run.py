@@ -16,9 +16,9 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from wfdsl.cli.live import stopped_by_sigterm
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT
-from wfdsl.cli.running import stopped_by_sigterm
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
