@@ -34,8 +34,9 @@ options = {{ replies = ["A"], repeat = true }}
 
 
 def test_the_model_of_a_stage_is_evaluated_by_its_folder(
-    trained: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
     pool, tasks, final = tmp_path / "pool.toml", tmp_path / "tasks.jsonl", str(trained.folder("base") / "final")
     workers = [WORKER.format(name=each.name, description=each.description) for each in a_pool()]
     pool.write_text("".join(workers), encoding="utf-8")

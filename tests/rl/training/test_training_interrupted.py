@@ -94,7 +94,7 @@ def test_a_full_disk_is_said_and_behind_it_no_call_is_made_twice(trained: Setup,
         if entry["stage"] == "base" and entry["step"] == 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with run_options(Experiment(), begun.pool, begun.out) as options, pytest.raises(DiskFull, match="make room"):
+    with run_options(Experiment(), begun.pool, begun.out) as options, pytest.raises(DiskFull, match="no space left"):
         run_pipeline(replace(begun, options=options, listeners=(full,)), ("sft", "base"), resume=True)
     before = len(asked)
     with run_options(Experiment(), begun.pool, begun.out) as options:

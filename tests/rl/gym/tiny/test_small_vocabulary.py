@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from trl import SFTConfig, SFTTrainer
 
-from tests.rl.training.test_warming import a_gym_setup, new_model, rows_for
+from tests.rl.gym.tiny.test_sft_rows import a_gym_setup, new_model, rows_for
 from wfdsl_rl.gym.tiny.small_vocabulary import IGNORED, learned_columns, parts_of_a_length, tokenized
 from wfdsl_rl.training.checkpoints import load_model
 

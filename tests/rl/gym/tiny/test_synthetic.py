@@ -1,0 +1,198 @@
+"""Synthetic workflows with their reasoning prefixes, and the annotation accuracy of samples."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rl.training.toy import a_prompt
+from wfdsl.api import analyze, parse
+from wfdsl.conductor.listing import WorkerListing
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.gym import make
+from wfdsl_rl.gym.tiny.config import TinyConfig
+from wfdsl_rl.gym.tiny.reasoning_prefix import Format, annotation, annotation_in, by_advertisement, placed
+from wfdsl_rl.gym.tiny.synthetic import SHAPES, SyntheticWorkflows, short_lists
+from wfdsl_rl.gym.world import wording
+from wfdsl_rl.gym.world.replies import signs_in
+from wfdsl_rl.reward import make_reward, offer_of
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import SftConfig, TrainConfig
+from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.training.rewarding import Rewarder
+from wfdsl_rl.training.setup import Extension, Setup
+
+GYM = Pool.load("gym/paper7")
+RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
+
+
+KINDS = st.sampled_from(["math", "choice", "text", "code"])
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
+def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
+    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
+
+    written = SyntheticWorkflows().completion(random.Random(seed), offer, kind)
+
+    checked = analyze(written, pool=7, max_steps=5)
+    assert checked.ok
+    assert checked.diagnostics == ()
+    assert checked.workflow is not None
+    assert {step.worker for step in checked.workflow} <= ordinals
+    sketch, lists = written.split("\n", 1)
+    assert lists == short_lists(checked.workflow)
+    assert sketch.split()[:-1] == [kind, *map(str, by_advertisement(offer, kind)[:4])]
+    assert len(sketch.split()[-1]) == len(checked.workflow)
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
+def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
+    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
+    ranked = by_advertisement(offer, kind)[:4]
+
+    written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, kind)
+
+    checked = analyze(written, pool=7, max_steps=5)
+    assert checked.ok
+    assert checked.workflow is not None
+    sketch, lists = written.split("\n", 1)
+    assert lists == short_lists(checked.workflow)
+    listing = placed(range(len(ranked)), ranked)
+    assert sketch.split()[: len(ranked) + 1] == [kind, *listing]
+    shape, *roles = sketch.split()[len(ranked) + 1 :]
+    assert [int(each[1:]) for each in roles] == [step.worker for step in checked.workflow]
+    assert len(shape) == len(roles)
+    assert set(roles) <= set(listing)
+
+
+@given(st.integers(0, 10_000), KINDS)
+def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> None:
+    offer = Draw(pick=(2, 3, 4, 5, 6, 7), shuffle=True).offer(GYM, row)
+
+    ranked = by_advertisement(offer, kind)
+
+    assert sorted(ranked) == list(offer.indices)
+    advertised = dict(zip(offer.indices, offer.descriptions, strict=True))
+    numbers = [int(advertised[ordinal].split(f"{kind} ")[1].split()[0]) for ordinal in ranked]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Format)), st.booleans())
+def test_what_the_prior_says_of_a_prompt_is_so(
+    seed: int, ordinals: set[int], kind: str, form: Format, again: bool
+) -> None:
+    offer, prior, rng = (
+        WorkerListing.of(GYM.subset(sorted(ordinals))),
+        SyntheticWorkflows(form=form),
+        random.Random(seed),
+    )
+    signs = ("hedged", "passes") if again else ()
+
+    written = prior.revision(rng, offer, kind, signs) if again else prior.completion(rng, offer, kind)
+
+    if form != "none":
+        assert annotation_in(written) == annotation(form, kind, by_advertisement(offer, kind), signs)
+
+
+@pytest.mark.parametrize("form", get_args(Format))
+def test_the_prior_writes_for_more_workers_than_there_are_letters(form: Format) -> None:
+    offer = WorkerListing(tuple(range(40)), (), ("",) * 40, {})
+
+    written = SyntheticWorkflows(form=form).completion(random.Random(0), offer, "math")
+
+    assert analyze(written, pool=40, max_steps=5).ok
+
+
+def test_workers_that_say_nothing_stand_in_the_order_of_the_offer() -> None:
+    assert by_advertisement(WorkerListing((0, 1, 3), (), ("", "strong at code 9 times", "code 3"), {}), "code") == [
+        1,
+        3,
+        0,
+    ]
+    assert by_advertisement(WorkerListing((2, 5), (), ("", ""), {}), "code") == [2, 5]
+
+
+def asked_by(prior: SyntheticWorkflows, kind: str) -> Counter[int | str]:
+    rng = random.Random(0)
+    offer = WorkerListing((0, 1, 2, 3), (), ("", "", "", ""), {})
+    written = (prior.completion(rng, offer, kind) for _ in range(3000))
+    return Counter(step.worker for text in written for step in parse(text, pool=4))
+
+
+def test_the_prior_without_habits_asks_every_worker_equally_often() -> None:
+    asked = asked_by(SyntheticWorkflows(bias=0.0), "math")
+
+    assert max(asked.values()) / min(asked.values()) < 1.1
+
+
+def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
+    math, code, other = (
+        asked_by(SyntheticWorkflows(seed=seed), kind) for seed, kind in ((0, "math"), (0, "code"), (1, "math"))
+    )
+
+    assert math.most_common() != code.most_common()
+    assert math.most_common() != other.most_common()
+    assert math == asked_by(SyntheticWorkflows(seed=0), "math")
+
+
+def test_shapes_are_as_long_as_they_say() -> None:
+    assert all(len(shape) == length for length, shapes in SHAPES.items() for shape in shapes)
+    assert all(shape[-1] != "P" for shapes in SHAPES.values() for shape in shapes)
+
+
+def rewarder(tasks: tuple[Task, ...], **more: Any) -> Rewarder:
+    return Rewarder(make_reward(GYM, tasks), **more)
+
+
+def tiny_extension(tasks: tuple[Task, ...], form: Format) -> Extension:
+    pytest.importorskip("trl", reason="needs trl: pip install 'wfdsl[rl]'")
+    train = TrainConfig(model="new", tasks="gym", sft=SftConfig(steps=1))
+    tiny = TinyConfig(reasoning_prefix=form)
+    return tiny.build(
+        Setup(train=train, prompt=a_prompt(), max_steps=5, pool=GYM, tasks=tasks, eval_tasks=(), out=Path())
+    )
+
+
+async def test_annotations_that_are_correct_are_counted() -> None:
+    asked = tuple(make("gym/paper7", 8, 5, split="train"))
+    judging = rewarder(asked, on_samples=tiny_extension(asked, "kind").on_samples)
+    rows = make_rows(asked, GYM, a_prompt(), count=len(asked), max_steps=5, draw=Draw())
+    kinds = {task.id: task.kind for task in asked}
+    true = [f"A {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
+    logged: dict[str, float] = {}
+
+    await judging.workflow_reward(
+        [row["prompt"] for row in rows],
+        [*true[:4], *[RIGHT] * 4],
+        trainer_state=type("State", (), {"global_step": 0}),
+        log_metric=logged.__setitem__,
+        **{key: [row[key] for row in rows] for key in rows[0] if key != "prompt"},
+    )
+
+    assert logged["annotation_accuracy"] == 0.5
+
+
+async def test_a_second_round_has_to_read_the_answer_before() -> None:
+    asked = tuple(make("gym/paper7", 4, 5, split="train")[:1])
+    row = make_rows(asked, GYM, a_prompt(), count=1, max_steps=5, draw=Draw())[0]
+    row["previous"] = ("Solve it.", f"{wording.HEDGES[0]}\nAnswer: 1")
+    extension = tiny_extension(asked, "sketch")
+    signs = signs_in(row["previous"][1])
+    ranked = by_advertisement(offer_of(row, GYM), asked[0].kind)
+
+    texts = [f"{annotation('sketch', asked[0].kind, ranked, said)} keep\n{KEEP}" for said in (signs, ("cut",))]
+    found = await rewarder(asked).batch([row] * 2, texts, 0)
+
+    assert signs
+    assert [extension.on_samples([one]) for one in found] == [
+        {"annotation_accuracy": 1.0},
+        {"annotation_accuracy": 0.0},
+    ]
