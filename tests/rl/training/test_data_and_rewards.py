@@ -83,7 +83,7 @@ def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) 
 def test_a_subset_is_numbered_anew_and_the_whole_pool_as_it_is(row: int) -> None:
     draw = Draw(pick=(6, 7), shuffle=True, seed=3)
 
-    true = draw.offer(GYM, row).indices
+    true = draw.offer(GYM, row).pool_indices
 
     assert list(true) == list(range(len(true)))
     assert len(true) == 6 or list(true.values()) == list(range(7))
