@@ -1,4 +1,4 @@
-"""The sandbox that tests share, or the reason why this machine has none; and what it may have left behind."""
+"""The sandbox that tests share, or the reason why this machine has none; and the processes that it may have left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMITS = SandboxLimits(memory_mib=256, processes=8, files_mib=4, output_bytes=1 
 
 
 def _found() -> tuple[Sandbox | None, str]:
-    """Walls that are there and do not hold are no reason to skip."""
+    """A sandbox that is there and does not hold is not a reason to skip."""
     try:
         sandbox = Sandbox(slots=2, limits=LIMITS)
         asyncio.run(sandbox.probe())

@@ -1,4 +1,4 @@
-"""Programs and their tests: what is right, what is wrong, what cannot be judged, and what the reasons say."""
+"""Programs and their tests: what is right, what is wrong, what cannot be graded, and what the reasons say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOZEN = [
 ]
 
 
-async def judged(program: str, **tests: Any) -> tuple[str, str]:
+async def graded(program: str, **tests: Any) -> tuple[str, str]:
     verdict = await grade_program(program, CodeTests(**tests), sandbox=the_sandbox(), verdicts=None)
     assert left_running() == []
     return verdict.outcome, verdict.reason
@@ -40,9 +40,9 @@ async def test_humaneval_solutions_pass_and_empty_bodies_fail(row: dict[str, str
         "preamble": row["prompt"],
     }
 
-    right, _ = await judged(row["canonical_solution"], **tests)
-    whole, _ = await judged(row["prompt"] + row["canonical_solution"], **tests)
-    wrong, _ = await judged("    pass\n", **tests)
+    right, _ = await graded(row["canonical_solution"], **tests)
+    whole, _ = await graded(row["prompt"] + row["canonical_solution"], **tests)
+    wrong, _ = await graded("    pass\n", **tests)
 
     assert (right, whole, wrong) == ("right", "right", "wrong")
 
@@ -50,9 +50,9 @@ async def test_humaneval_solutions_pass_and_empty_bodies_fail(row: dict[str, str
 async def test_a_program_reads_its_input_and_prints() -> None:
     tests = {"style": "stdin", "inputs": ("2\n1 2\n", "1\n5\n"), "expected": ("3\n", "5")}
 
-    right = await judged("n = int(input())\nprint(sum(map(int, input().split())))", **tests)
-    wrong = await judged("print(3)", **tests)
-    failing = await judged("raise ValueError('no')", **tests)
+    right = await graded("n = int(input())\nprint(sum(map(int, input().split())))", **tests)
+    wrong = await graded("print(3)", **tests)
+    failing = await graded("raise ValueError('no')", **tests)
 
     assert right == ("right", "all 2 tests passed")
     assert wrong == ("wrong", "test 2 of 2: line 1 of the output is '3', not '5'")
@@ -64,7 +64,7 @@ async def test_a_program_that_is_run_is_the_main_module_and_may_say_exit() -> No
         "import sys\nif __name__ == '__main__':\n    print(open(0).read().strip(), len(sys.argv))\n    exit()\nprint(1)"
     )
 
-    found = await judged(program, style="stdin", inputs=("a\n",), expected=("a 1",))
+    found = await graded(program, style="stdin", inputs=("a\n",), expected=("a 1",))
 
     assert found == ("right", "all 1 tests passed")
 
@@ -72,14 +72,14 @@ async def test_a_program_that_is_run_is_the_main_module_and_may_say_exit() -> No
 async def test_functions_and_methods_are_called_with_json() -> None:
     tests = {"style": "function", "inputs": ('[[1, 2], "a"]', '[[], ""]'), "expected": ('[2, "a"]', '[0, ""]')}
 
-    function = await judged("def f(a, b): return len(a), b", entry_point="f", **tests)
-    method = await judged(
+    function = await graded("def f(a, b): return len(a), b", entry_point="f", **tests)
+    method = await graded(
         "class Solution:\n    n = 0\n    def f(self, a, b):\n"
         "        self.n += 1\n        return [self.n - 1 + len(a), b]",
         entry_point="Solution.f",
         **tests,
     )
-    wrong = await judged("def f(a, b): return 2, 'a'", entry_point="f", **tests)
+    wrong = await graded("def f(a, b): return 2, 'a'", entry_point="f", **tests)
 
     assert function == method == ("right", "all 2 tests passed")
     assert wrong == ("wrong", "test 2 of 2: the result is (2, 'a'), not [0, '']")
@@ -100,7 +100,7 @@ async def test_functions_and_methods_are_called_with_json() -> None:
     ],
 )
 async def test_a_reason_says_which_test_failed_and_how(program: str, reason: str) -> None:
-    outcome, said = await judged(program, style="function", inputs=("[5]",), expected=("1",), entry_point="f")
+    outcome, said = await graded(program, style="function", inputs=("[5]",), expected=("1",), entry_point="f")
 
     assert outcome == "wrong"
     assert reason in said
@@ -112,8 +112,8 @@ async def test_time_is_counted_for_each_test() -> None:
     program = "import time\ndef f(x):\n    time.sleep(x)\n    return x"
     tests = {"style": "function", "entry_point": "f", "timeout_s": 2.0}
 
-    many = await judged(program, inputs=("[0.5]",) * 6, expected=("0.5",) * 6, **tests)
-    late = await judged(program, inputs=("[0.1]", "[30]"), expected=("0.1", "30"), **tests)
+    many = await graded(program, inputs=("[0.5]",) * 6, expected=("0.5",) * 6, **tests)
+    late = await graded(program, inputs=("[0.1]", "[30]"), expected=("0.1", "30"), **tests)
 
     assert many[0] == "right"
     assert late == ("wrong", "test 2 of 2: it ran past its time limit of 2 s")
@@ -132,7 +132,7 @@ def f(x): return 1
 """
     given = json.dumps(["x" * 8_000_000])
 
-    outcome, _ = await judged(
+    outcome, _ = await graded(
         program, style="function", inputs=(given,), expected=("2",), entry_point="f", timeout_s=1.0
     )
 
@@ -158,7 +158,7 @@ def f(x): return 1
     ],
 )
 async def test_values_travel_to_the_program_and_back(check: str) -> None:
-    outcome, reason = await judged("def f(a, b): return a, b", **of_checker(check))
+    outcome, reason = await graded("def f(a, b): return a, b", **of_checker(check))
 
     assert outcome == "right", reason
 
@@ -168,7 +168,7 @@ async def test_a_check_sees_what_became_of_its_arguments() -> None:
         "a = [3, 1, 2]\nd = {}\ns = {1}\nf(a, d, s)\nassert a == [1, 2, 3]\nassert d == {'x': [1]}\nassert s == {1, 2}"
     )
 
-    found = await judged("def f(a, d, s):\n    a.sort()\n    d['x'] = [1]\n    s.add(2)", **of_checker(checker))
+    found = await graded("def f(a, d, s):\n    a.sort()\n    d['x'] = [1]\n    s.add(2)", **of_checker(checker))
 
     assert found[0] == "right", found
 
@@ -185,8 +185,8 @@ for value, kind in ((0, ValueError), (1, KeyError)):
         assert False
 """
 
-    found = await judged(program, **of_checker(checker))
-    uncaught = await judged(program, **of_checker("assert f(1) == 1"))
+    found = await graded(program, **of_checker(checker))
+    uncaught = await graded(program, **of_checker("assert f(1) == 1"))
 
     assert found[0] == "right", found
     assert uncaught == ("wrong", "the program raised Mine: 'no', line 1: assert f(1) == 1")
@@ -215,7 +215,7 @@ other = Counter(1)
 assert other.up() == 2
 """
 
-    found = await judged(program, **of_checker(checker))
+    found = await graded(program, **of_checker(checker))
 
     assert found[0] == "right", found
 
@@ -226,7 +226,7 @@ async def test_names_of_the_preamble_are_known_to_the_check_and_those_of_the_pro
         preamble="import math\ndef twice(x): return 2 * x\n",
     )
 
-    found = await judged("def f(x): return float(twice(x))\ndef helper(x): return x + 1", **tests)
+    found = await graded("def f(x): return float(twice(x))\ndef helper(x): return x + 1", **tests)
 
     assert found == ("right", "all checks passed, with 2 calls")
 
@@ -234,7 +234,7 @@ async def test_names_of_the_preamble_are_known_to_the_check_and_those_of_the_pro
 async def test_a_future_import_may_stand_after_a_preamble() -> None:
     program = "from __future__ import annotations\ndef f(x: Unknown) -> int: return x"
 
-    found = await judged(program, **of_checker("assert f(1) == 1", preamble="import math\n"))
+    found = await graded(program, **of_checker("assert f(1) == 1", preamble="import math\n"))
 
     assert found[0] == "right", found
 
@@ -242,7 +242,7 @@ async def test_a_future_import_may_stand_after_a_preamble() -> None:
 async def test_a_program_that_reads_its_input_may_import_from_the_future_after_a_preamble() -> None:
     tests = {"style": "stdin", "inputs": ("4\n",), "expected": ("2\n",), "preamble": "from math import *\n"}
 
-    found = await judged("from __future__ import annotations\nx: Unknown = input()\nprint(isqrt(int(x)))", **tests)
+    found = await graded("from __future__ import annotations\nx: Unknown = input()\nprint(isqrt(int(x)))", **tests)
 
     assert found[0] == "right", found
 
@@ -262,7 +262,7 @@ async def test_a_program_that_reads_its_input_may_import_from_the_future_after_a
     ],
 )
 async def test_a_check_that_cannot_tell_is_unjudged(checker: str, reason: str) -> None:
-    outcome, said = await judged("def f(x): return 1", **of_checker(checker))
+    outcome, said = await graded("def f(x): return 1", **of_checker(checker))
 
     assert reason in said
     assert outcome == ("wrong" if reason == "AttributeError" else "unjudged")
@@ -271,19 +271,19 @@ async def test_a_check_that_cannot_tell_is_unjudged(checker: str, reason: str) -
 async def test_a_check_that_breaks_down_by_itself_is_unjudged() -> None:
     broken = "import ctypes\nctypes.string_at(0)\nassert f(1) == 1"
 
-    found = await judged("def f(x): return 1", **of_checker(broken))
+    found = await graded("def f(x): return 1", **of_checker(broken))
 
     assert found[0] == "unjudged", found
 
 
 async def test_what_a_program_prints_does_not_disturb_its_results() -> None:
-    found = await judged("def f(x):\n    print('x' * 100000)\n    return x", **of_checker("assert f(1) == 1"))
+    found = await graded("def f(x):\n    print('x' * 100000)\n    return x", **of_checker("assert f(1) == 1"))
 
     assert found[0] == "right", found
 
 
 async def test_an_empty_program_is_wrong_without_being_run() -> None:
-    found = await judged(" \n", style="stdin", inputs=("",), expected=("",))
+    found = await graded(" \n", style="stdin", inputs=("",), expected=("",))
 
     assert found == ("wrong", "the program is empty")
 
@@ -325,4 +325,4 @@ async def test_a_grading_that_is_cancelled_leaves_nothing_behind() -> None:
 
     assert grading.cancelled()
     assert left_running() == []
-    assert (await judged("def f(x): return 2", **tests.model_dump()))[0] == "right"
+    assert (await graded("def f(x): return 2", **tests.model_dump()))[0] == "right"

@@ -92,7 +92,7 @@ async def test_a_custom_grader_may_be_asynchronous_and_give_a_verdict() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"), [("breaks", "KeyError: 'no such row'"), ("returns_a_number", "returned float")]
 )
-async def test_a_custom_grader_that_fails_has_not_judged(name: str, reason: str) -> None:
+async def test_a_custom_grader_that_fails_is_unjudged(name: str, reason: str) -> None:
     verdict = await grade(custom_task(f"tests.rl.grading.graders:{name}"), "hm")
 
     assert verdict.outcome == "unjudged"
@@ -113,8 +113,8 @@ async def test_a_custom_grader_that_is_not_there_is_a_mistake_of_the_user(name: 
         await grade(custom_task(name), "hm")
 
 
-async def test_a_code_task_is_judged_by_running_the_program_of_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is run, and how it is judged, is tested with the sandbox; here, that the right program gets there."""
+async def test_a_code_task_is_graded_by_running_the_program_of_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is run, and how it is graded, is tested with the sandbox; here, that the right program gets there."""
     asked: list[tuple[str, CodeTests]] = []
 
     async def grade_program(program: str, tests: CodeTests, *, sandbox: object = None) -> Verdict:

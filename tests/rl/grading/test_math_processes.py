@@ -47,7 +47,7 @@ async def test_a_comparison_that_never_ends_is_not_judged_and_the_next_one_is(pr
     assert after.outcome == "right"
 
 
-async def test_a_comparison_that_takes_too_much_memory_is_not_judged() -> None:
+async def test_a_comparison_that_takes_too_much_memory_is_unjudged() -> None:
     pool = MathProcesses(processes=1, memory_bytes=8 * 2**20)
 
     found = await pool.compare("x+5", BOMB)

@@ -1,4 +1,4 @@
-"""What hostile programs try, each for itself: none gets what it wants, and none leaves anything behind."""
+"""Hostile programs, one by one: none succeeds, and none leaves a process or a file."""
 
 from __future__ import annotations
 

@@ -45,12 +45,12 @@ async def test_as_many_stand_ready_as_were_taken_and_the_next_programs_take_them
 
 @needs_sandbox
 async def test_each_kind_of_test_has_processes_of_its_own(sandbox: Sandbox) -> None:
-    judged = [("def f(x): return x + 1", FUNCTION), ("def f(x): return x", FUNCTION), ("f = lambda x: 2", CHECKER)]
-    before = [await grade_program(program, tests, sandbox=sandbox, verdicts=None) for program, tests in judged]
+    graded = [("def f(x): return x + 1", FUNCTION), ("def f(x): return x", FUNCTION), ("f = lambda x: 2", CHECKER)]
+    before = [await grade_program(program, tests, sandbox=sandbox, verdicts=None) for program, tests in graded]
 
     await sandbox.warm_up()
     assert sandbox.warm == 4  # three programs and a checker
-    after = [await grade_program(program, tests, sandbox=sandbox, verdicts=None) for program, tests in judged]
+    after = [await grade_program(program, tests, sandbox=sandbox, verdicts=None) for program, tests in graded]
 
     assert sandbox.warm == 0
     assert [verdict.outcome for verdict in after] == ["right", "wrong", "right"]

@@ -75,7 +75,7 @@ def quiet_channels() -> tuple[int, int]:
 
 def usual_names() -> None:
     """What `site` would have added, without reading any settings."""
-    import builtins  # noqa: PLC0415
+    import builtins  # noqa: PLC0415  (not left to the program as a name)
 
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
 
