@@ -172,8 +172,8 @@ _COMPLETION = (
         "empty-workflow",
         "error",
         "completion",
-        "three empty lists outside a recursion round",
-        "From the second round on, three empty lists mean: return the previous response as it is. In the first round "
+        "three empty lists in the first round",
+        "After the first round, three empty lists mean: return the previous response as it is. In the first round "
         "there is nothing to return.",
         "model_id = []\nsubtasks = []\naccess_list = []",
         'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]',
