@@ -163,8 +163,8 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
             ["grammar", "--format", "gbnf", "--pool-size", "1000000000"],
             "--pool-size: must be at most 1000 (got 1000000000)",
         ),
-        (["examples", "harvest", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
-        (["examples", "harvest", "row.jsonl"], "row.jsonl:1: not a line that `wfdsl solve --to` wrote"),
+        (["examples", "extract", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
+        (["examples", "extract", "row.jsonl"], "row.jsonl:1: not a line that `wfdsl solve --to` wrote"),
         (["pools", "init", "--base-url", "nonsense"], "this is not a URL"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`wfdsl examples`: what is shipped, and what can be harvested from solved questions."""
+"""`wfdsl examples`: what is shipped, and what can be extracted from solved questions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_right_strict_answers_are_kept_once_for_each_topology(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["examples", "harvest", str(solved), "--name", "mine"])
+    code = main(["examples", "extract", str(solved), "--name", "mine"])
 
     Path("mine.toml").write_text(capsys.readouterr().out)
     found = load_examples("mine.toml")
@@ -52,7 +52,7 @@ def test_right_strict_answers_are_kept_once_for_each_topology(solved: Path, caps
 
 
 def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["examples", "harvest", str(solved), "--most", "1"])
+    main(["examples", "extract", str(solved), "--most", "1"])
 
     assert capsys.readouterr().err == "1 example\n"
 
@@ -60,7 +60,7 @@ def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.Capt
 def test_where_nothing_is_right_the_command_says_what_is_missing(
     solved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["examples", "harvest", str(solved), "--right", "correct"])
+    code = main(["examples", "extract", str(solved), "--right", "correct"])
 
     assert code == 2
     assert "mark right answers with 'correct': true" in capsys.readouterr().err
@@ -70,7 +70,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.Capt
     path = tmp_path / "other.jsonl"
     path.write_text('{"a": 1}\n')
 
-    code = main(["examples", "harvest", str(path)])
+    code = main(["examples", "extract", str(path)])
 
     assert code == 2
     assert "other.jsonl:1: not a line that `wfdsl solve --to` wrote" in capsys.readouterr().err

@@ -143,7 +143,7 @@ def test_prompt_prints_the_second_round_as_it_is_then_sent(chat: Chat, capsys: p
     Path("got.txt").write_text("w1: task 1")
     texts = ["--completion", "wrote.txt", "--response", "got.txt"]
 
-    main(["prompt", "-q", "Why?", "--conductor", "openai:y", "--pool", "pool.toml", "--round", "2", *texts, "--json"])
+    main(["prompt", "-q", "Why?", "--conductor", "openai:y", "--pool", "pool.toml", "--round", "1", *texts, "--json"])
     printed = json.loads(capsys.readouterr().out)["messages"]
     solve("-q", "Why?")
 

@@ -1,6 +1,6 @@
-"""List and show few-shot examples, and harvest new ones from solved questions.
+"""List and show few-shot examples, and extract new ones from solved questions.
 
-`harvest` reads what `wfdsl solve --to` wrote, after a grader has added a field that says whether each answer is right.
+`extract` reads what `wfdsl solve --to` wrote, after a grader has added a field that says whether each answer is right.
 It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set for --examples.
 """
 
@@ -22,18 +22,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("list", help="list the shipped sets with the shapes of their workflows (the default)")
     show = actions.add_parser("show", help="print the examples of a set")
     show.add_argument("set", metavar="NAME|FILE", help="a shipped set, or a file")
-    harvest = actions.add_parser("harvest", help="make a set out of solved questions")
-    harvest.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --to` wrote")
-    harvest.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
-    harvest.add_argument("--most", type=count, default=4, metavar="N", help="most examples (default: 4)")
-    harvest.add_argument("--name", default="harvested", help="the set's name (default: %(default)s)")
+    extract = actions.add_parser("extract", help="make a set out of solved questions")
+    extract.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --to` wrote")
+    extract.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
+    extract.add_argument("--most", type=count, default=4, metavar="N", help="most examples (default: 4)")
+    extract.add_argument("--name", default="extracted", help="the set's name (default: %(default)s)")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
     if args.action == "show":
         return _show(args.set)
-    return _harvest(args) if args.action == "harvest" else _list()
+    return _extract(args) if args.action == "extract" else _list()
 
 
 def _list() -> int:
@@ -54,7 +54,7 @@ def _show(name: str) -> int:
     return 0
 
 
-def _harvest(args: argparse.Namespace) -> int:
+def _extract(args: argparse.Namespace) -> int:
     from wfdsl.conductor.examples import extract_examples, to_toml
 
     found = extract_examples((row for file in args.files for row in _rows(file)), right=args.right, most=args.most)

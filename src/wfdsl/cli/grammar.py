@@ -41,7 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="CHARS",
         help="most characters of a subtask (default: %(default)s)",
     )
-    parser.add_argument("--recursion", action="store_true", help="for round 2 or later: three empty lists are valid")
+    parser.add_argument(
+        "--recursion", action="store_true", help="for rounds after round 0: three empty lists are valid"
+    )
 
 
 def pool_size(text: str) -> int:

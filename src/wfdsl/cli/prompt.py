@@ -1,7 +1,7 @@
 """Print exactly the messages that a Conductor would be sent; no model is called.
 
-With --round 2 or later the message that asks for a revision is printed too; --completion and --response hold what the
-Conductor wrote and the result.
+With --round 1 or later, the message that asks for a revision is printed too; --completion and --response hold what the
+Conductor wrote in the round before, and its final response.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wfdsl.cli.options import (
     add_config_options,
     add_options,
     add_pool_option,
-    count,
+    count_or_zero,
     experiment_of,
     require_no_parameters,
     some_text,
@@ -33,7 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-q", "--question", type=some_text, metavar="TEXT", required=True, help="the question to answer"
     )
-    parser.add_argument("--round", type=count, default=1, metavar="N", help="1 asks, 2 and later revise (default: 1)")
+    parser.add_argument(
+        "--round", type=count_or_zero, default=0, metavar="N", help="0 asks, later ones revise (default: 0)"
+    )
     parser.add_argument("--completion", metavar="FILE", help="what the Conductor wrote in the round before")
     parser.add_argument("--response", metavar="FILE", help="the final response of the round before")
     parser.add_argument("--json", action="store_true", help="print the messages as JSON, with the prompt's fingerprint")
@@ -64,14 +66,14 @@ def execute(args: argparse.Namespace) -> int:
 def _messages(args: argparse.Namespace, asked: PromptSettings, listing: WorkerListing, rounds: int) -> list[Message]:
     prompt, steps, _ = asked
     messages = list(prompt.ask(args.question, listing, max_steps=steps))
-    if args.round == 1:
+    if args.round == 0:
         if args.completion or args.response:
-            raise UsageError("--completion and --response belong to a revision: add --round 2")
+            raise UsageError("--completion and --response belong to a revision: add --round 1")
         return messages
-    if args.round > rounds + 1:
-        raise UsageError(f"round {args.round} needs --max-rounds {args.round - 1}")
+    if args.round > rounds:
+        raise UsageError(f"round {args.round} needs --max-rounds {args.round}")
     completion: Message = {"role": "assistant", "content": _text(args.completion, "{completion}")}
-    response, left = _text(args.response, "{response}"), rounds + 1 - args.round
+    response, left = _text(args.response, "{response}"), rounds - args.round
     return [*messages, completion, prompt.revise(response, max_steps=steps, rounds_left=left)]
 
 
