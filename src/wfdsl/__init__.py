@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wfdsl.api import load as load
     from wfdsl.api import parse as parse
     from wfdsl.conductor.conductor import Conductor as Conductor
+    from wfdsl.conductor.config import ConductorConfig as ConductorConfig
     from wfdsl.conductor.policy import Policy as Policy
     from wfdsl.conductor.policy import Solution as Solution
     from wfdsl.errors import JournalFailure as JournalFailure
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from wfdsl.experiment import read_experiment as read_experiment
     from wfdsl.graph import to_dag as to_dag
     from wfdsl.interpreter.budget import Budget as Budget
+    from wfdsl.interpreter.config import RunConfig as RunConfig
     from wfdsl.interpreter.journal import Journal as Journal
     from wfdsl.interpreter.record import BudgetExhausted as BudgetExhausted
     from wfdsl.interpreter.record import Run as Run
@@ -56,6 +58,7 @@ _HOMES = {
     "CheckConfig": "language.check",
     "Checked": "api",
     "Conductor": "conductor.conductor",
+    "ConductorConfig": "conductor.config",
     "Diagnostic": "language.diagnostics.diagnostic",
     "Experiment": "experiment",
     "Journal": "interpreter.journal",
@@ -64,6 +67,7 @@ _HOMES = {
     "Pool": "workers.pool",
     "Reply": "protocols",
     "Run": "interpreter.record",
+    "RunConfig": "interpreter.config",
     "RunFailed": "interpreter.record",
     "Solution": "conductor.policy",
     "Source": "language.source",

@@ -96,7 +96,9 @@ class Reward:
     tasks: Mapping[str, Task]
     """By id."""
     prompt: Prompt
+    """The prompt of `rows`."""
     scorer: Scorer
+    """How one completion is scored."""
     conductor: ConductorConfig = field(default_factory=ConductorConfig)
     """Which workers the rows of a trainer list, under which indices."""
     executions: int = 1
@@ -108,6 +110,7 @@ class Reward:
     seed: int = 0
     """Part of the sample ids of `trl`, like `name`."""
     name: str = ""
+    """Such as the name of a training stage."""
     _own: list[Journal] = field(default_factory=list, repr=False)
     _thread: _LoopThread = field(default_factory=_LoopThread, repr=False)
     _limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(

@@ -104,8 +104,17 @@ def _fields(node: ast.ClassDef) -> Iterator[str]:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             name = statement.target.id
             if not name.startswith("_") and name != "model_config":
-                doc = after.value.value if _is_text(after) else ""  # type: ignore[union-attr]
+                doc = after.value.value if _is_text(after) else _help(statement.value)  # type: ignore[union-attr]
                 yield f"| `{name}` | `{_cell(ast.unparse(statement.annotation))}` | {_cell(_one_line(str(doc)))} |"
+
+
+def _help(value: ast.expr | None) -> str:
+    """The help of an option of a configuration class; empty if the value is not an option."""
+    for keyword in value.keywords if isinstance(value, ast.Call) else []:
+        if keyword.arg == "help" and isinstance(keyword.value, ast.Constant):
+            text = str(keyword.value.value)
+            return f"{text[0].upper()}{text[1:]}."
+    return ""
 
 
 def _is_text(node: ast.stmt | None) -> bool:
