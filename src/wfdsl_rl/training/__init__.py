@@ -1,1 +1,1 @@
-"""Training a Conductor: warm-up, GRPO against the interpreter, random pools, recursion."""
+"""Train a Conductor with GRPO against the interpreter: stages, data, reward, checkpoints, export."""

@@ -115,7 +115,7 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self._folder = folder
         self._trained = Curve(folder / "samples", kinds)
         self._held_out = Curve(folder / "samples", kinds, name="eval")
-        self._names = {ordinal: pool.entry(ordinal).name for ordinal in pool.indices}
+        self._names = {index: pool.entry(index).name for index in pool.indices}
         self._simulated = is_simulated(pool)
         self._alone = read_single_workers(setup.out)
         self._say = setup.say

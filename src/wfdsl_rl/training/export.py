@@ -141,9 +141,9 @@ def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
         return
     plain["added_tokens"] = [each for each in plain["added_tokens"] if each["content"] not in unknown]
     tokens.write_text(json.dumps(plain, ensure_ascii=False, indent=2), encoding="utf-8")
-    told = json.loads(settings.read_text(encoding="utf-8"))
-    told |= {name: None for name, value in told.items() if isinstance(value, str) and value in unknown}
-    settings.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    values = json.loads(settings.read_text(encoding="utf-8"))
+    values |= {name: None for name, value in values.items() if isinstance(value, str) and value in unknown}
+    settings.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def _card(source: Path, network: Any, *, gguf: bool) -> str:

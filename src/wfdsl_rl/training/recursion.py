@@ -44,7 +44,7 @@ class Revisions:
 
 
 class ForcedFirstRounds:
-    """The mix-in: it stands before TRL's trainer among the base classes."""
+    """The mix-in, which comes before TRL's trainer among the base classes."""
 
     revisions: Revisions
     """Set before training."""

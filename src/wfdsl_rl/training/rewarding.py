@@ -15,7 +15,7 @@ from typing import Any
 
 from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.reward import Reward, make_reward, offer_of
-from wfdsl_rl.scoring import Rollout, metrics_of, require_scores
+from wfdsl_rl.scoring import metrics_of, require_scores
 from wfdsl_rl.training.data import answering, completion_text
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
@@ -89,31 +89,17 @@ class Rewarder:
         return samples
 
     async def _scored(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
-        seen: Counter[int] = Counter()
-        rollouts, indices = [], []
-        for row, text in zip(rows, texts, strict=True):
-            indices.append(seen[row["row"]])
-            seen[row["row"]] += 1
-            rollouts.append(self._rollout(row, text, step, indices[-1]))
-        samples, known = [], set[int]()
-        for row, text, index, scored in zip(rows, texts, indices, await self.reward.score(rollouts), strict=True):
+        rollouts = [
+            replace(rollout, offer=answering(row, offer_of(row, self.reward.pool)))
+            for row, rollout in zip(rows, self.reward.rollouts(rows, texts, step), strict=True)
+        ]
+        samples, seen, known = [], Counter[int](), set[int]()
+        for row, text, scored in zip(rows, texts, await self.reward.score(rollouts), strict=True):
             reward = None if scored.score is None else row["weight"] * scored.score
-            samples.append(Sample(step, row, index, text, scored, reward, id(scored) in known))
+            samples.append(Sample(step, row, seen[row["row"]], text, scored, reward, id(scored) in known))
+            seen[row["row"]] += 1
             known.add(id(scored))
         return samples
-
-    def _rollout(self, row: Mapping[str, Any], text: str, step: int, index: int) -> Rollout:
-        reward, trained = self.reward, row["split"] == "train"
-        group = "/".join(map(str, [reward.seed, *filter(None, [reward.name]), row["split"], step, row["row"]]))
-        return Rollout(
-            completion=text,
-            task=reward.tasks[row["task"]],
-            sample_id=group if reward.common_random_numbers and trained else f"{group}/{index}",
-            run_id=f"{group}/{index}",
-            offer=answering(row, offer_of(row, reward.pool)),
-            previous=tuple(row["previous"]) if row.get("previous") else None,
-            executions=reward.executions if trained else 1,
-        )
 
 
 def make_rewarder(
@@ -134,8 +120,9 @@ def make_rewarder(
         options=setup.options,
         seed=train.seed,
         name=name,
+        grades=grades,
     )
-    return Rewarder(replace(reward, scorer=replace(reward.scorer, grades=grades)))
+    return Rewarder(reward)
 
 
 @contextmanager

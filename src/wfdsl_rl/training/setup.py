@@ -61,11 +61,11 @@ class Extension:
         self.config = config
 
     def before(self, stage: StageName, model: str) -> str:  # noqa: ARG002
-        """Give the model that a stage starts from; `new` must become a folder."""
+        """The model that a stage starts from; `new` must become a folder."""
         return model
 
     def rows(self, stage: StageName, rows: Sequence[dict[str, Any]], tokenizer: Any) -> Sequence[Any]:  # noqa: ARG002
-        """Give the training rows of a stage. The stage `sft` gets none and needs `prompt` and `completion`."""
+        """The training rows of a stage. The stage `sft` gets none and needs `prompt` and `completion`."""
         return rows
 
     def on_trainer(self, stage: StageName, trainer: Any) -> None:

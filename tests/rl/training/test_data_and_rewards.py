@@ -226,9 +226,9 @@ async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
         await rewarder(pool, tasks, options=options).batch(rows, [RIGHT] * 3, 1)
 
 
-async def test_a_bug_in_a_grader_is_not_hidden(pool: Pool, tasks: tuple[Task, ...], prompt: Prompt) -> None:
+async def test_a_row_of_an_unknown_task_is_an_error(pool: Pool, tasks: tuple[Task, ...], prompt: Prompt) -> None:
     rows = make_rows(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
     broken = rewarder(pool, ())
 
-    with pytest.raises(KeyError):
+    with pytest.raises(UsageError, match="unknown task"):
         await broken.batch(rows, [RIGHT, RIGHT], 0)

@@ -1,4 +1,4 @@
-"""Write completions with a network, optionally from a forced prefix that stands in the prompt.
+"""Write completions with a network, optionally from a forced prefix, which is part of the prompt.
 
 A forced prefix is not trained, because it is part of the prompt: a small model forgets under rewards what it reads in
 its prompt, or turns it into one more choice. Our choice.

@@ -9,16 +9,14 @@ transformers the first. Prompts of the gym have no such text.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
 import gguf
 from gguf import TokenType
 
 from wfdsl.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _ARCHITECTURE: Final = "qwen2"
 _OUTER: Final = {

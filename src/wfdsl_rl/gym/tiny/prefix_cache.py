@@ -1,10 +1,10 @@
-"""What the completions of a question have in common, the prompt, computed once.
+"""Prefix cache: the prompt of a question is computed once for all of its completions.
 
-TRL gives the model each completion behind its own copy of the prompt. Here the model runs every different prompt of a
+TRL gives the model a copy of the prompt with each completion. Here the model runs every different prompt of a
 batch once, and continues from its keys and values with each completion: the same log-probabilities, gradients and
 samples up to rounding, in less time and memory the longer the prompts are.
 
-It takes hold of two methods of the model, in the way that TRL adds its head: `forward` where TRL scores completions,
+It replaces two methods of the model, as TRL does to add its head: `forward` where TRL scores completions,
 and `generate`. Our choice.
 """
 
@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
+from torch import Tensor
 from transformers.cache_utils import DynamicLayer
 
 from wfdsl.errors import UsageError
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 _ROOM: Final = 64
-"""So many tokens more than there are. Our choice."""
+"""Tokens that are allocated in advance. Our choice."""
 
 
 def share_prompts(model: Any) -> None:
@@ -53,7 +51,7 @@ def share_prompts(model: Any) -> None:
 
 
 def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, fused_lm_head: bool) -> Any:
-    """What TRL's head says of (rows, tokens), whose first columns are prompts: those that nobody has a label in."""
+    """What TRL's head says of (rows, tokens), whose first columns are prompts: those without labels."""
     prompt = int((labels != -100).any(dim=0).int().argmax())
     shared = _Shared(input_ids[:, : max(prompt - 1, 0)], attention_mask[:, : max(prompt - 1, 0)])
     if not shared.saves:
@@ -101,7 +99,7 @@ class _Roomy(DynamicLayer):  # type: ignore[misc,unused-ignore]
         at, until = self.keys.shape[-2], self.keys.shape[-2] + key_states.shape[-2]
         known = (self.keys, self.values)
         moved = any(one.data_ptr() != room.data_ptr() for one, room in zip(known, self._room, strict=True))
-        if moved or until > self._room[0].shape[-2]:  # somebody chose among the rows, or it is full
+        if moved or until > self._room[0].shape[-2]:  # rows were selected, or it is full
             self._room = tuple(_with_room(each, until + _ROOM) for each in known)
         for room, new in zip(self._room, (key_states, value_states), strict=True):
             room[:, :, at:until] = new

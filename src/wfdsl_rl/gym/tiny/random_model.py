@@ -1,21 +1,19 @@
-"""Small models from random weights: the Qwen2 architecture, with a tokenizer of its own.
+"""Random initial model: a small network of the Qwen2 architecture, and a tokenizer trained for it.
 
 The tokenizer is byte-level BPE with Qwen2's own way of cutting texts into words, because transformers cuts like that
-whatever the folder of a Qwen2 model says. Digits stand alone in it, so that numbers in a listing can be read. What
-recurs in every text is single tokens: the labels of the three lists, and what stands between the numbers of a listing.
+whatever the folder of a Qwen2 model says. Each digit is a token, so that numbers in a listing can be read. Texts that
+recur are single tokens: the labels of the three lists, and the texts between the numbers of a listing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 PAD: Final = "<|endoftext|>"
 """transformers gives tokenizers of the Qwen2 architecture a token of this name, whether they have one or not."""

@@ -39,9 +39,9 @@ def by_advertisement(offer: WorkerListing, kind: str) -> list[int]:
 
     Equal ones, and those without a number, keep their order.
     """
-    told = [dict(_ADVERTISED.findall(description)) for description in offer.descriptions]
-    numbers = {ordinal: int(says.get(kind, 0)) for ordinal, says in zip(offer.indices, told, strict=True)}
-    return sorted(offer.indices, key=lambda ordinal: -numbers[ordinal])
+    advertised = [dict(_ADVERTISED.findall(description)) for description in offer.descriptions]
+    numbers = {index: int(says.get(kind, 0)) for index, says in zip(offer.indices, advertised, strict=True)}
+    return sorted(offer.indices, key=lambda index: -numbers[index])
 
 
 def annotation(form: Format, kind: str, ranked: Sequence[int], signs: Sequence[str] = ()) -> str:

@@ -62,15 +62,13 @@ class SyntheticWorkflows:
     """How many wordings of each role are drawn from. A choice without effect on the answer adds noise to the gradient
     of those that have one: with one wording a small model learns to choose workers in fewer iterations."""
     bias: float = 0.7
-    """How much the choice of shapes and workers leans on the kind of the question, and that of workers on the kind of
-    step: the spread of the logarithms of their weights. Which way it leans is drawn from `seed` and has nothing to do
-    with who is good at what; but a model that has never had to look at the kind when it names a worker hardly learns to
-    from rewards."""
+    """How strongly shapes and workers depend on the kind of question, and workers on the role: the standard deviation
+    of the logarithms of their weights. The direction is drawn from `seed` and has nothing to do with skill. But a model
+    that never had to look at the kind when it names a worker hardly learns to from rewards."""
     seed: int = 0
-    """What the habits are drawn from."""
+    """The seed of the bias."""
     form: Format = "sketch"
-    """What stands before the lists: a sketch (the kind, who is advertised most for it and the shape); a sketch with
-    places, which says who gets which role as well, and asks only whom it names; the kind alone; nothing."""
+    """The format of the reasoning prefix. With `roles`, only workers that it names are used."""
 
     def completion(self, rng: random.Random, offer: WorkerListing, kind: str) -> str:
         """A completion for a question of a kind."""
@@ -79,10 +77,10 @@ class SyntheticWorkflows:
     def revision(
         self, rng: random.Random, offer: WorkerListing, kind: str, signs: Sequence[str], heuristic: float | None = None
     ) -> str:
-        """A completion for a further round, which keeps the answer of the one before in about half of the cases.
+        """A completion for a second round, which keeps the previous answer in about half of the cases.
 
-        `signs` are what can be read from that answer. Keeping has habits too, which differ by the signs; or it is
-        `sensible` in this part of the cases: an answer that admits a doubt is revised, and another one is kept.
+        `signs` are what that answer shows, and the bias of keeping depends on them. Or a fraction `heuristic` of the
+        completions revises an answer that shows doubt, and keeps any other.
         """
         said = ",".join(signs)
         revisions = [self._weight(said, shape) for shape in REVISIONS]
