@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.events import BudgetCharged, Event, FellBack, Listener, Path, Retried
-from wfdsl.interpreter.journal import CallEntry, RunJournal, key_of
+from wfdsl.interpreter.journal import CallEntry, Key, RunJournal, key_of
 from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer, Taking, limits_of
 from wfdsl.interpreter.record import LostCall, Run
 from wfdsl.interpreter.retry import UNUSABLE, given_up, unusable, wait_before_retry
@@ -74,6 +74,7 @@ class StepCall:
         "answered_by",
         "doing",
         "environment",
+        "key",
         "messages",
         "nested",
         "path",
@@ -98,6 +99,8 @@ class StepCall:
         self.answered_by: int | None = None
         self.doing = ASKING
         """What the call is waiting for, in words."""
+        self.key: tuple[WorkerProfile, Key] | None = None
+        """The journal's key of the call, as last computed, with the worker that it is for."""
         self.nested: tuple[Run, ...] = ()
 
     @property
@@ -268,13 +271,20 @@ class CallPipeline:
     async def _known(self, call: Call, journal: RunJournal) -> Reply | None:
         """The reply that the journal has, of the worker or of a fallback worker."""
         handle: StepCall = call.run
-        for profile in self.profiles:
-            reply = await journal.find(key_of(profile.fingerprint, call), call.sample_id)
+        for each in (self, *self._fallbacks):
+            reply = await journal.find(each._key(call), call.sample_id)
             if reply is not None:
                 handle.replayed = True
-                handle.answered_by = None if profile is self.profile else profile.ordinal
+                handle.answered_by = None if each is self else each.profile.ordinal
                 return reply
         return None
+
+    def _key(self, call: Call) -> Key:
+        """The journal's key of a call of this worker, computed once where there is no fallback worker."""
+        handle: StepCall = call.run
+        if handle.key is None or handle.key[0] is not self.profile:
+            handle.key = (self.profile, key_of(self.profile.fingerprint, call))
+        return handle.key[1]
 
     async def _journaled(self, call: Call) -> Reply:
         """Note the attempt before it is made, and keep its reply before anything uses it."""
@@ -283,7 +293,7 @@ class CallPipeline:
         assert journal is not None  # callers have checked it
         store = journal.journal
         bound = profile.usage_bound(call)
-        entry = CallEntry(journal.run_id, key_of(profile.fingerprint, call), call, profile.name, bound)
+        entry = CallEntry(journal.run_id, self._key(call), call, profile.name, bound)
         row = await store.begin(entry, now())
         try:
             reply = await self._worker(call)
