@@ -155,7 +155,7 @@ def _path(value: Any, source: str) -> Any:
 def _built(config: type, table: dict[str, Any], place: str) -> Any:
     require_keys(table, [each.name for each in options_of(config)], place)
     found: Any = from_table(config, table, place)
-    return UNLIMITED if found == UNLIMITED else found
+    return UNLIMITED if found == UNLIMITED else found  # a run does not track this very value
 
 
 def _put(tables: dict[str, Any], setting: Setting) -> None:

@@ -97,6 +97,19 @@ def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not
 
 
 @pytest.mark.usefixtures("place")
+def test_a_resumed_run_keeps_its_options_unless_they_are_set_again(wfdsl: Command) -> None:
+    started = ["run", "vote.wf", "-q", "Why?", "--pool", "pool.toml", "--seed", "7", "--step-timeout", "77"]
+    spent = wfdsl(*started, "--timeout", "88", "--budget-calls", "1")
+
+    resumed = wfdsl("resume", "last", "--timeout", "99", "--budget-calls", "5", "--json")
+
+    settings = Run.from_json(resumed.out).settings
+    assert (spent.code, resumed.code) == (4, 0)
+    assert (settings["seed"], settings["step_timeout_s"], settings["timeout_s"]) == (7, 77.0, 99.0)
+    assert settings["budget"] == {"calls": 5}
+
+
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("command", ["check", "show", "fmt"])
 def test_commands_that_only_read_take_the_pool_of_the_file(wfdsl: Command, command: str) -> None:
     more = ["--to", "completion"] if command == "fmt" else []
