@@ -1,7 +1,7 @@
 """The gym's known figures: workers, baselines, random workflows, the best found, second rounds; and its speed.
 
 Run with `python -m tests.benchmarks gym`. All of it is simulated: nothing here measures a real model. Accuracies are
-expected shares of right answers, in percent, over the frozen questions; only the luck of calls is drawn, and the
+expected shares of right answers, in percent, over the frozen questions; only the randomness of calls is drawn, and the
 largest standard error of a table is printed with it.
 """
 

@@ -59,7 +59,7 @@ async def costs(sandbox: Sandbox) -> Table:
         "checking text, 3 calls (two processes)": lambda: grade_program(
             program, CHECKER, sandbox=sandbox, verdicts=None
         ),
-        "function, known already": lambda: grade_program(program, FUNCTION, sandbox=sandbox, verdicts=cache),
+        "function, cached verdict": lambda: grade_program(program, FUNCTION, sandbox=sandbox, verdicts=cache),
     }
     table = Table(title=f"one after the other, {RUNS} times; load of the machine {os.getloadavg()[0]:.1f}")
     for heading in ("what", "median ms", "fastest ms"):
@@ -67,9 +67,7 @@ async def costs(sandbox: Sandbox) -> Table:
     for name, act in kinds.items():
         await act()
         table.add_row(name, *typical(await timed(act, RUNS)))
-    table.add_row(
-        "run a program, in a process that stood ready", *typical(await timed(run, RUNS, before=sandbox.warm_up))
-    )
+    table.add_row("run a program in a warm process", *typical(await timed(run, RUNS, before=sandbox.warm_up)))
     await sandbox.cool_down()
     return table
 
@@ -138,7 +136,7 @@ async def report(rows: list[dict[str, str]]) -> None:
     console, sandbox = Console(), Sandbox()
     begun = time.perf_counter()
     await sandbox.probe()
-    console.print(f"trial of the walls, once for each process: {(time.perf_counter() - begun) * 1e3:.0f} ms")
+    console.print(f"test of the isolation, once for each process: {(time.perf_counter() - begun) * 1e3:.0f} ms")
     console.print(await costs(sandbox))
     console.print(await lag(sandbox))
     console.print(await human_eval(sandbox, rows) if rows else "HumanEval left out: WFDSL_DATA names no folder")
