@@ -21,7 +21,8 @@ from wfdsl_rl.gym import make
 from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
-from wfdsl_rl.gym.world.simulate import USUAL_TOKENS, simulate
+from wfdsl_rl.gym.world.questions import USUAL_TOKENS
+from wfdsl_rl.gym.world.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

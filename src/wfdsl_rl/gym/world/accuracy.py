@@ -20,7 +20,7 @@ from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.making import items
 from wfdsl_rl.gym.world.presets import Preset
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
-from wfdsl_rl.gym.world.questions import known_item
+from wfdsl_rl.gym.world.questions import USUAL_TOKENS, known_item, stream_of, token_limit
 from wfdsl_rl.gym.world.randomness import (
     CENTRE_BOTTOM,
     CENTRE_TOP,
@@ -35,14 +35,7 @@ from wfdsl_rl.gym.world.randomness import (
     Truths,
     polynomial,
 )
-from wfdsl_rl.gym.world.simulate import (
-    USUAL_TOKENS,
-    SimulationInput,
-    check_workers,
-    simulate_states,
-    stream_of,
-    token_limit,
-)
+from wfdsl_rl.gym.world.simulate import SimulationInput, check_workers, simulate_states
 from wfdsl_rl.gym.world.states import RIGHT, WRONG, Attempt, State
 
 

@@ -1,25 +1,29 @@
-"""A question as the simulated workers know it: latent difficulty, shared errors, and finding it in chat messages.
+"""A question as the simulated workers know it: latent difficulty, its chat messages, and the random key of a call.
 
 All of it follows from the text of the question, its family's ease and the preset's own key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
-from typing import Any
+from math import log, sqrt
+from typing import Any, Final
 
 from wfdsl.protocols import Message, WorkerFailure
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion
 from wfdsl_rl.gym.world.families import FAMILIES, recognise
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import SALT, Preset
-from wfdsl_rl.gym.world.profiles import RELATIVES, Domain
-from wfdsl_rl.gym.world.randomness import Scalars, text_key
+from wfdsl_rl.gym.world.profiles import PROFILES, RELATIVES, Domain
+from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Scalars, text_key
 from wfdsl_rl.gym.world.roles import role_of
 
+USUAL_TOKENS: Final = 4096
+"""The token limit at which the accuracies hold. Source: arXiv 2512.04388, controlled setting."""
+_UNLIMITED: Final = 5
+"""This many times as many tokens are as good as no limit."""
 _SCALARS = Scalars()
 _COMMON_STREAMS = 40
 """Streams of the model families; a worker's own come after them."""
@@ -141,3 +145,24 @@ def _not_ours(users: list[str]) -> str:
         f"simulated workers only know questions of the gym, got {shown!r}; "
         f"wfdsl_rl.gym.make and `--tasks gym/paper7` make such questions (families: {', '.join(FAMILIES)})"
     )
+
+
+def stream_of(sample_id: str, settings: Mapping[str, Any]) -> str:
+    """The name of a call's random stream: by its seed if one is set, or else by its sample."""
+    seed = settings.get("seed")
+    return f"sample {sample_id}" if seed is None else f"seed {seed}"
+
+
+def token_limit(max_tokens: int) -> float:
+    """A limit in tokens on the scale of `WorkerOnQuestion.limit`: 0 at the usual 4096, 1 from five times as many."""
+    return min(log(max_tokens / USUAL_TOKENS) / log(_UNLIMITED), 1.0)
+
+
+def call_key(m: Arithmetic, question_key: Numbers, agent: int, path: tuple[int, ...], stream: str) -> Numbers:
+    """The random key of a call, by question, agent, path of the step, and random stream."""
+    return m.joined(question_key, _call_salt(agent, path, stream))
+
+
+@lru_cache(maxsize=65536)
+def _call_salt(agent: int, path: tuple[int, ...], stream: str) -> int:
+    return text_key(SALT, "call", PROFILES[agent].name, path, stream)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from wfdsl_rl.grading.extraction import final_answer
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.profiles import Domain
@@ -127,6 +126,8 @@ def _given(lines: list[str], domain: Domain) -> str | None:
 
 def _stranger(text: str, item: Item) -> ParsedReply:
     """A text of another origin: its final answer, as the graders find it; without one it is as good as a thin plan."""
+    from wfdsl_rl.grading.extraction import final_answer  # noqa: PLC0415  (start-up time: strangers are rare)
+
     given = final_answer(text, item.kind, choices=item.choices)
     if given is None:
         return ParsedReply(Plan(STRANGER, THIN))

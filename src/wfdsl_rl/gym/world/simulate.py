@@ -5,11 +5,9 @@ It needs nothing but Python; `wfdsl_rl.gym.world.accuracy` simulates many questi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from math import log
-from typing import Any, Final
+from typing import Final
 
 from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
@@ -18,39 +16,14 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Usage
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion, respond
 from wfdsl_rl.gym.world.families.form import Item
-from wfdsl_rl.gym.world.presets import SALT, Preset
+from wfdsl_rl.gym.world.presets import Preset
 from wfdsl_rl.gym.world.profiles import PROFILES, Domain, seconds_of, usage_of, usd_of
-from wfdsl_rl.gym.world.questions import Known, known, known_item
-from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Scalars, text_key
+from wfdsl_rl.gym.world.questions import USUAL_TOKENS, Known, call_key, known, known_item, stream_of, token_limit
+from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Scalars
 from wfdsl_rl.gym.world.roles import instruction_of
 from wfdsl_rl.gym.world.states import RIGHT, Attempt, State
 
-USUAL_TOKENS: Final = 4096
-"""The token limit at which the accuracies hold. Source: arXiv 2512.04388, controlled setting."""
-_UNLIMITED: Final = 5
-"""This many times as many tokens are as good as no limit."""
 _SCALARS: Final = Scalars()
-
-
-def stream_of(sample_id: str, settings: Mapping[str, Any]) -> str:
-    """The name of a call's random stream: by its seed if one is set, or else by its sample."""
-    seed = settings.get("seed")
-    return f"sample {sample_id}" if seed is None else f"seed {seed}"
-
-
-def token_limit(max_tokens: int) -> float:
-    """A limit in tokens on the scale of `WorkerOnQuestion.limit`: 0 at the usual 4096, 1 from five times as many."""
-    return min(log(max_tokens / USUAL_TOKENS) / log(_UNLIMITED), 1.0)
-
-
-def call_key(m: Arithmetic, question_key: Numbers, agent: int, path: tuple[int, ...], stream: str) -> Numbers:
-    """The random key of a call, by question, agent, path of the step, and random stream."""
-    return m.joined(question_key, _call_salt(agent, path, stream))
-
-
-@lru_cache(maxsize=65536)
-def _call_salt(agent: int, path: tuple[int, ...], stream: str) -> int:
-    return text_key(SALT, "call", PROFILES[agent].name, path, stream)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,10 @@ from wfdsl.workers.registry import OpenWorkers
 from wfdsl_rl.gym.world.behaviour import respond
 from wfdsl_rl.gym.world.presets import Preset, preset_of
 from wfdsl_rl.gym.world.profiles import PROFILES, seconds_of, usage_of
-from wfdsl_rl.gym.world.questions import parse_messages
+from wfdsl_rl.gym.world.questions import USUAL_TOKENS, call_key, parse_messages, stream_of, token_limit
 from wfdsl_rl.gym.world.randomness import Scalars
 from wfdsl_rl.gym.world.replies import read, render, wording_key
 from wfdsl_rl.gym.world.roles import instruction_of
-from wfdsl_rl.gym.world.simulate import USUAL_TOKENS, call_key, stream_of, token_limit
 from wfdsl_rl.gym.world.states import OTHER, Attempt
 
 PROVIDER: Final = "gym"
