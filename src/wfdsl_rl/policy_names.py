@@ -4,7 +4,7 @@ workers                 each worker of the pool alone
 baselines               those, and every baseline
 worker:NAME             one worker alone, by name or index
 NAME                    a baseline (`wfdsl_rl.baselines`)
-NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker stands for one policy for each worker
+NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker means one policy for each worker
 baselines:KEY=VALUE     all baselines, those that have the parameter with this value
 anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a Conductor by its model
 """
@@ -34,7 +34,7 @@ EACH: Final = "each"
 
 
 def policy_names() -> tuple[str, ...]:
-    """Every name that stands for a policy, or for several, on any pool."""
+    """Every name of a policy, or of a group of policies, on any pool."""
     return (WORKERS, GROUP, *BASELINES)
 
 
@@ -45,14 +45,14 @@ def policies_of(
     config: ConductorConfig | None = None,
     params: Mapping[str, str] | None = None,
 ) -> dict[str, Policy]:
-    """The policies that names stand for, groups spelled out, by the names under which results list them.
+    """The policies of names, groups expanded, by the names under which results list them.
 
     Raises:
-        UsageError: a name stands for nothing, or two different policies would be listed under the same name.
+        UsageError: a name is not known, or two different policies would be listed under the same name.
         WorkflowError: a file holds no valid workflow.
     """
     found: dict[str, Policy] = {}
-    for name in (each for given in names for each in spelled_out(given, pool)):
+    for name in (each for given in names for each in expanded(given, pool)):
         policy = policy_of(name, pool, config=config, params=params)
         label = label_of(name, pool)
         if found.setdefault(label, policy) != policy:
@@ -60,8 +60,8 @@ def policies_of(
     return found
 
 
-def spelled_out(name: str, pool: Pool) -> tuple[str, ...]:
-    """The names that a group stands for; any other name stands for itself.
+def expanded(name: str, pool: Pool) -> tuple[str, ...]:
+    """The names in a group; any other name is returned as it is.
 
     Raises:
         UsageError: a parameter of a group is none of any baseline.
@@ -70,7 +70,7 @@ def spelled_out(name: str, pool: Pool) -> tuple[str, ...]:
         return tuple(f"{WORKER}{entry.name}" for entry in pool)
     head = name.partition(":")[0]
     if head == GROUP:
-        return (*spelled_out(WORKERS, pool), *_all_with(name_and_settings(name)[1], name, pool))
+        return (*expanded(WORKERS, pool), *_all_with(name_and_settings(name)[1], name, pool))
     return _for_each(name, pool) if head in BASELINES else (name,)
 
 
@@ -87,7 +87,7 @@ def policy_of(
     """The policy of one name; `config` says how Conductors conduct, `params` what parameters `.wf` files have.
 
     Raises:
-        UsageError: the name stands for nothing, or a setting cannot be used.
+        UsageError: the name is not known, or a setting cannot be used.
         WorkflowError: the file holds no valid workflow.
     """
     if name.startswith(WORKER):
@@ -120,12 +120,12 @@ def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
             hint = Suggestions().hint(key, known)
             raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}: {hint or 'see the table'}")
     if "validation" not in settings and own_tasks(pool) is None:
-        learning = [each.name for each in BASELINES.values() if each.is_fitted]
+        fitted = [each.name for each in BASELINES.values() if each.is_fitted]
         raise UsageError(
-            f"--policy {name}: {', '.join(learning)} are fitted on validation tasks, and pool {pool.name!r} has "
+            f"--policy {name}: {', '.join(fitted)} are fitted on validation tasks, and pool {pool.name!r} has "
             f"none of its own; write {GROUP}:validation=FILE, or name the baselines that you want"
         )
-    return [spelled for each in BASELINES.values() for spelled in _for_each(_with(each.name, settings), pool)]
+    return [name for each in BASELINES.values() for name in _for_each(_with(each.name, settings), pool)]
 
 
 def _with(name: str, settings: Mapping[str, str]) -> str:
@@ -142,7 +142,7 @@ def _for_each(name: str, pool: Pool) -> tuple[str, ...]:
     if key is None:
         return (name,)
     names = [_with(head, {**settings, key: pool.entry(ordinal).name}) for ordinal in workers_of(pool)]
-    return tuple(spelled for each in names for spelled in _for_each(each, pool))
+    return tuple(name for each in names for name in _for_each(each, pool))
 
 
 def _ordinal(name: str, pool: Pool) -> int:

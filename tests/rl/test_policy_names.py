@@ -12,7 +12,7 @@ from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.policy_names import label_of, policies_of, policy_of, spelled_out
+from wfdsl_rl.policy_names import expanded, label_of, policies_of, policy_of
 
 
 @pytest.mark.parametrize(("name", "ordinal"), [("worker:bob", 1), ("worker:1", 1), ("worker:0", 0)])
@@ -33,17 +33,17 @@ def test_results_list_a_worker_by_its_name_and_a_file_by_its_own() -> None:
     assert label_of("openai:gpt-5-mini", pool) == "openai:gpt-5-mini"
 
 
-def test_a_group_is_spelled_out_and_nothing_is_evaluated_twice() -> None:
+def test_a_group_is_expanded_and_nothing_is_evaluated_twice() -> None:
     pool, _ = pool_of(["x"], ["y"])
 
-    assert spelled_out("workers", pool) == ("worker:ann", "worker:bob")
+    assert expanded("workers", pool) == ("worker:ann", "worker:bob")
     assert list(policies_of(["workers", "worker:0"], pool)) == ["worker:ann", "worker:bob"]
 
 
 def test_all_baselines_hold_every_worker_alone() -> None:
     pool = Pool.load("gym/paper7")
 
-    assert set(spelled_out("workers", pool)) < set(spelled_out("baselines", pool))
+    assert set(expanded("workers", pool)) < set(expanded("baselines", pool))
 
 
 def test_a_file_is_read_for_the_pool_with_its_parameters(tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ class FittedPolicy:
         """
         router = self._routers.get(pool)
         if router is None:
-            options = _with_account(options)
-            router = await self._learned(pool, options)
+            options = _with_tracker(options)
+            router = await self._fitted(pool, options)
         return await router.solve(question, pool, options)
 
     async def fit(self, pool: Pool, **options: Any) -> FitCost:
@@ -117,11 +117,11 @@ class FittedPolicy:
             BudgetExhausted, UsageError: as `wfdsl.run` does.
         """
         if pool not in self._routers:
-            await self._learned(pool, _with_account(options))
+            await self._fitted(pool, _with_tracker(options))
         assert self.fit_cost is not None  # there is a router
         return self.fit_cost
 
-    async def _learned(self, pool: Pool, options: RunOptions) -> Router:
+    async def _fitted(self, pool: Pool, options: RunOptions) -> Router:
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
             router = self._routers.get(pool)
@@ -149,7 +149,7 @@ class FittedPolicy:
         }
 
 
-def _with_account(options: RunOptions) -> RunOptions:
+def _with_tracker(options: RunOptions) -> RunOptions:
     """A budget covers everything that a question leads to: fitting is a part of the first one."""
     budget = options.get("budget")
     return {**options, "budget": BudgetTracker(budget)} if isinstance(budget, Budget) else options

@@ -60,7 +60,7 @@ class RandomRouter:
 
 @dataclass(frozen=True, slots=True)
 class RandomWorkflow:
-    """A valid workflow at random: what a Conductor that has learned the form, and nothing else, is worth."""
+    """A valid workflow at random: the worth of a Conductor that has learned the form only."""
 
     seed: int = 0
     max_steps: int = 5

@@ -221,9 +221,9 @@ class Cascaded:
 
 def team(shape: str, order: Sequence[int]) -> Workflow:
     """A team with workers in the order of their worth: solvers first, then those who check, then planners."""
-    seats = sorted(range(len(shape)), key=lambda at: ("SVAP".index(shape[at]), at))
-    dealt = {seat: order[turn % len(order)] for turn, seat in enumerate(seats)}
-    return Workflow(tuple(Step(dealt[at], SUBTASKS[letter], _access(shape, at)) for at, letter in enumerate(shape)))
+    places = sorted(range(len(shape)), key=lambda at: ("SVAP".index(shape[at]), at))
+    chosen = {place: order[turn % len(order)] for turn, place in enumerate(places)}
+    return Workflow(tuple(Step(chosen[at], SUBTASKS[letter], _access(shape, at)) for at, letter in enumerate(shape)))
 
 
 def _access(shape: str, at: int) -> Access:

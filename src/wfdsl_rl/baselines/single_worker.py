@@ -40,7 +40,7 @@ def workers_of(pool: Pool) -> tuple[int, ...]:
 
 
 def own_tasks(pool: Pool) -> str | None:
-    """The name of the training tasks that a pool of simulated workers brings along; None for all other pools."""
+    """The name of the training tasks of a pool of simulated workers; None for all other pools."""
     presets = [entry.options.get("preset") for entry in pool if entry.provider == _GYM]
     return f"{presets[0]}@train" if presets else None
 

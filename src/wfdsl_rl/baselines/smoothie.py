@@ -86,7 +86,7 @@ class Scattering:
     places: Vectors
     method: SmoothieDependent
     key: str
-    """What it was learned on."""
+    """The validation tasks, as a hash."""
 
     async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
         """Ask all, and pick."""

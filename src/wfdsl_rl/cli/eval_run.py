@@ -92,7 +92,7 @@ class _Session:
         total = len(self._evaluation.trials())
         simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
         counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
-        account = _account(self._evaluation, self._experiment, journal, settled)
+        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled)
         with progress_on_stderr(total, counts) as count:
 
             def keep(trial: Trial) -> None:
@@ -104,7 +104,7 @@ class _Session:
                 keep=keep,
                 done=settled.keys(),
                 journal=journal,
-                budget=account,
+                budget=tracker,
                 concurrency=self._args.concurrency,
             )
 
@@ -123,7 +123,7 @@ class _Session:
         return FAILED if failed else 0
 
 
-def _account(
+def _budget_tracker(
     evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[TrialKey, Trial]
 ) -> BudgetTracker | None:
     """The budget with what earlier sessions have spent; None without one."""

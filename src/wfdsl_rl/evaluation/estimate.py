@@ -29,7 +29,7 @@ class PolicyEstimate:
     usd: float | None
     """US dollars at most, if each call succeeds at once; None: not known."""
     fit_calls: int = 0
-    """Calls before the first question; fewer if the journal, or another policy that learns on the same tasks, has
+    """Calls before the first question; fewer if the journal, or another policy that is fitted on the same tasks, has
     some of them."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,8 +85,8 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> PolicyEstim
     if workflow is None:
         most = getattr(policy, "most_calls", None)
         calls = None if most is None else most(evaluation.pool)
-        learning = getattr(policy, "fit_calls", None)
-        fit_calls = 0 if learning is None else learning(evaluation.pool)
+        to_fit = getattr(policy, "fit_calls", None)
+        fit_calls = 0 if to_fit is None else to_fit(evaluation.pool)
         return PolicyEstimate(name, trials, None if calls is None else calls * trials, None, fit_calls)
     require_runnable(workflow, evaluation.pool, depth=1)
     total, usd = 0, 0.0

@@ -149,8 +149,8 @@ class _Work:
 
 
 def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
-    account = BudgetTracker(budget) if isinstance(budget, Budget) else budget
-    return {**options, "journal": journal, "budget": account}
+    tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
+    return {**options, "journal": journal, "budget": tracker}
 
 
 def _answers(runs: Sequence[Run]) -> dict[str, int]:

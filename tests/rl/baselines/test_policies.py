@@ -14,7 +14,7 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.catalogue import BASELINES
 from wfdsl_rl.baselines.single_worker import alone
 from wfdsl_rl.baselines.voting import MajorityVote
-from wfdsl_rl.policy_names import policies_of, policy_of, spelled_out
+from wfdsl_rl.policy_names import expanded, policies_of, policy_of
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
@@ -35,7 +35,7 @@ def test_parameters_stand_behind_the_name() -> None:
 
 
 def test_each_in_the_place_of_a_worker_stands_for_all_of_them() -> None:
-    names = spelled_out("self-reflection:worker=each,rounds=1", POOL)
+    names = expanded("self-reflection:worker=each,rounds=1", POOL)
 
     assert names == tuple(f"self-reflection:worker={name},rounds=1" for name in ("ann", "bob", "cy"))
 
@@ -123,9 +123,9 @@ def test_a_name_that_stands_for_nothing_is_refused_with_what_to_write(name: str,
 
 def test_all_baselines_on_a_pool_without_tasks_is_an_error_that_says_how() -> None:
     with pytest.raises(UsageError, match="write baselines:validation=FILE"):
-        spelled_out("baselines", POOL)
+        expanded("baselines", POOL)
 
 
 def test_a_parameter_that_no_baseline_has_is_refused() -> None:
     with pytest.raises(UsageError, match="did you mean `validation`"):
-        spelled_out("baselines:validaton=x", POOL)
+        expanded("baselines:validaton=x", POOL)
