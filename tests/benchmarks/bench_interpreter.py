@@ -1,4 +1,4 @@
-"""The interpreter: what a step costs beside a floor and beside LangGraph, makespan, memory, and what the journal adds.
+"""The interpreter: cost of a step compared with a floor and with LangGraph, makespan, memory, cost of the journal.
 
 Run with `make bench` or `python -m tests.benchmarks interpreter`. The floor is ready counters written by hand in
 asyncio: no prompts, no record, no error handling. LangGraph is measured where it is installed (`pip install
@@ -48,7 +48,7 @@ LEVELS = 3  # steps on the longest path
 SEES = [(), (), (), (0, 1, 2), (0, 1, 2, 3)]
 TARGET_STEP_RATIO, TARGET_LANGGRAPH_RATIO = 15.0, 5.0
 TARGET_MAKESPAN, TARGET_MAKESPAN_OVER_FLOOR = 1.4, 1.3
-TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS = 24.0, 1.0
+TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS = 16.0, 1.0
 STEP_ROUNDS, MAKESPAN_ROUNDS = 9, 9
 DEFAULT_GC, MANY_RUNS_GC = gc.get_threshold(), (50_000, 20, 20)
 """With thousands of runs in flight the garbage collector looks at all of them again and again and finds nothing."""

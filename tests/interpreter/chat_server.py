@@ -37,7 +37,7 @@ class ChatServer:
         self._thread.join()
 
     def wait_for(self, requests: int, *, timeout_s: float = 60.0) -> None:
-        """Wait until so many requests have come in."""
+        """Wait until a number of requests have come in."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.asked) >= requests, timeout_s), "the requests did not come"
 
@@ -59,7 +59,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed is no news."""
+        """Ignore clients that were killed."""
 
 
 _USAGE = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}

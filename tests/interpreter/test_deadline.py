@@ -15,7 +15,7 @@ CHAIN = Workflow((Step(0, "a"), Step(1, "b", (0,))))
 
 
 async def ended_after_s(watch: DeadlineTimer, seconds: float) -> float:
-    """Wait for a deadline that comes after so many seconds; gives how long that took."""
+    """Wait for a deadline that passes after a number of seconds; how long that took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     limit = watch.start(began + seconds)

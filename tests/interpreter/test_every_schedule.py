@@ -1,4 +1,4 @@
-"""Whatever order steps finish in, responses are those of running the steps one after the other."""
+"""Responses do not depend on the order in which steps finish: they are the same as one after the other."""
 
 from __future__ import annotations
 

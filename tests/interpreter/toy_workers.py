@@ -33,7 +33,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class ClockLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is that of its selector."""
+    """An event loop that takes the time from its selector."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()

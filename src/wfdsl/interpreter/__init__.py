@@ -1,4 +1,4 @@
 """The interpreter: workflow, question and pool in; a run out.
 
-Each concern is a module of its own that wraps a call; the executor only decides when a step starts.
+One step of a run passes `running`, `execution`, `context`, `pipeline` and the worker; the other modules serve these.
 """

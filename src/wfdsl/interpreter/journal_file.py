@@ -199,7 +199,7 @@ class JournalWriter:
         return await future
 
     def do_later(self, operation: Operation) -> None:
-        """Run an operation that nobody waits for; `close` does."""
+        """Run an operation without waiting for it; `close` waits."""
         self._jobs.put(_Job(operation, None, None))
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class JournalWriter:
                 _hand_back(jobs, results)
                 jobs = []
         finally:
-            # Nobody may wait for a thread that has ended, not even where a mistake of ours ended it.
+            # No caller may wait for a thread that has ended, not even if a mistake of ours ended it.
             self._ended = True
             left = [*(jobs or []), *self._left_over()]
             _hand_back(left, [self._over()] * len(left))
