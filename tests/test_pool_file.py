@@ -174,9 +174,9 @@ def test_a_template_without_keys_says_which_variable_to_set(name: str, monkeypat
     pool = Pool.load(name)
 
     messages = []
-    for ordinal in pool.indices:
+    for index in pool.indices:
         with pytest.raises(UsageError, match="set the environment variable") as refused:
-            pool.worker(ordinal)
+            pool.worker(index)
         messages.append(str(refused.value))
 
     assert "GEMINI_API_KEY" in messages[0]

@@ -78,7 +78,7 @@ def test_a_workflow_cannot_be_changed() -> None:
         workflow.steps[0].worker = 1  # type: ignore[misc]
 
 
-def test_lists_cannot_say_a_depth_or_a_worker_without_an_ordinal() -> None:
+def test_lists_cannot_say_a_depth_or_a_worker_without_an_index() -> None:
     workflow = Workflow((Step("planner", "a"), Step("solver", "b", (0,), depth=2)))
 
     with pytest.raises(WorkflowError) as failed:

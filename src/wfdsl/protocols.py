@@ -153,10 +153,10 @@ class WorkerPool(Protocol):
         """The indices of its workers."""
         ...
 
-    def entry(self, ordinal: int) -> Any:
+    def entry(self, index: int) -> Any:
         """The description of a worker: its name, limits, prices and so on."""
         ...
 
-    def worker(self, ordinal: int) -> Worker:
+    def worker(self, index: int) -> Worker:
         """The worker itself, which makes one attempt per call."""
         ...

@@ -39,14 +39,12 @@ def is_simulated(pool: Pool) -> bool:
 
 def pool_description(pool: Pool) -> dict[str, Any]:
     """A pool with its prices, and a hash of what can change answers or costs. Entries hold no keys."""
-    entries = {str(ordinal): pool.entry(ordinal) for ordinal in pool.indices}
+    entries = {str(index): pool.entry(index) for index in pool.indices}
     settings = pool.settings.model_dump(mode="json")
-    identity = {ordinal: entry.model_dump(mode="json", exclude=HOW_ONLY) for ordinal, entry in entries.items()}
+    identity = {index: entry.model_dump(mode="json", exclude=HOW_ONLY) for index, entry in entries.items()}
     return {
         "name": pool.name,
         "settings": settings,
-        "workers": {
-            ordinal: entry.model_dump(mode="json", exclude_defaults=True) for ordinal, entry in entries.items()
-        },
+        "workers": {index: entry.model_dump(mode="json", exclude_defaults=True) for index, entry in entries.items()},
         "hash": hash_of([settings["max_reply_chars"], settings["oversize"], identity]),
     }

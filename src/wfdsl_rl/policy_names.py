@@ -141,7 +141,7 @@ def _for_each(name: str, pool: Pool) -> tuple[str, ...]:
     key = next((key for key, value in settings.items() if value == EACH and key in workers), None)
     if key is None:
         return (name,)
-    names = [_with(head, {**settings, key: pool.entry(ordinal).name}) for ordinal in workers_of(pool)]
+    names = [_with(head, {**settings, key: pool.entry(index).name}) for index in workers_of(pool)]
     return tuple(name for each in names for name in _for_each(each, pool))
 
 

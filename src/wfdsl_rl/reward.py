@@ -383,7 +383,7 @@ def row_of(
         "task": task.id,
         "split": split,
         "shown": list(offer.indices),
-        "true": [offer.pool_indices[ordinal] for ordinal in offer.indices],
+        "true": [offer.pool_indices[index] for index in offer.indices],
     }
 
 

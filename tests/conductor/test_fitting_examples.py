@@ -28,7 +28,7 @@ EVERY_SHAPE = ["single", "chain", "tree", "independent-then-aggregate"]
 
 
 def offer_of(indices: Sequence[int]) -> WorkerListing:
-    pool = Pool({ordinal: WorkerEntry(name=f"w{ordinal}", provider="function") for ordinal in indices})
+    pool = Pool({index: WorkerEntry(name=f"w{index}", provider="function") for index in indices})
     return WorkerListing.of(pool)
 
 

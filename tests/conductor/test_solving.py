@@ -354,7 +354,7 @@ async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> N
 
     shown = chat.asked[0][-1]["content"]
     assert "Model 2" in shown
-    assert not any(f"Model {ordinal}" in shown.partition("# The models")[2] for ordinal in (0, 1, 3))
+    assert not any(f"Model {index}" in shown.partition("# The models")[2] for index in (0, 1, 3))
     assert chat.workers == ["w2"]
     assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
 

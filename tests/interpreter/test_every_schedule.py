@@ -47,10 +47,10 @@ def run_in_order(workflow: Workflow, question: str) -> list[str]:
 
 
 def run_with_delays(workflow: Workflow, delays: list[float], **options: Any) -> Run:
-    def worker(ordinal: int) -> Answering:
+    def worker(index: int) -> Answering:
         async def answer(call: Call) -> Reply:
             await asyncio.sleep(delays[call.path[0]])
-            return Reply(digest(ordinal, [message["content"] for message in call.messages]))
+            return Reply(digest(index, [message["content"] for message in call.messages]))
 
         return Answering(answer)
 

@@ -29,7 +29,7 @@ async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_a
     )
 
     async with pool.open():
-        replies = [await pool.worker(ordinal)(call(PROMPT)) for ordinal in pool.indices]
+        replies = [await pool.worker(index)(call(PROMPT)) for index in pool.indices]
 
     for reply, (size, most) in zip(replies, SIZES, strict=True):
         assert reply.finish == "stop"

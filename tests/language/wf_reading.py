@@ -35,7 +35,7 @@ class ToyPool:
         return self.names.index(name) if name in self.names else None
 
     def tagged(self, tag: str) -> tuple[int, ...]:
-        return tuple(ordinal for ordinal, tags in enumerate(self.tags) if tag in tags)
+        return tuple(index for index, tags in enumerate(self.tags) if tag in tags)
 
 
 def file_tree(text: str) -> FileTree:

@@ -15,14 +15,14 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.policy_names import expanded, label_of, policies_of, policy_of
 
 
-@pytest.mark.parametrize(("name", "ordinal"), [("worker:bob", 1), ("worker:1", 1), ("worker:0", 0)])
-def test_a_worker_alone_goes_by_name_or_ordinal(name: str, ordinal: int) -> None:
+@pytest.mark.parametrize(("name", "index"), [("worker:bob", 1), ("worker:1", 1), ("worker:0", 0)])
+def test_a_worker_alone_goes_by_name_or_index(name: str, index: int) -> None:
     pool, _ = pool_of(["x"], ["y"])
 
     policy = policy_of(name, pool)
 
     assert isinstance(policy, WorkflowPolicy)
-    assert [step.worker for step in policy.workflow] == [ordinal]
+    assert [step.worker for step in policy.workflow] == [index]
 
 
 def test_results_list_a_worker_by_its_name_and_a_file_by_its_own() -> None:

@@ -26,7 +26,7 @@ async def twice(messages: list[dict[str, Any]]) -> str:
 async def test_functions_become_workers_under_their_own_names() -> None:
     pool = Pool.from_functions([shout, twice, shout])
 
-    replies = [await pool.worker(ordinal)(call("ab")) for ordinal in pool.indices]
+    replies = [await pool.worker(index)(call("ab")) for index in pool.indices]
 
     assert pool.names == ("shout", "twice", "shout_2")
     assert [reply.text for reply in replies] == ["AB", "abab", "AB"]

@@ -80,7 +80,7 @@ async def test_one_server_starts_with_the_first_call_and_ends_with_the_pool() ->
     pool = _small()
 
     async with pool.open():
-        workers = [pool.worker(ordinal) for ordinal in pool.indices]
+        workers = [pool.worker(index) for index in pool.indices]
         assert _servers() == []
         await asyncio.gather(*(worker(call()) for worker in workers for _ in range(2)))
         servers = _servers()

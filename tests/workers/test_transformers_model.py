@@ -237,7 +237,7 @@ async def test_models_are_loaded_one_at_a_time(folder: str, monkeypatch: pytest.
     pool = Pool(entries)
 
     async with pool.open():
-        replies = await asyncio.gather(*(pool.worker(ordinal)(call()) for ordinal in pool.indices))
+        replies = await asyncio.gather(*(pool.worker(index)(call()) for index in pool.indices))
 
     assert len(replies) == 3
     assert most == [1]

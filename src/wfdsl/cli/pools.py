@@ -87,17 +87,17 @@ def _show(args: argparse.Namespace) -> int:
 
     pool = Pool.load(args.pool)
     if args.format == "json":
-        workers = [{"ordinal": ordinal, **_plain(pool.entry(ordinal))} for ordinal in pool.indices]
+        workers = [{"index": index, **_plain(pool.entry(index))} for index in pool.indices]
         _print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return 0
     _say((pool.name, "bold"), f"  {pool.settings.description}")
-    for ordinal in pool.indices:
-        _show_worker(ordinal, pool.entry(ordinal))
+    for index in pool.indices:
+        _show_worker(index, pool.entry(index))
     return 0
 
 
-def _show_worker(ordinal: int, entry: WorkerEntry) -> None:
-    _say(f"\n{ordinal:>2}  ", (entry.name, "bold"), f"  {entry.description}")
+def _show_worker(index: int, entry: WorkerEntry) -> None:
+    _say(f"\n{index:>2}  ", (entry.name, "bold"), f"  {entry.description}")
     for label, value in _facts(entry).items():
         if value:
             _say((f"    {label:<9}", "dim"), value)
@@ -150,25 +150,23 @@ def _check(args: argparse.Namespace) -> int:
             _print_json(result)
         else:
             mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
-            _say(
-                f"{result['ordinal']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}"
-            )
+            _say(f"{result['index']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}")
     return 0 if all(result["ok"] for result in results) else FAILED
 
 
 async def _check_all(pool: Pool) -> list[dict[str, Any]]:
     async with pool.open():
-        return await asyncio.gather(*(_check_one(pool, ordinal) for ordinal in pool.indices))
+        return await asyncio.gather(*(_check_one(pool, index) for index in pool.indices))
 
 
-async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
+async def _check_one(pool: Pool, index: int) -> dict[str, Any]:
     from wfdsl.errors import UsageError
     from wfdsl.protocols import PROBE, Call, WorkerFailure
 
     loop = asyncio.get_running_loop()
     started = loop.time()
     try:
-        reply = await pool.worker(ordinal)(
+        reply = await pool.worker(index)(
             Call(
                 ({"role": "user", "content": PROBE},),
                 settings={"max_tokens": _CHECK_TOKENS},
@@ -176,11 +174,11 @@ async def _check_one(pool: Pool, ordinal: int) -> dict[str, Any]:
             )
         )
     except (UsageError, WorkerFailure) as error:
-        return {"ordinal": ordinal, "name": pool.entry(ordinal).name, "ok": False, "message": str(error)}
+        return {"index": index, "name": pool.entry(index).name, "ok": False, "message": str(error)}
     said = " ".join(reply.text.split())
     short = said if len(said) <= 60 else f"{said[:60]}..."
     message = f'"{short}" in {loop.time() - started:.1f} s' if said else f"answers ({reply.finish})"
-    return {"ordinal": ordinal, "name": pool.entry(ordinal).name, "ok": True, "message": message}
+    return {"index": index, "name": pool.entry(index).name, "ok": True, "message": message}
 
 
 def _init(args: argparse.Namespace) -> int:

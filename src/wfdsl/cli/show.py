@@ -105,7 +105,7 @@ def _options(checked: Checked, pool: Pool | None) -> Options:
         found["title"] = checked.tree.title
         found["description"] = checked.tree.description
     if pool is not None:
-        found["workers"] = {ordinal: pool.entry(ordinal).name for ordinal in pool.indices}
+        found["workers"] = {index: pool.entry(index).name for index in pool.indices}
         found["conductors"] = pool.conductors
     return found
 

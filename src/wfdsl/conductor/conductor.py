@@ -224,17 +224,17 @@ class _RootPool:
         """Logs of rounds that no run holds."""
         return self._root.unplaced
 
-    def entry(self, ordinal: int) -> WorkerEntry:
+    def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker, or of the Conductor's model."""
-        return self._model.entry(0) if ordinal == ROOT else self._pool.entry(ordinal)
+        return self._model.entry(0) if index == ROOT else self._pool.entry(index)
 
-    def worker(self, ordinal: int) -> Worker:
+    def worker(self, index: int) -> Worker:
         """A worker, or the Conductor."""
-        return self._root if ordinal == ROOT else self._pool.worker(ordinal)
+        return self._root if index == ROOT else self._pool.worker(index)
 
     def subset(self, indices: Iterable[int]) -> WorkerPool:
         """Some of the workers, never the root Conductor."""
-        return self._pool.subset(ordinal for ordinal in indices if ordinal != ROOT)
+        return self._pool.subset(index for index in indices if index != ROOT)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[_RootPool]:
@@ -260,8 +260,8 @@ def _require_all_built(pool: WorkerPool) -> None:
     Raises:
         UsageError: a worker cannot be built.
     """
-    for ordinal in pool.indices:
+    for index in pool.indices:
         try:
-            pool.worker(ordinal)
+            pool.worker(index)
         except UsageError as error:
             raise UsageError(f"{error}; or leave it out (--without, conductor.without)") from error

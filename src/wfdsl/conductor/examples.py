@@ -72,7 +72,7 @@ def _replacements(workers: Iterable[int], indices: Sequence[int]) -> dict[int, i
     """The offered worker that replaces each worker of an example."""
     named = dict.fromkeys(workers)
     chosen = {worker: worker for worker in named if worker in indices}
-    free = iter([ordinal for ordinal in indices if ordinal not in chosen])
+    free = iter([index for index in indices if index not in chosen])
     for worker in named:
         if worker not in chosen:
             chosen[worker] = next(free, indices[worker % len(indices)])

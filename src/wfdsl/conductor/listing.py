@@ -27,7 +27,7 @@ def offered_workers(config: ConductorConfig, pool: Pool, question: str) -> Pool:
         UsageError: a name or tag is not known, or no worker is left.
     """
     left_out = _left_out(config, pool)
-    left = [ordinal for ordinal in pool.indices if ordinal not in left_out]
+    left = [index for index in pool.indices if index not in left_out]
     if config.pick is not None:
         if config.pick > len(left):
             raise UsageError(f"{config.pick} workers cannot be picked: the pool {pool.name!r} offers {len(left)}")
@@ -41,7 +41,7 @@ def shuffled_numbers(config: ConductorConfig, pool: Pool, question: str) -> Mapp
     """The pool's index of each number that is shown, from 0 upwards; None if the numbers are the indices."""
     if not config.shuffle:
         return None
-    shuffled = [ordinal for ordinal in pool.indices if ordinal >= 0]  # below 0 is the root Conductor
+    shuffled = [index for index in pool.indices if index >= 0]  # below 0 is the root Conductor
     _random(config, question, "shuffle").shuffle(shuffled)
     return dict(enumerate(shuffled))
 

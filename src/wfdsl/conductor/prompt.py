@@ -105,12 +105,12 @@ class Prompt:
         return {"role": "user", "content": self._templates["reask"].fill(problems=problems)}
 
     def written_workers(self, listing: WorkerListing) -> str:
-        """The workers, a line each; one without a description is a bare ordinal."""
+        """The workers, a line each; one without a description is shown with its index only."""
         worker, bare = self._templates["worker"], self._bare_worker
         return "\n".join(
             [
-                worker.fill(ordinal=str(ordinal), description=text) if text else bare.fill(ordinal=str(ordinal))
-                for ordinal, text in zip(listing.indices, listing.descriptions, strict=True)
+                worker.fill(ordinal=str(index), description=text) if text else bare.fill(ordinal=str(index))
+                for index, text in zip(listing.indices, listing.descriptions, strict=True)
             ]
         )
 

@@ -83,7 +83,7 @@ class ConductorCall(StepCall):
         run_workflow: WorkflowRunner,
     ) -> None:
         """`level` is the one of the workflows inside the node."""
-        super().__init__(environment, path, profile.ordinal, messages)
+        super().__init__(environment, path, profile.index, messages)
         self._profile = replace(profile, conductor=False, fallbacks=())
         self._run_workflow = run_workflow
         self._level = level
@@ -201,7 +201,7 @@ def without_conductors(pool: Any) -> WorkerPool:
     if not conductors:
         found: WorkerPool = pool
         return found
-    others = [ordinal for ordinal in pool.indices if ordinal not in conductors]
+    others = [index for index in pool.indices if index not in conductors]
     if not others:
         raise UsageError(
             f"pool {pool.name!r} has only Conductors, and the recursion depth is used up; "

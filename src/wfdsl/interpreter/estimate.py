@@ -83,7 +83,7 @@ def estimate(
 def _step_estimate(step: int, profile: WorkerProfile, messages: tuple[Message, ...], read: int) -> StepEstimate:
     output = profile.output_bound({})
     usd = None if output is None or profile.conductor else profile.cost_usd(Usage(read, output))
-    return StepEstimate(step, profile.ordinal, profile.name, messages, read, output, usd, profile.conductor)
+    return StepEstimate(step, profile.index, profile.name, messages, read, output, usd, profile.conductor)
 
 
 def _ordinal(workflow: Workflow, step: int) -> int:

@@ -234,7 +234,7 @@ class Execution:
                 environment, path, profile, messages, level=inside, run_workflow=_run_nested
             )
         else:
-            handle = StepCall(environment, path, profile.ordinal, messages)
+            handle = StepCall(environment, path, profile.index, messages)
         self._calls[step] = handle
         on_delta = None
         if listener is not None:

@@ -252,12 +252,12 @@ class CallPipeline:
         for other in self._fallbacks:
             profile = other.profile
             handle.emit(FellBack(handle.path, profile.name, str(failure)))
-            handle.answered_by = profile.ordinal
+            handle.answered_by = profile.index
             try:
                 return await other._persist(call)
             except WorkerFailure as next_failure:
                 failure = next_failure
-                causes.append(f"fallback worker {profile.ordinal} ({profile.name}): {failure}")
+                causes.append(f"fallback worker {profile.index} ({profile.name}): {failure}")
         raise WorkerFailure("; ".join(causes), retryable=failure.retryable, status=failure.status) from failure
 
     async def _persist(self, call: Call) -> Reply:
@@ -275,7 +275,7 @@ class CallPipeline:
             reply = await journal.find(each._key(call), call.sample_id)
             if reply is not None:
                 handle.replayed = True
-                handle.answered_by = None if each is self else each.profile.ordinal
+                handle.answered_by = None if each is self else each.profile.index
                 return reply
         return None
 
@@ -423,8 +423,8 @@ class Pipelines:
         return pipeline
 
 
-def _pipeline_of(pool: WorkerPool, ordinal: int) -> CallPipeline:
-    profile, worker = profile_of(pool, ordinal), pool.worker(ordinal)
+def _pipeline_of(pool: WorkerPool, index: int) -> CallPipeline:
+    profile, worker = profile_of(pool, index), pool.worker(index)
     if getattr(worker, "conductor", False):
         profile = replace(profile, conductor=True)
     if profile.conductor:

@@ -41,7 +41,7 @@ _NOT_IDENTITY = {
 class WorkerProfile:
     """What the pipeline of one worker needs to know about it."""
 
-    ordinal: int
+    index: int
     entry: Any
     """The pool's own description of the worker."""
     name: str
@@ -133,23 +133,23 @@ def usage_of_failure(failure: WorkerFailure, bound: BudgetUsage) -> BudgetUsage:
     return BudgetUsage(calls=1) if refused else bound
 
 
-def profile_of(pool: WorkerPool, ordinal: int) -> WorkerProfile:
+def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
     """Read a worker's profile; what an entry does not say is not limited, and never retried."""
-    entry = pool.entry(ordinal)
+    entry = pool.entry(index)
     limits = getattr(entry, "limits", None)
     return WorkerProfile(
-        ordinal=ordinal,
+        index=index,
         entry=entry,
         name=entry.name,
         retries=getattr(entry, "retries", 0),
-        fallbacks=_fallbacks(pool, ordinal),
+        fallbacks=_fallbacks(pool, index),
         concurrency=getattr(limits, "concurrency", None),
         requests_per_minute=getattr(limits, "requests_per_minute", None),
         tokens_per_minute=getattr(limits, "tokens_per_minute", None),
         output_limit=getattr(entry, "output_limit", None),
         system_prompt=getattr(entry, "system_prompt", ""),
         endpoint=_endpoint(entry),
-        conductor=ordinal in getattr(pool, "conductors", ()),
+        conductor=index in getattr(pool, "conductors", ()),
     )
 
 
@@ -167,7 +167,7 @@ def require_bounded(profiles: Iterable[WorkerProfile], budget: Budget, settings:
 
 
 def _require_bounded(profile: WorkerProfile, budget: Budget, settings: Mapping[str, Any]) -> None:
-    who = f"worker {profile.ordinal} ({profile.name})"
+    who = f"worker {profile.index} ({profile.name})"
     if budget.usd is not None and not profile.priced:
         raise UsageError(
             f"{who} has no known price, so a budget in US dollars cannot be enforced; "
@@ -191,10 +191,10 @@ def _endpoint(entry: Any) -> tuple[Any, ...]:
     return (entry.name, entry.provider, model, entry.base_url, entry.api_key_env, str(limits)) if model else ()
 
 
-def _fallbacks(pool: WorkerPool, ordinal: int) -> tuple[int, ...]:
+def _fallbacks(pool: WorkerPool, index: int) -> tuple[int, ...]:
     """The chain of fallback workers, which ends before a worker would come twice."""
     by_name = None
-    chain = [ordinal]
+    chain = [index]
     while (name := getattr(pool.entry(chain[-1]), "fallback", None)) is not None:
         by_name = by_name or {pool.entry(other).name: other for other in pool.indices}
         if name not in by_name or by_name[name] in chain:

@@ -110,16 +110,16 @@ class Pool:
         """The indices of workers that are Conductors themselves."""
         return self._where(lambda entry: entry.provider == "conductor")
 
-    def entry(self, ordinal: int) -> WorkerEntry:
+    def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker.
 
         Raises:
             UsageError: the pool has no worker of this index.
         """
-        if ordinal not in self._entries:
+        if index not in self._entries:
             have = ", ".join(map(str, self._entries))
-            raise UsageError(f'the pool "{self.name}" has no worker {ordinal}; it has {have}')
-        return self._entries[ordinal]
+            raise UsageError(f'the pool "{self.name}" has no worker {index}; it has {have}')
+        return self._entries[index]
 
     def find(self, name: str) -> int | None:
         """The index of the worker of this name."""
@@ -137,19 +137,19 @@ class Pool:
         Raises:
             UsageError: the pool has no worker of an index, or none is given.
         """
-        chosen = {ordinal: self.entry(ordinal) for ordinal in indices}
+        chosen = {index: self.entry(index) for index in indices}
         entries = dict(enumerate(chosen.values())) if renumber else chosen
         part = Pool(_without_lost_fallbacks(entries), settings=self.settings, workers=self._given)
         part._opened, part._opened_outside = self._opened, self._opened_outside
         return part
 
-    def worker(self, ordinal: int) -> Worker:
+    def worker(self, index: int) -> Worker:
         """The worker itself, built once per event loop: one attempt per call, and the pool's text policy.
 
         Raises:
             UsageError: no worker of this index, a key or a package is missing, or a setting does not fit the provider.
         """
-        return self._open_workers().worker(self.entry(ordinal), self._build)
+        return self._open_workers().worker(self.entry(index), self._build)
 
     def open(self) -> AbstractAsyncContextManager[Pool]:
         """Keep clients and servers up inside the block, and close them after the last open block.
@@ -175,7 +175,7 @@ class Pool:
         return found
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
-        return tuple(ordinal for ordinal, entry in self._entries.items() if wanted(entry))
+        return tuple(index for index, entry in self._entries.items() if wanted(entry))
 
     def __iter__(self) -> Iterator[WorkerEntry]:
         return iter(self._entries.values())
@@ -188,7 +188,7 @@ class Pool:
         return member in self._entries or any(member in (entry.name, entry) for entry in self)
 
     def __repr__(self) -> str:
-        members = ", ".join(f"{ordinal}={entry.name}" for ordinal, entry in self._entries.items())
+        members = ", ".join(f"{index}={entry.name}" for index, entry in self._entries.items())
         return f"Pool({self.name!r}: {members})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -319,6 +319,6 @@ def _without_lost_fallbacks(entries: Mapping[int, WorkerEntry]) -> dict[int, Wor
     """A fallback outside the subset would let a workflow reach a worker that it was not offered."""
     fine = {None, *(entry.name for entry in entries.values())}
     return {
-        ordinal: entry if entry.fallback in fine else entry.model_copy(update={"fallback": None})
-        for ordinal, entry in entries.items()
+        index: entry if entry.fallback in fine else entry.model_copy(update={"fallback": None})
+        for index, entry in entries.items()
     }

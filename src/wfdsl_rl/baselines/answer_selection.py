@@ -87,14 +87,14 @@ class _PickingPool:
     def conductors(self) -> tuple[int, ...]:
         return self._pool.conductors
 
-    def entry(self, ordinal: int) -> WorkerEntry:
-        return self._entry if ordinal == PICKER else self._pool.entry(ordinal)
+    def entry(self, index: int) -> WorkerEntry:
+        return self._entry if index == PICKER else self._pool.entry(index)
 
-    def worker(self, ordinal: int) -> Worker:
-        return self._picker if ordinal == PICKER else self._pool.worker(ordinal)
+    def worker(self, index: int) -> Worker:
+        return self._picker if index == PICKER else self._pool.worker(index)
 
     def subset(self, indices: Iterable[int]) -> WorkerPool:
-        return self._pool.subset(ordinal for ordinal in indices if ordinal != PICKER)
+        return self._pool.subset(index for index in indices if index != PICKER)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[_PickingPool]:

@@ -75,7 +75,7 @@ def worker_called(text: str, pool: Pool, where: str) -> int:
         found = int(text)
     if found is None:
         hint = Suggestions().hint(text, pool.names)
-        have = ", ".join(f"{ordinal}={pool.entry(ordinal).name}" for ordinal in pool.indices)
+        have = ", ".join(f"{index}={pool.entry(index).name}" for index in pool.indices)
         raise UsageError(f"--policy {where}: pool {pool.name!r} has no worker {text!r}: {hint or f'it has {have}'}")
     return found
 

@@ -33,7 +33,7 @@ def workers_of(pool: Pool) -> tuple[int, ...]:
     Raises:
         UsageError: the pool has Conductors only.
     """
-    found = tuple(ordinal for ordinal in pool.indices if ordinal not in pool.conductors)
+    found = tuple(index for index in pool.indices if index not in pool.conductors)
     if not found:
         raise UsageError(f"pool {pool.name!r} has Conductors only: a baseline asks plain workers, so give it one")
     return found
@@ -88,13 +88,13 @@ class _WidePool:
     def conductors(self) -> tuple[int, ...]:
         return self._pool.conductors
 
-    def entry(self, ordinal: int) -> WorkerEntry:
+    def entry(self, index: int) -> WorkerEntry:
         """The entry with the wider limit, which budgets reserve and the journal tells apart."""
-        entry = self._pool.entry(ordinal)
+        entry = self._pool.entry(index)
         return entry.model_copy(update={"max_tokens": entry.max_tokens * self._factor})
 
-    def worker(self, ordinal: int) -> Worker:
-        return _Wide(self._pool.worker(ordinal), self.entry(ordinal).max_tokens)
+    def worker(self, index: int) -> Worker:
+        return _Wide(self._pool.worker(index), self.entry(index).max_tokens)
 
     def subset(self, indices: Iterable[int]) -> WorkerPool:
         return _WidePool(self._pool.subset(indices), self._factor)

@@ -225,12 +225,12 @@ def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None
 def _clocks(pool: Pool) -> dict[int | str, Callable[[Usage], float]]:
     """How long the calls of simulated workers would take, by worker index."""
     found: dict[int | str, Callable[[Usage], float]] = {}
-    for ordinal in pool.indices:
-        if pool.entry(ordinal).provider in SIMULATED:
-            worker = pool.worker(ordinal)
+    for index in pool.indices:
+        if pool.entry(index).provider in SIMULATED:
+            worker = pool.worker(index)
             clock = getattr(getattr(worker, "worker", worker), "simulated_seconds", None)
             if clock is not None:
-                found[ordinal] = clock
+                found[index] = clock
     return found
 
 

@@ -46,7 +46,7 @@ def test_the_usual_numbers_are_those_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_suits_a_pool_of_one_worker_with_another_ordinal(name: str) -> None:
+def test_a_file_suits_a_pool_of_one_worker_with_another_index(name: str) -> None:
     assert {worker for worker, _ in steps_of(name, indices=(2,))} == {2}
 
 

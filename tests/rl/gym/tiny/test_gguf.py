@@ -107,7 +107,7 @@ async def test_the_shipped_conductor_writes_the_same_with_either_runtime() -> No
     pool = Pool([WorkerEntry(name=kind, provider=kind, model=str(folder), max_tokens=200) for kind in kinds])
 
     async with pool.open():
-        replies = [[await pool.worker(ordinal)(Call(messages)) for messages in asked] for ordinal in pool.indices]
+        replies = [[await pool.worker(index)(Call(messages)) for messages in asked] for index in pool.indices]
 
     light, heavy = replies
     assert [reply.text for reply in light] == [reply.text for reply in heavy]
@@ -136,7 +136,7 @@ async def test_decomposed_characters_are_composed_as_transformers_does() -> None
     call = Call(({"role": "user", "content": "Spell cafe\u0301 nai\u0308ve."},))
 
     async with pool.open():
-        light, heavy = [await pool.worker(ordinal)(call) for ordinal in (0, 1)]
+        light, heavy = [await pool.worker(index)(call) for index in (0, 1)]
 
     assert (light.text, light.usage.input_tokens) == (heavy.text, heavy.usage.input_tokens)
 

@@ -192,7 +192,7 @@ def test_who_answered_first_is_left_out_unless_too_few_are_left(tmp_path: Path) 
             {**row, "prompt": [*row["prompt"], said, {"role": "user", "content": "4"}]}
         )
         assert list(offer.indices) == list(range(len(offer.pool_indices)))
-        places = {offer_of(row, GYM).pool_indices[ordinal]: place for place, ordinal in enumerate(ranked)}
+        places = {offer_of(row, GYM).pool_indices[index]: place for place, index in enumerate(ranked)}
         return {places[worker] for worker in offer.pool_indices.values()}
 
     assert left(row, "S", 0) == {1, 2, 3}

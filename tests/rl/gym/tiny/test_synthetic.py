@@ -37,8 +37,8 @@ KINDS = st.sampled_from(["math", "choice", "text", "code"])
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
-def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], kind: str) -> None:
-    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
+def test_what_the_prior_writes_is_strictly_valid(seed: int, indices: set[int], kind: str) -> None:
+    offer = WorkerListing.of(GYM.subset(sorted(indices)))
 
     written = SyntheticWorkflows().completion(random.Random(seed), offer, kind)
 
@@ -46,7 +46,7 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
     assert checked.ok
     assert checked.diagnostics == ()
     assert checked.workflow is not None
-    assert {step.worker for step in checked.workflow} <= ordinals
+    assert {step.worker for step in checked.workflow} <= indices
     sketch, lists = written.split("\n", 1)
     assert lists == short_lists(checked.workflow)
     assert sketch.split()[:-1] == [kind, *map(str, by_advertisement(offer, kind)[:4])]
@@ -54,8 +54,8 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, ordinals: set[int], 
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
-def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, ordinals: set[int], kind: str) -> None:
-    offer = WorkerListing.of(GYM.subset(sorted(ordinals)))
+def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, indices: set[int], kind: str) -> None:
+    offer = WorkerListing.of(GYM.subset(sorted(indices)))
     ranked = by_advertisement(offer, kind)[:4]
 
     written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, kind)
@@ -81,16 +81,16 @@ def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> Non
 
     assert sorted(ranked) == list(offer.indices)
     advertised = dict(zip(offer.indices, offer.descriptions, strict=True))
-    numbers = [int(advertised[ordinal].split(f"{kind} ")[1].split()[0]) for ordinal in ranked]
+    numbers = [int(advertised[index].split(f"{kind} ")[1].split()[0]) for index in ranked]
     assert numbers == sorted(numbers, reverse=True)
 
 
 @given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Format)), st.booleans())
 def test_what_the_prior_says_of_a_prompt_is_so(
-    seed: int, ordinals: set[int], kind: str, form: Format, again: bool
+    seed: int, indices: set[int], kind: str, form: Format, again: bool
 ) -> None:
     offer, prior, rng = (
-        WorkerListing.of(GYM.subset(sorted(ordinals))),
+        WorkerListing.of(GYM.subset(sorted(indices))),
         SyntheticWorkflows(form=form),
         random.Random(seed),
     )
