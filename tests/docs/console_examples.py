@@ -2,7 +2,7 @@
 
 `wfdsl` commands run in this process, but for runs, which are shown as a terminal shows them; a command with a pipe or a
 redirection runs in a shell. Times, run ids, token counts and what they cost are not compared, nor are the words of a
-model's answer. A line of the page that holds only `...` stands for any lines.
+model's answer. A line of the page that holds only `...` matches any lines.
 """
 
 from __future__ import annotations

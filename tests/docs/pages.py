@@ -1,6 +1,6 @@
 """The pages of the documentation and the fenced examples in them.
 
-What a test has to know about an example stands before it in an HTML comment, which readers do not see:
+What a test has to know about an example is in an HTML comment before it, which readers do not see:
 
     <!-- file: plan.wf -->            the example is written to this file, for the examples that follow on the page
     <!-- error: access-not-earlier --> the example is invalid, for this reason
@@ -36,7 +36,7 @@ class Example:
     text: str
     marks: dict[str, str] = field(default_factory=dict)
     adjacent: bool = False
-    """Whether nothing stands between this block and the one before."""
+    """Whether there is no text between this block and the one before."""
 
     @property
     def place(self) -> str:
@@ -59,15 +59,15 @@ def examples_of(page: str, text: str | None = None) -> list[Example]:
     """The examples of a page, in order."""
     text = read_page(page) if text is None else text
     found: list[Example] = []
-    behind = 0
+    end = 0
     for fence in _FENCE.finditer(text):
-        between = text[behind : fence.start()]
-        marks = _marks(between, page, text.count("\n", 0, behind) + 1, found)
+        between = text[end : fence.start()]
+        marks = _marks(between, page, text.count("\n", 0, end) + 1, found)
         adjacent = bool(found) and not _COMMENT.sub("", between).strip()
         found.append(
             Example(page, text.count("\n", 0, fence.start()) + 1, fence["language"], _dedented(fence), marks, adjacent)
         )
-        behind = fence.end()
+        end = fence.end()
     return found
 
 

@@ -89,7 +89,7 @@ def test_times_are_not_compared_and_words_are() -> None:
     assert not matches("plan  done in 1.2 s\n", "plan  failed in 1.2 s\n")
 
 
-def test_a_display_that_redraws_itself_is_seen_as_it_stands_in_the_end() -> None:
+def test_a_display_that_redraws_itself_is_seen_as_it_is_in_the_end() -> None:
     written = "* plan  1 s\r\n. solve\r\x1b[2K\x1b[1A\x1b[2K\x1b[32m+\x1b[0m plan  2 s\r\n* solve\r\ndone\r\n"
 
     assert screen(written) == "+ plan  2 s\n* solve\ndone\n"

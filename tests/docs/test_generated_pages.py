@@ -21,7 +21,7 @@ def test_a_page_holds_what_make_docs_would_write(path: str) -> None:
     assert file.read_text("utf-8") == generated(path), f"{path} is not current: run `make docs`"
 
 
-def test_every_generated_part_stands_on_a_page() -> None:
+def test_every_generated_part_is_on_a_page() -> None:
     used = {name for page in pages() for name in re.findall(r"<!-- generated: ([\w.-]+) -->", read_page(page))}
 
     assert used >= set(REGIONS)
