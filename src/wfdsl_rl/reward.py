@@ -349,7 +349,7 @@ def make_reward(
     if kept is not None:
         shared["journal"] = kept
     if budget is not None:
-        shared["budget"] = _budget_tracker(budget, kept) if isinstance(budget, Budget) else budget
+        shared["budget"] = budget_tracker(budget, kept) if isinstance(budget, Budget) else budget
     return Reward(
         pool=Pool.load(pool) if isinstance(pool, str) else pool,
         tasks=by_id,
@@ -397,8 +397,8 @@ def text_of(completion: Any) -> str:
     return completion if isinstance(completion, str) else str(completion[0]["content"])
 
 
-def _budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:
-    """A budget with what earlier sessions were charged."""
+def budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:
+    """The tracker of a budget, with what a journal's earlier sessions were charged."""
     spent = NOTHING_SPENT
     for summary in [] if journal is None else summaries(journal.path):
         spent = spent.plus(summary.charged)

@@ -43,11 +43,10 @@ def quiet_libraries() -> None:
 
 def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate: bool, resumed: bool) -> GRPOConfig:
     """TRL's arguments for a stage."""
-    cpu = on_cpu()
     share = completions_per_process(stage.batch_size, stage.micro_batch or 1)
     micro = min(stage.micro_batch or share, share)
     arguments: dict[str, Any] = {
-        "output_dir": str(folder),
+        **_shared_arguments(train, folder),
         "max_steps": stage.iterations,
         "num_generations": stage.group_size,
         "per_device_train_batch_size": micro,
@@ -68,9 +67,7 @@ def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate
         "temperature": stage.temperature,
         "max_completion_length": stage.max_completion_tokens,
         "mask_truncated_completions": False,
-        "bf16": not cpu,
-        "use_cpu": cpu,
-        "activation_checkpointing": not cpu,
+        "activation_checkpointing": not on_cpu(),
         "num_generations_eval": 1,
         "per_device_eval_batch_size": micro,
         "eval_strategy": "steps" if evaluate else "no",
@@ -81,13 +78,21 @@ def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate
         "save_total_limit": 3,
         "logging_steps": 1,
         "logging_first_step": True,
-        "disable_tqdm": True,
-        "report_to": list(train.report_to) or "none",
         "remove_unused_columns": False,
-        "seed": train.seed,
-        "dataloader_pin_memory": not cpu,
     }
     return GRPOConfig(**{**arguments, **train.extra})
+
+
+def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
+    return {
+        "output_dir": str(folder),
+        "bf16": not on_cpu(),
+        "use_cpu": on_cpu(),
+        "disable_tqdm": True,
+        "report_to": list(train.report_to) or "none",
+        "seed": train.seed,
+        "dataloader_pin_memory": not on_cpu(),
+    }
 
 
 def completions_per_process(batch: int, micro: int) -> int:
@@ -146,9 +151,8 @@ def sft_trainer(
 
     Rows have `prompt` and `completion` as messages, or they are a data set of `input_ids` and `labels`.
     """
-    cpu = on_cpu()
     config = SFTConfig(
-        output_dir=str(folder),
+        **_shared_arguments(train, folder),
         max_steps=sft.steps,
         per_device_train_batch_size=sft.batch_size,
         learning_rate=sft.learning_rate,
@@ -157,16 +161,10 @@ def sft_trainer(
         completion_only_loss=True,
         max_length=None,
         packing=False,
-        bf16=not cpu,
-        use_cpu=cpu,
         activation_checkpointing=False,
         train_sampling_strategy="sequential",
         save_strategy="no",
         logging_steps=10,
-        disable_tqdm=True,
-        report_to=list(train.report_to) or "none",
-        seed=train.seed,
-        dataloader_pin_memory=not cpu,
     )
     trainer = SFTTrainer(
         model=model,

@@ -16,15 +16,15 @@ from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
-from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import UNLIMITED
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.fingerprints import is_simulated
+from wfdsl_rl.reward import budget_tracker
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.rows import is_data_file
 from wfdsl_rl.tasks.task import Task
@@ -132,13 +132,14 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
     options = options_of(run, without=("concurrency", "seed", "reuse"))
     if run.concurrency is not None:
         options["limiter"] = ConcurrencyLimiter(run.concurrency)
+    journal: Journal | None = None
     with ExitStack() as stack:
-        journaled = run.journal and not is_simulated(pool)
-        if journaled:
+        if run.journal and not is_simulated(pool):
             out.mkdir(parents=True, exist_ok=True)
-            options["journal"] = stack.enter_context(Journal(out / JOURNAL))
+            journal = stack.enter_context(Journal(out / JOURNAL))
+            options["journal"] = journal
         if experiment.budget != UNLIMITED:
-            options["budget"] = BudgetTracker(experiment.budget, _spent(out) if journaled else NOTHING_SPENT)
+            options["budget"] = budget_tracker(experiment.budget, journal)
         yield options
 
 
@@ -178,11 +179,3 @@ def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train
         if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
             advice = f"; write it with wfdsl-data select, or set another with --set train.{key}=FILE or =gym/paper7"
         raise UsageError(f"train.{key}: {error}{advice}") from None
-
-
-def _spent(out: Path) -> BudgetUsage:
-    """The charges of earlier sessions."""
-    spent = NOTHING_SPENT
-    for summary in summaries(out / JOURNAL):
-        spent = spent.plus(summary.charged)
-    return spent

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -136,11 +135,6 @@ class Curve:
                 batch = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
                 self._found[number] = _iteration(batch, self._kinds, self._known)
         return [self._found[number] for number in sorted(self._found)]
-
-
-def curve_of(samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> list[Iteration]:
-    """The iterations of a stage in order; `kinds` gives each task's kind, `name` is `step` or `eval`."""
-    return Curve(samples, kinds, name=name).until(sys.maxsize)
 
 
 def _iteration(

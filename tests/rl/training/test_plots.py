@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.rl.training.toy import curve_of
 from wfdsl_rl.training.plots import draw_stage, smoothed, spread
-from wfdsl_rl.training.samples import Curve, curve_of
+from wfdsl_rl.training.samples import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

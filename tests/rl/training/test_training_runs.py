@@ -22,7 +22,7 @@ from tokenizers.processors import TemplateProcessing  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
-from tests.rl.training.toy import TINY, TRAIN, copy_until, metrics, same, samples, train_stage  # noqa: E402
+from tests.rl.training.toy import TINY, TRAIN, copy_until, curve_of, metrics, same, samples, train_stage  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig  # noqa: E402
 from wfdsl_rl.gym.tiny.extension import scale_logits  # noqa: E402
@@ -37,7 +37,6 @@ from wfdsl_rl.training.data import completion_text  # noqa: E402
 from wfdsl_rl.training.grpo import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.recursion import first_with_answer  # noqa: E402
-from wfdsl_rl.training.samples import curve_of  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ import gzip
 import hashlib
 import json
 import shutil
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,6 +17,7 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.tiny.config import NetworkConfig, TinyConfig
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import GrpoConfig, RecursionConfig, SftConfig, StageName, TrainConfig
+from wfdsl_rl.training.samples import Curve, Iteration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +132,11 @@ def same(one: Path, other: Path) -> bool:
 
     first, second = (dict(load_file(folder / "model.safetensors")) for folder in (one, other))
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def curve_of(folder: Path, kinds: Mapping[str, str], *, name: str = "step") -> list[Iteration]:
+    """The iterations of a stage, from the folder of its samples."""
+    return Curve(folder, kinds, name=name).until(sys.maxsize)
 
 
 def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
