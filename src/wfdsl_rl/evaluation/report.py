@@ -18,6 +18,7 @@ from typing import Any, Final
 from wfdsl.render.status import dollars, duration
 from wfdsl_rl.baselines.fitted import fit_cost_table, read_fit_costs
 from wfdsl_rl.evaluation.manifest import read_manifest
+from wfdsl_rl.evaluation.plots import draw_plots
 from wfdsl_rl.evaluation.statistics import Accuracy, Difference, Mean
 from wfdsl_rl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
 from wfdsl_rl.evaluation.trials import Trial, read_trials
@@ -96,8 +97,6 @@ def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
         (folder / name).write_text(text, encoding="utf-8")
     written = [folder / name for name in texts]
     if plots:
-        from wfdsl_rl.evaluation.plots import draw_plots  # noqa: PLC0415  (an optional package)
-
         written += draw_plots(summary, folder)
     return written
 
