@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.interpreter.toy_workers import always, pool_of
@@ -26,9 +27,21 @@ def test_an_option_that_does_not_exist_is_refused_with_a_guess() -> None:
         configured(None, {"concurency": 3})
 
 
-async def test_a_value_outside_its_limits_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"concurrency must be at least 1 \(got 0\)"):
-        await run(ONE, "Q", pool_of(always()), concurrency=0)
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "concurrency must be at least 1 (got 0)"),
+        (True, "concurrency must be a whole number (got True)"),
+        ([1], "concurrency must be a whole number (got [1])"),
+    ],
+)
+async def test_a_value_that_does_not_fit_is_refused(value: Any, message: str) -> None:
+    await run(ONE, "Q", pool_of(always()), concurrency=1)
+
+    with pytest.raises(UsageError) as caught:
+        await run(ONE, "Q", pool_of(always()), concurrency=value)
+
+    assert str(caught.value) == message
 
 
 async def test_the_journal_keeps_the_configuration(tmp_path: Path) -> None:

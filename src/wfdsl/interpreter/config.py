@@ -99,7 +99,10 @@ def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfi
     # Programs run many workflows with the same options, and checking them takes as long as two steps. True equals 1,
     # so that the types belong to what is remembered.
     key = (known, *((name, type(value), value) for name, value in options.items()))
-    found = _configured.get(key)
+    try:
+        found = _configured.get(key)
+    except TypeError:  # no option takes a value that cannot be hashed: the check says so
+        return replace(known, **options)
     if found is None:
         found = replace(known, **options)
         if len(_configured) < _REMEMBERED:
