@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.interpreter.record import RunEnded
@@ -44,8 +42,6 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
     """Do some work; the exit code. An error that has one is printed after the program's name."""
     try:
         return work()
-    except WorkflowError as error:
-        return _said(str(error), INVALID)
     except UsageError as error:
         return _said(f"{program}: {error}", USAGE)
     except WfdslError as error:
@@ -68,6 +64,10 @@ def advised(error: RunEnded, command: str | None = None) -> str:
 
 
 def _failed(program: str, error: WfdslError) -> int:
+    from wfdsl.language.diagnostics.workflow_error import WorkflowError
+
+    if isinstance(error, WorkflowError):
+        return _said(str(error), INVALID)
     from wfdsl.interpreter.record import BudgetExhausted, RunEnded
 
     if not isinstance(error, RunEnded):
@@ -77,6 +77,8 @@ def _failed(program: str, error: WfdslError) -> int:
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
     """Print a value as JSON on standard output."""
+    import json
+
     print(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
