@@ -321,6 +321,16 @@ def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
         Journal(path)
 
 
+async def test_a_journal_of_a_development_version_is_named_as_the_cause(path: Path) -> None:
+    Journal(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE runs RENAME COLUMN request TO plan")
+    connection.close()
+
+    with pytest.raises(JournalFailure, match="a development version wrote it; move that file away"):
+        await run(CHAIN, "Q", pool_of(always("kept")), journal=path)
+
+
 async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

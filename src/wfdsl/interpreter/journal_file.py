@@ -124,6 +124,7 @@ _ADVICE = {
     "readonly": "make it writable, or set WFDSL_HOME to a folder that is",
     "Permission denied": "make it writable, or set WFDSL_HOME to a folder that is",
     "locked": "another program holds it; end that one, then resume the run",
+    "column": "a development version wrote it; move that file away, or set WFDSL_HOME to another folder",
     "not a database": "move that file away, or set WFDSL_HOME to another folder",
 }
 
