@@ -132,8 +132,7 @@ class _Shared:
         past: Any = getattr(out, "past_key_values", None)
         if not hasattr(past, "batch_select_indices"):
             raise UsageError(
-                "share_prompts: this model does not keep its past as keys and values that could be shared: "
-                "set it to false"
+                "train.tiny.prefix_cache: this model does not keep its past as keys and values; set it to false"
             )
         past.batch_select_indices(self._which)
         return past

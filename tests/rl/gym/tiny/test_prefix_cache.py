@@ -130,5 +130,5 @@ def test_a_model_without_keys_and_values_is_named_as_what_it_is(monkeypatch: pyt
     monkeypatch.setattr(model, "forward", lambda **named: inner(**{**named, "use_cache": False}))
     share_prompts(model)
 
-    with pytest.raises(UsageError, match="share_prompts: this model does not keep its past"):
+    with pytest.raises(UsageError, match=r"train.tiny.prefix_cache: this model does not keep its past"):
         scored(model, [[5, 6, 7]] * 2, [[3, END]] * 2)
