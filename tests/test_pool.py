@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from wfdsl import Step, Workflow, run
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Reply, Usage
 from wfdsl.workers.entry import PoolSettings, Prices, WorkerEntry
@@ -125,12 +126,13 @@ def test_a_pool_survives_a_trip_to_another_process() -> None:
 
 
 class _Closing:
-    """A worker that counts how often it is closed."""
+    """A worker that counts how often it is asked and closed."""
 
     def __init__(self) -> None:
-        self.closed = 0
+        self.asked = self.closed = 0
 
     async def __call__(self, call: Call) -> Reply:
+        self.asked += 1
         return Reply("here")
 
     async def aclose(self) -> None:
@@ -162,6 +164,21 @@ async def test_the_last_open_block_closes_what_was_built(built: list[_Closing]) 
     async with pool.open():
         pool.worker(0)
     assert [worker.closed for worker in built] == [1, 1]
+
+
+async def test_a_run_after_the_workers_were_closed_asks_new_ones(built: list[_Closing]) -> None:
+    pool, workflow = _pool(), Workflow((Step(0, "Say it."),))
+
+    before = pool.generation
+    for _ in range(2):
+        async with pool.open():
+            await run(workflow, "?", pool)
+            assert pool.generation is before
+            await run(workflow, "?", pool)
+        assert pool.generation is not before
+        before = pool.generation
+
+    assert [worker.asked for worker in built] == [2, 2]
 
 
 async def test_an_error_in_the_block_closes_too(built: list[_Closing]) -> None:

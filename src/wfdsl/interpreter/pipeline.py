@@ -386,14 +386,15 @@ class Pipelines:
     """The call pipelines of a pool's workers, by index.
 
     Each is built when it is first used, and kept for later runs in the same event loop as long as the pool gives the
-    same workers.
+    same workers. A pool may say so by its `generation`; the workers of others are compared one by one.
     """
 
-    __slots__ = ("_checked", "_kept", "pool")
+    __slots__ = ("_checked", "_generation", "_kept", "pool")
 
     def __init__(self, pool: WorkerPool) -> None:
         self.pool = pool
         self._kept = _kept_for(pool)
+        self._generation: object | None = getattr(pool, "generation", None)
         self._checked: dict[int, CallPipeline] = {}
 
     def __getitem__(self, worker: int) -> CallPipeline:
@@ -410,7 +411,9 @@ class Pipelines:
     def _kept_one(self, worker: int) -> CallPipeline | None:
         if worker not in self._kept:
             return None
-        workers, pipeline = self._kept[worker]
+        generation, workers, pipeline = self._kept[worker]
+        if generation is not None and generation is self._generation:
+            return pipeline
         for each, known in zip((worker, *pipeline.profile.fallbacks), workers, strict=True):
             if _inner(self.pool.worker(each)) is not known:
                 return None
@@ -419,7 +422,7 @@ class Pipelines:
     def _new(self, worker: int) -> CallPipeline:
         pipeline = _pipeline_of(self.pool, worker)
         chain = (worker, *pipeline.profile.fallbacks)
-        self._kept[worker] = (tuple(_inner(self.pool.worker(each)) for each in chain), pipeline)
+        self._kept[worker] = (self._generation, tuple(_inner(self.pool.worker(each)) for each in chain), pipeline)
         return pipeline
 
 
@@ -433,7 +436,7 @@ def _pipeline_of(pool: WorkerPool, index: int) -> CallPipeline:
     return CallPipeline(worker, profile, tuple(others))
 
 
-_Kept: TypeAlias = dict[int, tuple[tuple[Ask, ...], CallPipeline]]
+_Kept: TypeAlias = dict[int, tuple[object | None, tuple[Ask, ...], CallPipeline]]
 _KEPT: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[WorkerPool, _Kept]] = (
     weakref.WeakKeyDictionary()
 )

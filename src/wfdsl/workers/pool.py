@@ -151,6 +151,11 @@ class Pool:
         """
         return self._open_workers().worker(self.entry(index), self._build)
 
+    @property
+    def generation(self) -> object:
+        """As long as this is the same object, `worker` gives the same workers in this event loop."""
+        return self._open_workers().generation
+
     def open(self) -> AbstractAsyncContextManager[Pool]:
         """Keep clients and servers up inside the block, and close them after the last open block.
 

@@ -69,6 +69,8 @@ class PolicedWorker:
 class _Pieces:
     """Cleans pieces as they arrive, so that joined they are the cleaned, cut text."""
 
+    __slots__ = ("_held", "_max_chars", "_shown_chars", "_sink", "_streamed")
+
     def __init__(self, sink: Callable[[str], None], max_chars: int) -> None:
         self._sink = sink
         self._max_chars = max_chars
