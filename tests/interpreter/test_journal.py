@@ -18,6 +18,7 @@ from wfdsl import BudgetExhausted, RunFailed, Step, UsageError, Workflow
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter import journal_file
 from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl.interpreter.journal_reading import full_id, remove, request_of, run_of, summaries
@@ -317,18 +318,52 @@ def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
 
-    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 1"):
+    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 2"):
         Journal(path)
 
 
-async def test_a_journal_of_a_development_version_is_named_as_the_cause(path: Path) -> None:
-    Journal(path).close()
+async def test_a_run_of_the_first_version_can_be_resumed(path: Path) -> None:
+    workflow = [{"worker": 0, "subtask": "Say it.", "access": [], "depth": None}]
+    plan = {
+        "workflow": workflow,
+        "question": "Q",
+        "names": ["say"],
+        "pool": "pool",
+        "seed": 7,
+        "question_for": "first",
+        "previous": None,
+        "run_dead_steps": True,
+        "max_depth": 2,
+        "sample": "s",
+        "budget": {"calls": 3, "tokens": None, "usd": None, "wall_s": 60.0},
+        "origin": {"workflow": "a.wf"},
+    }
+    path.parent.mkdir()
     with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE runs RENAME COLUMN request TO plan")
+        for statement in filter(str.strip, journal_file._MIGRATIONS[0].split(";")):
+            connection.execute(statement)
+        values = (
+            "old",
+            1.0,
+            "stopped",
+            None,
+            "Q",
+            json.dumps(plan),
+            '{"settings": {"conductor": [{"outcome": "ran"}]}}',
+        )
+        connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        connection.execute("PRAGMA user_version = 1")
     connection.close()
 
-    with pytest.raises(JournalFailure, match="a development version wrote it; move that file away"):
-        await run(CHAIN, "Q", pool_of(always("kept")), journal=path)
+    Journal(path).close()
+    assert rows(path, "SELECT record FROM runs") == [('{"settings": {"conductor": [{"result": "ran"}]}}',)]
+    done = await resume("old", pool_of(always("said")), journal=path)
+
+    assert (done.answer, done.names, done.settings["sample_id"]) == ("said", ("say",), "s")
+    assert done.settings["budget"] == {"calls": 3, "seconds": 60.0}
+    config = RunConfig(seed=7, question_for="first", run_dead_steps=True, max_depth=2)
+    assert request_of(path, "old").config == config
+    assert request_of(path, "old").origin == {"workflow": "a.wf"}
 
 
 async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
@@ -336,11 +371,11 @@ async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
 ) -> None:
     older = await run(CHAIN, "Q", pool_of(always("kept")), journal=path, run_id="older")
     monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, _ADDS_A_COLUMN))
-    monkeypatch.setattr(journal_file, "VERSION", 2)
+    monkeypatch.setattr(journal_file, "VERSION", 3)
 
     again = await run(CHAIN, "Q", pool_of(always("asked again")), journal=path, run_id="older")
 
-    assert rows(path, "PRAGMA user_version") == [(2,)]
+    assert rows(path, "PRAGMA user_version") == [(3,)]
     assert rows(path, "SELECT id, note FROM runs") == [("older", "none")]
     assert (older.answer, again.answer, again.steps[0].replayed) == ("kept", "kept", True)
 
@@ -349,17 +384,17 @@ def test_a_migration_that_cannot_be_done_changes_nothing(path: Path, monkeypatch
     Journal(path).close()
     broken = _ADDS_A_COLUMN + "CREATE TABLE runs (twice TEXT);"
     monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, broken))
-    monkeypatch.setattr(journal_file, "VERSION", 2)
+    monkeypatch.setattr(journal_file, "VERSION", 3)
 
     with pytest.raises(JournalFailure, match="cannot be used"):
         Journal(path)
 
-    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path, "PRAGMA user_version") == [(2,)]
     assert "note" not in [column[1] for column in rows(path, "PRAGMA table_info(runs)")]
 
 
 def test_every_version_so_far_has_a_migration_to_the_next() -> None:
-    assert journal_file.VERSION == len(journal_file._MIGRATIONS) == 1
+    assert journal_file.VERSION == len(journal_file._MIGRATIONS) == 2
 
 
 _ADDS_A_COLUMN = "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"

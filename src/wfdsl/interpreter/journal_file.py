@@ -29,7 +29,7 @@ _MIGRATIONS = (
         status TEXT NOT NULL,
         owner TEXT,
         title TEXT NOT NULL,
-        request TEXT NOT NULL,
+        plan TEXT NOT NULL,
         record TEXT
     );
     CREATE TABLE calls (
@@ -51,6 +51,32 @@ _MIGRATIONS = (
     );
     CREATE INDEX calls_of_run ON calls (run);
     CREATE INDEX replies ON calls (key, sample) WHERE status = 'finished';
+    """,
+    # What a run was asked has its options in one table. Quotes inside of JSON strings are escaped, so a key can be
+    # replaced as text.
+    """
+    ALTER TABLE runs RENAME COLUMN plan TO request;
+    UPDATE runs SET request = json_object(
+        'workflow', json_extract(request, '$.workflow'),
+        'question', json_extract(request, '$.question'),
+        'config', json_object(
+            'seed', json_extract(request, '$.seed'),
+            'question_for', json_extract(request, '$.question_for'),
+            'run_dead_steps', json(iif(json_extract(request, '$.run_dead_steps'), 'true', 'false')),
+            'max_depth', json_extract(request, '$.max_depth')
+        ),
+        'budget', json_object(
+            'calls', json_extract(request, '$.budget.calls'),
+            'tokens', json_extract(request, '$.budget.tokens'),
+            'usd', json_extract(request, '$.budget.usd'),
+            'seconds', json_extract(request, '$.budget.wall_s')
+        ),
+        'names', json_extract(request, '$.names'),
+        'previous', json_extract(request, '$.previous'),
+        'pool', json_extract(request, '$.pool'),
+        'sample_id', json_extract(request, '$.sample'),
+        'origin', json_extract(request, '$.origin')
+    ), record = replace(record, '"outcome": ', '"result": ');
     """,
 )
 """Migration i takes a file from version i to i + 1. `calls`, `tokens` and `usd` are what the call is charged: its
@@ -124,7 +150,6 @@ _ADVICE = {
     "readonly": "make it writable, or set WFDSL_HOME to a folder that is",
     "Permission denied": "make it writable, or set WFDSL_HOME to a folder that is",
     "locked": "another program holds it; end that one, then resume the run",
-    "column": "a development version wrote it; move that file away, or set WFDSL_HOME to another folder",
     "not a database": "move that file away, or set WFDSL_HOME to another folder",
 }
 
