@@ -17,8 +17,9 @@ _MOST = 10
 """How many letters there are if the options are not known: A to J, as in MMLU-Pro."""
 _WRAPPED = r"[*_`\"'“‘(\[{]{0,6}(?:\\(?:text|textbf|mathrm|mathbf|mbox|rm)\s{0,2}\{?\s{0,2})?[(\[{*_]{0,4}"
 _CLOSED = r"[)\]}*_`\"'”’]{0,8}"
+_SEPARATOR = r"(?:,(?:\s*+(?:and|or))?|;|/|&|\+|\band\b|\bor\b|\band/or\b)"
 _JOIN = (
-    r"\s*(?:,\s*(?:and|or)?|;|/|&|\+|\band\b|\bor\b|\band/or\b|\s)\s*"
+    rf"(?:\s++{_SEPARATOR}?|{_SEPARATOR})\s*+"
     r"(?:either\s+|also\s+|maybe\s+|option\s+|choice\s+)?"
 )
 _LEAD = re.compile(
@@ -154,9 +155,9 @@ class _Letters:
 
     def _hedged(self, sentence: str, letters: list[str]) -> str:
         """Several letters in one sentence are all chosen if they are listed or joined by `or`."""
+        one = f"[{''.join(set(letters))}]"
         joined = re.search(
-            rf"[{''.join(set(letters))}]\W*(?:,|;|/|\bor\b|\band\b)\W*(?:option\s+|choice\s+)?\W*[{''.join(set(letters))}]",
-            sentence,
+            rf"{one}(?:(?=\W*?[,;/])\W++|\W*+\b(?:or|and)\b\W*+)(?:(?:option|choice)\s\W*+)?{one}", sentence
         )
         return ", ".join(sorted(set(letters))) if joined and len(set(letters)) > 1 else letters[-1]
 

@@ -32,7 +32,7 @@ _SPAN = re.compile(
 _PROSE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}(?![a-zA-Z(])|[-+*/=]\s*$")
 _SPELLED = re.compile(r"\\[a-zA-Z]+(?:\{[^{}]*[a-zA-Z ]{3,}[^{}]*\})?")
 _REASON = re.compile(
-    r"\s*(?:,\s*(?:because|since|as|so|which|where|when|given|making|meaning|but)\b|"
+    r"(?<!\s)\s*(?:,\s*(?:because|since|as|so|which|where|when|given|making|meaning|but)\b|"
     r"\b(?:because|since|which|given that|so that)\b|"
     r"(?<![.\d])\.(?=\s|$)|(?<=\d)\.(?=\s|$)|[!?](?=\s|$)|\n|\s[—–]\s)"
 )
@@ -45,20 +45,22 @@ _LEAD = re.compile(
 _HEDGE = re.compile(r"(?:either|both|between|one of|any of|from|not|neither|never)\b", re.IGNORECASE)
 _NOT_BUT = re.compile(r"\Anot\b[^.\n]{1,80}?\b(?:but(?:\s+rather)?|rather)\s+")
 _ATOM = (
-    r"(?:\d[\d,]*(?:\.\d+)?|\.\d+|\\[a-zA-Z]+|\\.|sqrt|pi|sin|cos|tan|log|ln|exp|infty|infinity|"
+    r"(?>\d[\d,]*+(?:\.\d++)?+|\.\d++|\\[a-zA-Z]++|\\.|sqrt|pi|sin|cos|tan|log|ln|exp|infty|infinity|"
     r"[A-Za-z](?![A-Za-z])|[π∞√θ½⅓⅔¼¾²³°±])"
 )
 _EXPRESSION = re.compile(
-    rf"[\s+\-−*/^=(){{}}\[\]|<>,;!_'·×÷%∪∩∈≤≥≠]*(?:{_ATOM}[\s+\-−*/^=(){{}}\[\]|<>,;.!_'·×÷%∪∩∈≤≥≠]*)+"
+    rf"[\s+\-−*/^=(){{}}\[\]|<>,;!_'·×÷%∪∩∈≤≥≠]*+(?:{_ATOM}[\s+\-−*/^=(){{}}\[\]|<>,;.!_'·×÷%∪∩∈≤≥≠]*+)++"
 )
+"""Atoms with separators between them. Nothing is tried twice: a comma or a full stop fits a number and a separator, so
+with backtracking a long row of digits would take exponential time."""
 _FRACTION = rf"{PLAIN}(?:\s+\d+/\d+|\s?/\s?\d+(?:\.\d+)?)?"
 _POWER = r"(?:e[-+]?\d+|\s?(?:×|x|\*|\\times)\s?10\s?\^\s?\{?-?\d+\}?)?"
 _NUMBER = rf"(?<![\w.\\])[-−+]?[$€£¥]?[-−]?{_FRACTION}{_POWER}(?![\d])\s?(?:\\?%|percent\b)?"
 _NUMBERS = re.compile(_NUMBER, re.IGNORECASE)
 _JOIN = (
-    r"(?:\s*[a-zA-Z°]{0,12}\s*"
-    r"(?:,\s*(?:and|or|maybe|perhaps)?|;|/|\band\b|\bor\b|\band/or\b|\bto\b|\bthrough\b|[-–—~]|\|)"
-    r"\s*(?:maybe|perhaps|possibly|even)?\s*)"
+    r"(?:\s*+(?:[a-zA-Z°]{1,12}\s*+)?"
+    r"(?:,(?:\s*+(?:and|or|maybe|perhaps))?|;|/|\band\b|\bor\b|\band/or\b|\bto\b|\bthrough\b|[-–—~]|\|)"
+    r"\s*+(?:(?:maybe|perhaps|possibly|even)\s*+)?)"
 )
 _LIST = re.compile(rf"{_NUMBER}(?:{_JOIN}{_NUMBER})+", re.IGNORECASE)
 _SCALE = re.compile(r"\s*(?:hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
