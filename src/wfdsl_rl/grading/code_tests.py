@@ -26,6 +26,13 @@ from wfdsl_rl.tasks.task import CodeTests
 _FUTURE: Final = re.compile(r"^from __future__ import [^\n]*", re.MULTILINE)
 _OUTCOMES: Final[dict[str, Outcome]] = {outcome: outcome for outcome in get_args(Outcome)}
 _FORGED: Final = "the program wrote into the channel of its results"
+_REPLIES: Final[dict[str, tuple[type, ...]]] = {
+    "loaded": (list,),
+    "result": (object, list),
+    "stuck": (str,),
+    "raised": (list, str, bool),
+}
+"""What each kind of reply holds."""
 _SHOWN: Final = 120  # characters of a value in a reason
 _RELATIVE: Final = 1e-9  # what the order of a sum may change, and no more. Our choice
 _LONGEST_NUMBER: Final = 400  # characters
@@ -132,8 +139,10 @@ async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str
     kind, *rest = await _exchange(inside, sent, tests.timeout_s)
     if kind == "raised":
         raise _WrongError(f"the program cannot be loaded: {_raised(rest)}")
-    if kind != "loaded" or rest != [[]]:
-        raise _WrongError(f"the program does not define {', '.join(map(str, rest[0]))}")
+    if kind != "loaded" or not all(name in needed for name in rest[0]):
+        raise _WrongError(_FORGED)
+    if rest[0]:
+        raise _WrongError(f"the program does not define {', '.join(rest[0])}")
 
 
 async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: str) -> None:
@@ -144,9 +153,9 @@ async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: st
         if kind == "raised":
             raise _WrongError(f"it raised {_raised(rest)}")
         if kind != "result":
-            raise _WrongError(f"its result cannot be looked at: {str(rest[0])[:200]}")
+            raise _WrongError(f"its result cannot be looked at: {rest[0][:200]}")
         found = loads(json.dumps(rest[0]).encode("ascii"), _not_a_value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _WrongError(_FORGED) from None
     except _NoValueError as problem:
         raise _WrongError(str(problem)) from None
@@ -172,7 +181,8 @@ async def _exchange(inside: Inside, payload: bytes, timeout_s: float) -> list[An
         kind, *rest = json.loads(received)
     except (ValueError, TypeError, RecursionError):
         raise _WrongError(_FORGED) from None
-    if (kind, len(rest)) not in {("loaded", 1), ("result", 2), ("stuck", 1), ("raised", 3)}:
+    holds = _REPLIES.get(kind) if isinstance(kind, str) else None
+    if holds is None or len(rest) != len(holds) or not all(map(isinstance, rest, holds)):
         raise _WrongError(_FORGED)
     return [kind, *rest]
 
@@ -180,7 +190,7 @@ async def _exchange(inside: Inside, payload: bytes, timeout_s: float) -> list[An
 def _raised(rest: list[Any]) -> str:
     """An exception in a reason."""
     names, message, _ = rest
-    name = names[0] if isinstance(names, list) and names else "an exception"
+    name = names[0] if names and isinstance(names[0], str) else "an exception"
     return f"{name}: {message}"[:300].replace("\n", " ").removesuffix(": ")
 
 
@@ -295,10 +305,18 @@ def _same_members(found: dict[Any, Any], expected: dict[Any, Any]) -> bool:
 def _key(key: object) -> str:
     if key is None or isinstance(key, bool):
         return str(key).lower().replace("none", "null")
-    return str(key)
+    return _written(key, str)
 
 
 def shown(value: object) -> str:
     """A value in a reason: short, and one line."""
-    text = repr(value)
+    text = _written(value, repr)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
+
+
+def _written(value: object, write: Callable[[object], str]) -> str:
+    """A value as text. Python refuses to write integers of more than 4,300 digits, and values that are too deep."""
+    try:
+        return write(value)
+    except (ValueError, RecursionError):
+        return f"a value of the class {type(value).__name__} that is too large to show"
