@@ -129,7 +129,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 LONG_TABLES: dict[str, int] = {}
 """Files that are one table, row after row, with the lines that they may have."""
 CATCH_ALL = {
-    "grading/grade.py": "a user's grader may raise anything: the answer is unjudged",
+    "grading/grade.py": "a user's grader may raise anything, and so may ours on a model's text: the answer is unjudged",
     "grading/math_worker.py": "sympy raises anything on texts that models wrote: the answer is unjudged",
     "grading/sandbox/inside/candidate.py": "the program that is judged may raise anything",
     "grading/sandbox/inside/checker.py": "a checker may raise anything: that is its verdict",

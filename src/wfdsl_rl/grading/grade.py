@@ -22,13 +22,30 @@ from wfdsl_rl.tasks.task import Task
 async def grade(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
     """Whether the final answer of `text` is the gold one. A reply without a final answer is wrong.
 
+    A grader that fails has not graded: the verdict is unjudged, and its reason names the exception.
+
     Raises:
         UsageError: something that grading needs is missing, such as math-verify or a custom grader.
     """
     if task.kind == "custom":
         return await _grade_custom(task, text)
+    try:
+        return await _grade_built_in(task, text, sandbox)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001  (what a model wrote must not end an evaluation)
+        return Verdict("unjudged", reason=f"the {task.kind} grader failed: {type(error).__name__}: {error}")
+
+
+def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
+    """`grade`, for code that is not async."""
+    return asyncio.run(grade(task, text, sandbox=sandbox))
+
+
+async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     if task.kind == "code":
         return await _grade_code(task, text, sandbox)
+    assert task.kind != "custom"  # that is for the task's own grader
     answer = final_answer(text, task.kind, choices=task.choices)
     if answer is None:
         return Verdict("wrong", None, "no final answer was found")
@@ -40,11 +57,6 @@ async def grade(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Ver
         case "text":
             return grade_text(task.gold, answer)
     assert_never(task.kind)
-
-
-def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
-    """`grade`, for code that is not async."""
-    return asyncio.run(grade(task, text, sandbox=sandbox))
 
 
 def load_grader(name: str) -> Callable[[Task, str], Any]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.rl.grading.answers import choice_task, custom_task, math_task, text_task
 from wfdsl.errors import UsageError
 from wfdsl_rl.grading.choice import grade_choice
+from wfdsl_rl.grading.extraction import final_answer
 from wfdsl_rl.grading.grade import grade, grade_sync
 from wfdsl_rl.grading.mathematics import by_rules, normal
 from wfdsl_rl.grading.text import grade_text
@@ -97,6 +98,27 @@ async def test_a_custom_grader_that_fails_is_unjudged(name: str, reason: str) ->
 
     assert verdict.outcome == "unjudged"
     assert reason in verdict.reason
+
+
+async def test_a_built_in_grader_that_fails_is_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(gold: str, answer: str) -> Verdict:
+        raise IndexError("no such part")
+
+    monkeypatch.setattr("wfdsl_rl.grading.grade.grade_text", fail)
+
+    verdict = await grade(text_task("Paris"), "Paris")
+
+    assert verdict == Verdict("unjudged", reason="the text grader failed: IndexError: no such part")
+
+
+@pytest.mark.parametrize("gold", ["5", "x + 1", "1, 2", "(1, 2)", "52_8", "east", r"\frac{1}{2}"])
+@pytest.mark.parametrize("reply", [r"\boxed{\ldots}", r"\boxed{\dots}", r"\boxed{\\}", "Answer: |", r"\boxed{,}"])
+def test_an_answer_of_separators_alone_is_never_right_and_never_fails(gold: str, reply: str) -> None:
+    answer = final_answer(reply, "math") or ""
+
+    known = by_rules(normal(gold), normal(answer))
+
+    assert known is None or not known[0]
 
 
 @pytest.mark.parametrize(
