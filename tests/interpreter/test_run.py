@@ -289,3 +289,51 @@ def test_the_clock_of_a_record_never_runs_backwards(monkeypatch: pytest.MonkeyPa
 
     assert done.seconds == pytest.approx(6.0)
     assert all((step.finished or 0) >= (step.started or 0) for step in done.steps)
+
+
+async def _cancelled_inside(_: Call) -> Reply:
+    gone = asyncio.get_running_loop().create_future()
+    gone.cancel()
+    await gone
+    raise AssertionError("unreachable")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_cancelled_await_inside_a_worker_fails_its_step(place: int) -> None:
+    workers = [1 if step == place else 0 for step in range(3)]
+    workflow = Workflow((Step(workers[0], "a"), Step(workers[1], "b"), Step(workers[2], "c", (0, 1))))
+
+    with pytest.raises(RunFailed, match=rf"step {place} failed.*was cancelled, but not by the run") as caught:
+        await run(workflow, "Q", pool_of(always("x"), Answering(_cancelled_inside)))
+
+    assert caught.value.run.status == "failed"
+    assert caught.value.run.steps[place].status == "failed"
+
+
+async def test_a_step_that_others_cancel_never_gives_a_run_without_an_answer() -> None:
+    async def cancel_own_task(_: Call) -> Reply:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        raise AssertionError("unreachable")
+
+    workflow = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "c", (0, 1))))
+
+    with pytest.raises(RunFailed, match="no answer") as caught:
+        await run(workflow, "Q", pool_of(always("x"), Answering(cancel_own_task)))
+
+    assert caught.value.run.status == "failed"
+
+
+async def test_a_cancellation_by_the_caller_cancels_the_run() -> None:
+    async def forever(_: Call) -> Reply:
+        await asyncio.sleep(3600)
+        raise AssertionError("unreachable")
+
+    task = asyncio.create_task(run(FAN_OUT, "Q", pool_of(always("x"), Answering(forever))))
+    await asyncio.sleep(0.01)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task

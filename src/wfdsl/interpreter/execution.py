@@ -159,7 +159,11 @@ class Execution:
                 for step in first[1:]:
                     group.create_task(self._follow(step))
                 await self._follow(first[0])
-            status = "done"
+            if self._records[-1] is None:  # the group takes a task that others cancelled for one that has ended
+                lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
+                self._failure, status = (f"the run has no answer: {lost}", lost), "failed"
+            else:
+                status = "done"
         except BaseExceptionGroup as several:
             if self._failure is None:
                 raise _single(several) from None

@@ -162,6 +162,7 @@ class CallPipeline:
                 return await self._after_failure(call, failure)
             return reply if reply.finish not in UNUSABLE else await self._after_failure(call, unusable(reply))
         except asyncio.CancelledError as error:
+            _require_requested(error)  # a Conductor's; `_attempt` has checked those of other workers
             if deadline is None or not deadline.take_back():
                 raise
             raise _timed_out(handle) from error
@@ -201,6 +202,9 @@ class CallPipeline:
             used = None if bound is None else usage_of_failure(failure, bound)
             if failure.status in _OVERLOADED:
                 limits.concurrency.overloaded(began, environment.clock.steady())
+            raise
+        except asyncio.CancelledError as error:
+            _require_requested(error)  # what the call has used is unknown: the bound stays charged
             raise
         finally:
             if bound is not None:
@@ -374,6 +378,17 @@ def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
         wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
     limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
     listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, limits))
+
+
+def _require_requested(error: asyncio.CancelledError) -> None:
+    """Make a CancelledError that a worker let out by itself a failure; the caller, a failed step or a deadline ask.
+
+    A task group would take the step for one that has ended.
+    """
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        message = "something that the worker waited for was cancelled, but not by the run"
+        raise WorkerFailure(message, retryable=False) from error
 
 
 def _timed_out(handle: StepCall) -> WorkerFailure | BudgetSpent:
