@@ -105,6 +105,17 @@ async def test_a_spent_budget_is_counted_on_and_a_larger_one_goes_on(journal: Jo
     assert done.paid_usd == pytest.approx(1.5)
 
 
+async def test_resume_with_one_limit_keeps_the_runs_other_limits(journal: Journal) -> None:
+    worker = counting()
+    with pytest.raises(BudgetExhausted) as caught:
+        await run(CHAIN, "Q", pool_of(worker), journal=journal, budget=Budget(calls=1, usd=0.7))
+
+    with pytest.raises(BudgetExhausted, match=r"\$0.7 has"):
+        await resume(caught.value.run.id, pool_of(worker), journal=journal, budget=Budget(calls=100))
+
+    assert len(worker.calls) == 2
+
+
 async def test_identical_copies_make_as_many_calls_and_each_is_replayed_as_itself(journal: Journal) -> None:
     worker = counting()
     first = await run(COPIES, "Q", pool_of(worker), journal=journal)

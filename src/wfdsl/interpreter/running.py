@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -102,16 +102,22 @@ async def resume(
 ) -> Run:
     """Continue a run that the journal has: calls that have a reply are not made again.
 
-    What was spent before counts towards the budget, which is the run's own unless another one is given. `options` are
-    fields of `RunConfig`; the others are as the run was started with.
+    What was spent before counts towards the budget. `budget` changes the limits that it sets, and the run keeps its
+    others. `options` are fields of `RunConfig`; the others are as the run was started with.
 
     Raises:
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: the journal has no such run, or another process is working on it; or as `run` does.
     """
     request = request_of(Path(journal) if isinstance(journal, str | Path) else journal.path, run_id)
-    request = replace(request, config=configured(request.config, options), budget=budget or request.budget)
+    request = replace(request, config=configured(request.config, options), budget=_merged(request.budget, budget))
     return await _run_request(run_id, request, pool, journal, tracker=None, limiter=limiter, on_event=on_event)
+
+
+def _merged(before: Budget, now: Budget | None) -> Budget:
+    """The limits of `before`, except those that `now` sets."""
+    limits = {} if now is None else {each.name: getattr(now, each.name) for each in fields(now)}
+    return replace(before, **{name: limit for name, limit in limits.items() if limit is not None})
 
 
 async def stream(
