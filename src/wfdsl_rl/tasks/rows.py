@@ -124,8 +124,7 @@ def read_hub(wanted: HubName) -> Iterator[Row]:
             )
         else:
             data = datasets.load_dataset(wanted.name, wanted.config, split=wanted.split)
-    # Everything that `datasets` raises for names, configurations, splits and the network is one of these.
-    except (OSError, ValueError, RuntimeError) as error:
+    except _hub_errors() as error:
         raise UsageError(
             f"{wanted}: cannot be loaded from the Hugging Face hub: {_line(error)}. Check the name and the connection; "
             "gated data sets need `hf auth login`; files that you have can be named by their path"
@@ -288,6 +287,18 @@ def _data_set_rows(data: Any, place: str, split: str | None) -> Iterator[Row]:
 
 def _datasets(place: str) -> Any:
     return optional_module("datasets", needed_for=f"{place}: a Hugging Face data set", install="datasets>=5,<6")
+
+
+def _hub_errors() -> tuple[type[Exception], ...]:
+    """What `datasets` raises for names, configurations, splits and the network.
+
+    The HTTP client of huggingface_hub raises its own errors without a network, which are not OSErrors.
+    """
+    known = (OSError, ValueError, RuntimeError)
+    try:
+        return (*known, import_module("huggingface_hub.errors").HTTPError)
+    except ImportError:
+        return known
 
 
 def _line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -489,3 +489,16 @@ def test_a_task_is_one_line_that_names_its_kind() -> None:
 
     assert json.loads(task_line(task)) == {"id": "a", "question": "1+1?\nSay.", "gold": "2", "kind": "math"}
     assert "\n" not in task_line(task)
+
+
+def test_a_failed_connection_to_the_hub_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    class HTTPError(Exception):
+        """As of httpx: not an OSError."""
+
+    errors = ModuleType("huggingface_hub.errors")
+    monkeypatch.setattr(errors, "HTTPError", HTTPError, raising=False)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
+    monkeypatch.setitem(sys.modules, "datasets", Hub(HTTPError("connection refused")))
+
+    with pytest.raises(UsageError, match="a/b: cannot be loaded from the Hugging Face hub: connection refused"):
+        load_tasks("a/b")
