@@ -65,7 +65,7 @@ async def run(
         previous: The final (subtask, response) of the round before; steps with access "all" see it first.
         run_id: The run's id in records; a new one unless given. A run that the journal has is resumed.
         sample_id: Distinguishes calls that are otherwise the same; the run's id unless given.
-        origin: Where workflow and pool were found, kept for whoever resumes the run.
+        origin: Where workflow and pool were found, kept so that the run can be resumed.
         options: Fields of `RunConfig` by name, such as `concurrency=4`; they change what `config` says.
 
     Raises:
