@@ -222,7 +222,7 @@ class Scorer:
 
     async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
         options = RunOptions(**(self.options or RunOptions()))
-        options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id, rollout.previous
+        options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id or None, rollout.previous
         try:
             record = await run(workflow, rollout.task.question, pool, self.config, **options)
         except RunFailed as error:

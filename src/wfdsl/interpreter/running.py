@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.arguments import check_arguments, check_names, checked_question
 from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured
@@ -73,16 +74,32 @@ async def run(
         BudgetExhausted: the next call does not fit into the budget; `.run` is the partial record.
         UsageError: the workflow cannot run on this pool, or an option cannot be used.
     """
-    run_id = run_id or new_run_id()
+    check_arguments(
+        {
+            "workflow": workflow,
+            "pool": pool,
+            "config": config,
+            "budget": budget,
+            "journal": journal,
+            "limiter": limiter,
+            "on_event": on_event,
+            "previous": previous,
+            "run_id": run_id,
+            "sample_id": sample_id,
+            "origin": origin,
+        }
+    )
+    check_names(names, workflow)
+    run_id = new_run_id() if run_id is None else run_id
     tracker = budget if isinstance(budget, BudgetTracker) else None
     limits = budget if isinstance(budget, Budget) else UNLIMITED if tracker is None else tracker.budget
     request = RunRequest(
         workflow=workflow,
-        question=question if isinstance(question, str) else tuple(question),
+        question=checked_question(question),
         config=configured(config, options),
         budget=limits,
         names=None if names is None else tuple(names),
-        previous=previous,
+        previous=None if previous is None else (previous[0], previous[1]),
         pool=pool.name,
         sample_id=run_id if sample_id is None else sample_id,
         origin=origin or {},
@@ -109,6 +126,11 @@ async def resume(
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: the journal has no such run, or another process is working on it; or as `run` does.
     """
+    check_arguments(
+        {"run_id": run_id, "pool": pool, "journal": journal, "budget": budget, "limiter": limiter, "on_event": on_event}
+    )
+    if isinstance(budget, BudgetTracker):
+        raise UsageError("budget must be a Budget: a resumed run keeps the tracker that the journal has for it")
     request = request_of(Path(journal) if isinstance(journal, str | Path) else journal.path, run_id)
     request = replace(request, config=configured(request.config, options), budget=_merged(request.budget, budget))
     return await _run_request(run_id, request, pool, journal, tracker=None, limiter=limiter, on_event=on_event)
@@ -132,6 +154,7 @@ async def stream(
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
     listener = options.pop("on_event", None)
+    check_arguments({"on_event": listener})
 
     def hear(event: Event) -> None:
         queue.put_nowait(event)

@@ -1,0 +1,120 @@
+"""Arguments of `run`, `resume` and `stream`, checked in one place before anything is opened or asked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.language.workflow import Workflow
+
+_ROLES = ("system", "user", "assistant")
+
+
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Check arguments by their names; None stands for an optional argument that was not given.
+
+    Raises:
+        UsageError: a value cannot be used; the message says what can.
+    """
+    for name, value in given.items():
+        if value is None and name not in _REQUIRED:
+            continue
+        fits, wanted = _RULES[name]
+        if not fits(value):
+            raise UsageError(f"{name} must be {wanted} (got {_shown(value)})")
+
+
+def checked_question(question: Any) -> Question:
+    """The question as a value that cannot change.
+
+    Raises:
+        UsageError: it is neither a text nor a conversation.
+    """
+    if isinstance(question, str):
+        return question
+    if not isinstance(question, Sequence) or isinstance(question, bytes | bytearray):
+        raise UsageError(f"question must be a text or a list of chat messages (got {_shown(question)})")
+    for index, message in enumerate(question):
+        if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
+            roles = ", ".join(f'"{role}"' for role in _ROLES)
+            raise UsageError(
+                f'question message {index} must have a "role" ({roles}) and a "content" (got {_shown(message)})'
+            )
+        if not isinstance(message.get("content"), str):
+            content = _shown(message.get("content"))
+            raise UsageError(
+                f"the content of question message {index} must be a text (got {content}); "
+                "images and other content parts are not supported"
+            )
+    return tuple(question)
+
+
+def check_names(names: Any, workflow: Workflow) -> None:
+    """Check the display names of the steps.
+
+    Raises:
+        UsageError: they are not one text for each step.
+    """
+    if names is None:
+        return
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"names must be a list with a text for each step (got {_shown(names)})")
+    if len(names) != len(workflow.steps):
+        raise UsageError(
+            f"names must hold one name for each step: the workflow has {len(workflow.steps)} (got {len(names)})"
+        )
+
+
+def _is_pool(value: Any) -> bool:
+    return all(hasattr(value, name) for name in ("name", "indices", "entry", "worker"))
+
+
+def _is_listener(value: Any) -> bool:
+    if not callable(value):
+        return False
+    return not inspect.iscoroutinefunction(value) and not inspect.iscoroutinefunction(type(value).__call__)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(each, str) for each in value)
+
+
+def _is_origin(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
+
+
+def _kind(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "workflow": (_kind(Workflow), "a Workflow; wfdsl.parse and wfdsl.load make one of a text or a file"),
+    "pool": (_is_pool, "a pool; Pool.load reads a pool file"),
+    "config": (_kind(RunConfig), "a RunConfig"),
+    "budget": (_kind(Budget, BudgetTracker), "a Budget, such as Budget(usd=1.0), or a BudgetTracker"),
+    "journal": (_kind(Journal, str, Path), "a Journal, or the path of one"),
+    "limiter": (_kind(ConcurrencyLimiter), "a ConcurrencyLimiter"),
+    "on_event": (_is_listener, "a plain function that takes an event, not an async one"),
+    "previous": (_is_pair, "a pair of texts, the subtask and its response"),
+    "run_id": (_is_id, "a text of printable characters"),
+    "sample_id": (_kind(str), "a text"),
+    "origin": (_is_origin, "a mapping of texts to texts"),
+}
+_REQUIRED = frozenset({"workflow", "pool"})
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
