@@ -379,3 +379,15 @@ def test_a_terminal_has_a_bar_with_failures_above_it() -> None:
 
     assert "q2: [red]not a tag" in out.getvalue()
     assert "2/2 1 without an answer, $0.50" in out.getvalue()
+
+
+@pytest.mark.usefixtures("place")
+def test_a_question_that_is_not_valid_unicode_fails_alone(chat: Chat) -> None:
+    Path("in.jsonl").write_text('{"question": "a"}\n{"question": "x\\ud800"}\n{"question": "b"}\n')
+
+    code = solve(conductor="vote.wf")
+
+    by_id = {row["id"]: row for row in answers()}
+    assert code == 3
+    assert [by_id[number]["answer"] for number in (1, 2, 3)] == ["w0: Choose.", None, "w0: Choose."]
+    assert "the question is not valid Unicode: it has '\\ud800' at character 1" in by_id[2]["error"]

@@ -504,14 +504,3 @@ async def test_rows_are_plain_json(journal: Journal) -> None:
     for call, reply in rows(journal.path, "SELECT call, reply FROM calls"):
         assert json.loads(call)["messages"][0]["role"] == "user"
         assert json.loads(reply)["text"].startswith("reply")
-
-
-async def test_lone_surrogates_are_kept(journal: Journal) -> None:
-    worker = counting()
-
-    first = await run(CHAIN, "Q\udfff", pool_of(worker), journal=journal)
-    again = await resume(first.id, pool_of(worker), journal=journal)
-
-    assert len(worker.calls) == 3
-    assert again.question == "Q\udfff"
-    assert json.loads(again.to_json())["question"] == "Q\ufffd"

@@ -38,11 +38,12 @@ from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import KEY
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.experiment import Experiment
+from wfdsl.interpreter.arguments import checked_question
 from wfdsl.interpreter.budget import UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, workflow_to_list
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
@@ -212,6 +213,13 @@ class _Batch:
         for asked in waiting:
             if self._spent:
                 return
+            try:
+                checked_question(asked.question)
+            except UsageError as error:
+                self._failures += 1
+                self._write(out, asked, {"answer": None, "error": str(error)})
+                progress.failed(asked.id, str(error), 0.0)
+                continue
             own: RunOptions = {**options, "run_id": self._run_id(asked)}
             own["on_event"] = listener_for(None, otel=self._args.otel)
             try:
@@ -281,8 +289,7 @@ def _leaves(group: ExceptionGroup[WfdslError | BrokenPipeError]) -> list[Excepti
 
 def _line(row: dict[str, Any]) -> str:
     """A line of JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
-    text = json.dumps(row, ensure_ascii=False)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return as_unicode(json.dumps(row, ensure_ascii=False))
 
 
 class Progress(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Usage
@@ -77,8 +77,7 @@ class Solution:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The solution as JSON text; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return as_unicode(json.dumps(self.to_dict(), ensure_ascii=False, indent=indent))
 
 
 @runtime_checkable

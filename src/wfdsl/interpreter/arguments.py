@@ -36,9 +36,10 @@ def checked_question(question: Any) -> Question:
     """The question as a value that cannot change.
 
     Raises:
-        UsageError: it is neither a text nor a conversation.
+        UsageError: it is neither a text nor a conversation, or is not valid Unicode.
     """
     if isinstance(question, str):
+        _require_unicode(question)
         return question
     if not isinstance(question, Sequence) or isinstance(question, bytes | bytearray):
         raise UsageError(f"question must be a text or a list of chat messages (got {_shown(question)})")
@@ -54,7 +55,21 @@ def checked_question(question: Any) -> Question:
                 f"the content of question message {index} must be a text (got {content}); "
                 "images and other content parts are not supported"
             )
+        _require_unicode(message["content"])
     return tuple(question)
+
+
+def _require_unicode(text: str) -> None:
+    """Refuse half of a surrogate pair, as broken JSON escapes and bytes that are not UTF-8 leave it."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the question is not valid Unicode: it has {text[error.start]!r} at character {error.start}; "
+            "write it in UTF-8, with both halves of each surrogate pair"
+        ) from None
 
 
 def check_names(names: Any, workflow: Workflow) -> None:

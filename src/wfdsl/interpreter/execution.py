@@ -21,7 +21,7 @@ from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_sett
 from wfdsl.interpreter.context import Question, messages_for
 from wfdsl.interpreter.events import Delta, Listener, Path, RunFinished, RunStarted, StepFinished, StepStarted
 from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode
 from wfdsl.interpreter.worker_profile import require_bounded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
@@ -256,11 +256,12 @@ class Execution:
         return end if level.deadline is None else min(end, level.deadline)
 
     def _fail(self, handle: StepCall, cause: Cause) -> None:
+        reason = as_unicode(str(cause))
         if self._failure is None:
             who = f"worker {handle.worker} ({self._worker_name(handle.worker)})"
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
-            self._failure = (f"{self._title(handle.step)}{what}, {who}: {cause}", cause)
-        self._end(handle.step, self._unfinished(handle, "failed", str(cause)))
+            self._failure = (f"{self._title(handle.step)}{what}, {who}: {reason}", cause)
+        self._end(handle.step, self._unfinished(handle, "failed", reason))
 
     def _end(self, step: int, record: StepRecord) -> None:
         self._records[step] = record

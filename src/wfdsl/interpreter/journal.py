@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.journal_file import JournalWriter, Owner, Refusal, default_path, failure, is_alive
-from wfdsl.interpreter.record import LostCall
+from wfdsl.interpreter.journal_file import JournalWriter, Owner, default_path, failure, is_alive
+from wfdsl.interpreter.record import LostCall, as_unicode
 from wfdsl.protocols import Call, Reply, Usage
 
 Key: TypeAlias = str
@@ -149,7 +149,9 @@ class Journal:
 
     def fail(self, row: int, error: str, usage: BudgetUsage, at: float) -> None:
         """Note that a call failed."""
-        self._writer.do_later(lambda connection: connection.execute(_UPDATE, ("failed", at, None, error, *usage, row)))
+        self._writer.do_later(
+            lambda connection: connection.execute(_UPDATE, ("failed", at, None, as_unicode(error), *usage, row))
+        )
 
     def lose(self, row: int, at: float) -> None:
         """Note that a call's result is lost; it stays charged at its bound."""
@@ -169,7 +171,7 @@ class Journal:
             return Claimed()
         owner = row[0]
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
-            raise Refusal(_busy(run_id, f"process {owner.partition('-')[0]}"))
+            raise _busy(run_id, f"process {owner.partition('-')[0]}")
         connection.execute("UPDATE runs SET owner = ?, status = 'running' WHERE id = ?", (self._owner.name, run_id))
         connection.execute("UPDATE calls SET status = 'lost' WHERE run = ? AND status = 'started'", (run_id,))
         return _history(connection, run_id)

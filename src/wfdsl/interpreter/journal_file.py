@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from wfdsl.errors import JournalFailure
+from wfdsl.errors import JournalFailure, UsageError
 
 _BUSY_TIMEOUT_MS = 30_000
 
@@ -192,14 +192,6 @@ class _Job(NamedTuple):
     future: asyncio.Future[Any] | None
 
 
-class Refusal(Exception):  # noqa: N818  (it never leaves the journal)
-    """An operation's own answer that it will not be done; the others of its transaction are."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 class JournalWriter:
     """Runs operations on the journal's connection, in the order in which they were asked for."""
 
@@ -275,10 +267,11 @@ class JournalWriter:
         return jobs
 
     def _commit(self, jobs: list[_Job]) -> list[Any]:
+        """Do all jobs in one transaction. One that fails by itself changes nothing, and the others are done."""
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-            results = [_result(job.operation, connection) for job in jobs]
+            results = [self._result(job.operation) for job in jobs]
             connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             if connection.in_transaction:
@@ -286,12 +279,23 @@ class JournalWriter:
             return [failure(self._path, error)] * len(jobs)
         return results
 
-
-def _result(operation: Operation, connection: sqlite3.Connection) -> Any:
-    try:
-        return operation(connection)
-    except Refusal as refusal:
-        return refusal.error
+    def _result(self, operation: Operation) -> Any:
+        connection = self._connection
+        connection.execute("SAVEPOINT job")
+        try:
+            result = operation(connection)
+        except UsageError as error:
+            result = error
+        except (ValueError, TypeError, OverflowError) as error:  # SQLite holds UTF-8 and integers of 64 bits
+            result = JournalFailure(f"the journal {self._path} cannot hold a value: {error}")
+        except sqlite3.Error as error:
+            if not connection.in_transaction:
+                raise  # such as a full disk: SQLite has given up the whole transaction
+            result = failure(self._path, error)
+        if isinstance(result, UsageError):
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+        return result
 
 
 def _hand_back(jobs: list[_Job], results: list[Any]) -> None:

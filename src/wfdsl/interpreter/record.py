@@ -188,12 +188,7 @@ class Run:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The record as JSON text; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return text
+        return as_unicode(json.dumps(self.to_dict(), ensure_ascii=False, indent=indent))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Run:
@@ -232,6 +227,15 @@ class RunFailed(RunEnded):
 
 class BudgetExhausted(RunEnded):
     """A run that stopped before a call that its budget does not cover. It can be resumed with a larger one."""
+
+
+def as_unicode(text: str) -> str:
+    """The text with surrogate pairs joined and each lone surrogate, which UTF-8 cannot hold, replaced by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def total_usd(costs: Iterable[float | None]) -> float | None:

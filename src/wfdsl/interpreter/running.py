@@ -72,7 +72,7 @@ async def run(
     Raises:
         RunFailed: a step failed for good; `.run` is the partial record.
         BudgetExhausted: the next call does not fit into the budget; `.run` is the partial record.
-        UsageError: the workflow cannot run on this pool, or an option cannot be used.
+        UsageError: the workflow cannot run on this pool, or the question or an option cannot be used.
     """
     check_arguments(
         {
