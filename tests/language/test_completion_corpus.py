@@ -28,6 +28,7 @@ CODES_OF = {
     "missing_list": {"list-missing"},
     "not_a_list": {"list-missing", "not-a-literal"},
     "not_a_literal": UNREADABLE,
+    "changed": {"list-changed"},
     "truncated": {"list-truncated"},
     "unequal_lengths": {"lengths-differ"},
     "bad_model_id": {"worker-type", *NUMBERS, *UNREADABLE},

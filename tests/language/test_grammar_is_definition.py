@@ -166,6 +166,7 @@ def _from_the_grammar() -> st.SearchStrategy[str]:
         "LANDMARK": st.sampled_from(["model", "Access", "<think>"]),
         "THINK": st.just("<think>"),
         "END_THINK": st.just("</think>"),
+        "CHANGE": st.sampled_from(["model_id.append(", "subtasks += ", "access_list[0] ="]),
         "BAD_LIST": st.just("model_id = [x\n"),
     }
     return st.tuples(from_lark(plain_lark(), start="completion", explicit=explicit), space).map("".join)
@@ -204,6 +205,8 @@ def test_plain_lark_reads_the_lists_of_whole_completions(written: Written) -> No
         "subtasks = [''' ]",
         'access_list = ["all',
         "model_id: [int] = [0]",
+        "model_id = [0] model_id += [1] model_id[0] = 2 model_id[0] == 3",
+        "subtasks[0][1].extend([]) subtasks = subtasks + [2] my_subtasks.append(1)",
         "model_id: list[list[list[list[int]]]] = [0]",
     ],
 )

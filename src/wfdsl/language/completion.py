@@ -11,7 +11,17 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.language.check import Profile
 from wfdsl.language.completion_errors import cut_list, missing_lists, unexpected
-from wfdsl.language.completion_scanner import LABELS, BadList, Group, Listed, Scan, Scanner, choose, scanner
+from wfdsl.language.completion_scanner import (
+    LABELS,
+    BadList,
+    Group,
+    Listed,
+    Scan,
+    Scanner,
+    changed_label,
+    choose,
+    scanner,
+)
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
 from wfdsl.language.lalr import Phrase, Token
 from wfdsl.language.literals import MOST_DIGITS, joined_surrogates, quoted, string_value
@@ -31,7 +41,7 @@ class Reading(NamedTuple):
     tree: WorkflowTree | None
     diagnostics: list[Diagnostic]
     complete: bool = False
-    """Whether all three lists could be read; the columns of the others are empty."""
+    """Whether all three lists could be read, and none is changed after it; the columns of the others are empty."""
 
     @property
     def passthrough(self) -> bool:
@@ -48,7 +58,7 @@ def read_completion(text: str, profile: Profile, scan_with: Scanner | None = Non
         return Reading(None, [cut_list(text, groups.cut)])
     if groups.answer is None:
         return Reading(None, missing_lists(text, groups.partial))
-    return _Answer(text, grammar, profile).read(groups.answer, scan)
+    return _Answer(text, grammar, profile).read(groups.answer, groups.changes, scan)
 
 
 class _Answer:
@@ -62,14 +72,17 @@ class _Answer:
         self._json = False
         self._counts: dict[str, int] = {}
 
-    def read(self, group: Group, scan: Scan) -> Reading:
+    def read(self, group: Group, changes: list[Token], scan: Scan) -> Reading:
         lists = [group[label] for label in LABELS]
         self._odd_spaces(scan.no_break_spaces, lists)
         workers = self._row(lists[0], self._worker)
         subtasks = self._row(lists[1], self._subtask)
         access = self._row(lists[2], self._access)
+        for change in changes:
+            message = f"`{changed_label(change)}` is changed by code after its list"
+            self._error("list-changed", message, change, "write the finished list: no code is run")
         span = Span(min(listed.start for listed in lists), max(listed.end for listed in lists))
-        complete = workers is not None and subtasks is not None and access is not None
+        complete = workers is not None and subtasks is not None and access is not None and not changes
         tree = WorkflowTree(workers or (), subtasks or (), access or (), span)
         return Reading(tree, self.found, complete=complete)
 

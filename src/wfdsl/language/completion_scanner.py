@@ -23,6 +23,7 @@ _START = "completion"
 _CUT = "cut"
 _CUT_STRING = "CUT_STRING"
 _PROSE = {"PROSE", "LANDMARK"}
+_CHANGE = "CHANGE"
 _FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
 _OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
 _CLOSING = frozenset({"COMMA", "_END", "RPAR"})
@@ -48,7 +49,7 @@ class Scan(NamedTuple):
     """What a text contains apart from prose, in order."""
 
     parts: Sequence[Token]
-    """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags."""
+    """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags, changes."""
     no_break_spaces: list[Span]
     """No-break spaces between the tokens of lists; of each list as many as are shown, and one more."""
 
@@ -155,11 +156,14 @@ Group: TypeAlias = dict[str, Listed]
 
 
 class Groups(NamedTuple):
-    """The group that counts, if one does; else the last one that comes closest, and the list that the text ends in."""
+    """The group that counts, if one does; else the last one that comes closest."""
 
     answer: Group | None
     partial: Group
     cut: BadList | None
+    """The list that the text ends in."""
+    changes: list[Token]
+    """Code that changes a list of the answer after it."""
 
 
 def label_of(listed: Listed) -> str:
@@ -167,27 +171,35 @@ def label_of(listed: Listed) -> str:
     return listed.type if isinstance(listed, Phrase) else listed.label.type.removeprefix("X_").lower()
 
 
+def changed_label(change: Token) -> str:
+    """The label of the list that a change is about."""
+    return next(label for label in LABELS if change.text.startswith(label))
+
+
 def choose(parts: Sequence[Token]) -> Groups:
     """Find the answer among the parts of a completion."""
-    lists = _outside_reasoning(parts)
-    groups = _grouped(lists)
+    kept = _outside_reasoning(parts)
+    groups = _grouped([part for part in kept if isinstance(part, Phrase | BadList)])
     answer = next((group for group in reversed(groups) if len(group) == len(LABELS)), None)
     partial = max(reversed(groups), key=len, default={})
     # A text that ends inside a list was cut off, also where it had gone back to reasoning.
     last = parts[-1] if parts else None
-    return Groups(answer, partial, last if isinstance(last, BadList) and last.cut else None)
+    changes = [
+        part for part in kept if part.type == _CHANGE and answer and part.start > answer[changed_label(part)].end
+    ]
+    return Groups(answer, partial, last if isinstance(last, BadList) and last.cut else None, changes)
 
 
-def _outside_reasoning(parts: Sequence[Token]) -> list[Listed]:
-    """The lists that are neither between reasoning tags, nor before a lone closing, nor after a lone opening one."""
-    kept: list[Listed] = []
+def _outside_reasoning(parts: Sequence[Token]) -> list[Token]:
+    """The parts that are neither between reasoning tags, nor before a lone closing, nor after a lone opening one."""
+    kept: list[Token] = []
     opened: int | None = None
     for part in parts:
-        if isinstance(part, Phrase | BadList):
-            kept.append(part)
-        elif part.type == "END_THINK":
+        if part.type == "END_THINK":
             del kept[opened or 0 :]
             opened = None
+        elif part.type != "THINK":
+            kept.append(part)
         elif opened is None:
             opened = len(kept)
     return kept if opened is None else kept[:opened]

@@ -77,6 +77,16 @@ _COMPLETION = (
         _plan(model_id="[0, 0]"),
     ),
     Code(
+        "list-changed",
+        "error",
+        "completion",
+        "code changes a list after it",
+        "A completion is data: nothing in it is run. Where code such as `model_id.append(1)`, `model_id += [1]` or "
+        "`model_id[0] = 1` follows the list of the answer, the list alone is not what was meant.",
+        _plan(model_id="[0]") + "\nmodel_id.append(1)",
+        _FINE,
+    ),
+    Code(
         "nested-too-deep",
         "error",
         "completion",
