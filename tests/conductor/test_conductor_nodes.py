@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,7 +48,8 @@ async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
 
     await conductor.solve("Why?", chat.pool(2, node=NODE))
 
-    assert "[user]\nWhy?\n\ntask 0\n\n[assistant]\nw0: task 0\n\n[user]\ntask 1" in chat.asked[1][-1]["content"]
+    shown = re.sub(r" \w{8}\]", "]", chat.asked[1][-1]["content"])
+    assert "[user]\nWhy?\n\ntask 0\n\n[assistant]\nw0: task 0\n\n[user]\ntask 1" in shown
     assert [message["content"] for message in chat.called[1][1]] == ["Why?\n\ntask 0", "w0: task 0", "task 1\n\ntask 0"]
 
 

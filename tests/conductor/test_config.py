@@ -21,6 +21,7 @@ OTHERS: dict[str, Any] = {
     "examples": "none",
     "max_steps": 2,
     "max_rounds": 0,
+    "max_response_chars": 500,
     "reasks": 1,
     "profile": "strict",
     "default": "vote.wf",

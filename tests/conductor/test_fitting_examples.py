@@ -107,6 +107,33 @@ def test_a_completion_keeps_its_prose_and_layout() -> None:
     assert fitting.completion == text.replace("12 ,", "1 ,")
 
 
+def test_prose_and_subtasks_that_name_workers_follow_their_lists() -> None:
+    text = (
+        "Model 2 is the strongest coder, and models 0, 5 and 2 write well; worker #5 is slow. It has 2 parts.\n"
+        'model_id = [2, 0]\nsubtasks = ["Write 2 versions.", "Check what model 2 wrote."]\naccess_list = [[], [0]]'
+    )
+
+    fitting = example_from("Why?", text).fitting((0, 1, 3), 5)
+
+    assert fitting is not None
+    assert fitting.completion == (
+        "Model 1 is the strongest coder, and models 0, 3 and 1 write well; worker #3 is slow. It has 2 parts.\n"
+        'model_id = [1, 0]\nsubtasks = ["Write 2 versions.", "Check what model 1 wrote."]\naccess_list = [[], [0]]'
+    )
+    assert analyze(fitting.completion).workflow == fitting.workflow
+
+
+@pytest.mark.parametrize("prose", ["Model 2 codes better than Model 0.", "Models 1-3 are equal, model 2 too."])
+def test_prose_that_no_renumbering_keeps_true_is_left_out(prose: str) -> None:
+    lists = 'model_id = [2, 2]\nsubtasks = ["a", "b"]\naccess_list = [[], [0]]'
+
+    fitting = example_from("Why?", f"{prose}\n{lists}").fitting((1,), 5)
+
+    assert fitting is not None
+    assert fitting.completion.startswith("model_id = [1, 1]")
+    assert fitting.fitting((1,), 5) == fitting
+
+
 def test_an_example_of_too_many_steps_is_left_out_and_the_others_are_numbered_anew(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     one = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'

@@ -25,7 +25,7 @@ system = "You plan."
 ask = "{examples}Q: {question}\\nW: {workers}\\nAt most {max_steps} of {these}."
 example = "E{number}: {question} -> {lists}\\n"
 worker = "worker {ordinal} ({description})"
-revise = "Got {response}; {rounds_left} left, {max_steps} steps."
+revise = "Got, up to {mark}: {response}{mark}; {rounds_left} left, {max_steps} steps."
 reask = "Wrong: {problems}"
 """
 
@@ -78,8 +78,20 @@ def test_a_set_of_one_s_own_is_filled_in_and_nothing_else_is_touched(own: Path) 
             "worker 2 (Writes code well)\nAt most 4 of {these}.",
         },
     )
-    assert prompt.revise("{problems}", max_steps=2, rounds_left=3)["content"] == "Got {problems}; 3 left, 2 steps."
+    revision = prompt.revise("{problems}", max_steps=2, rounds_left=3)["content"]
+    assert re.fullmatch(r"Got, up to (\w{8}): \{problems\}\1; 3 left, 2 steps\.", revision)
     assert prompt.reask("{response}")["content"] == "Wrong: {response}"
+
+
+def test_what_the_prompt_says_of_the_question_is_true_for_who_is_shown_it() -> None:
+    shown = {
+        who: Prompt.load("paper").ask(QUESTION, WorkerListing.of(pool()), max_steps=5, question_for=who)[-1]["content"]
+        for who in ("all", "first")
+    }
+
+    assert "The model sees the question too" in shown["all"]
+    assert "The model sees the question too" not in shown["first"]
+    assert "Only the model of step 0 sees the question" in shown["first"]
 
 
 def test_no_name_model_tag_or_provider_is_shown() -> None:
@@ -93,6 +105,7 @@ def test_no_name_model_tag_or_provider_is_shown() -> None:
     [
         ("{question}", "it", "ask has no {question}"),
         ("{response}", "it", "revise has no {response}"),
+        ("up to {mark}: {response}{mark}", "{response}", "revise: a response could imitate the text after it"),
         ("{problems}", "it", "reask has no {problems}"),
         ("version = 7", 'version = "7"', "needs version, as a number"),
         ('system = "You plan."', "", "needs system, as a text"),

@@ -226,15 +226,68 @@ async def test_a_conductor_that_cannot_be_reached_fails_the_run(chat: Chat) -> N
         await conductor.solve("Why?", chat.pool())
 
 
-async def test_a_worker_that_fails_in_the_second_round_leaves_the_first_in_the_record(chat: Chat) -> None:
+async def test_a_worker_that_fails_in_a_revision_does_not_lose_the_answer(chat: Chat) -> None:
     conductor = chat.conductor(PLAN, lists([2], [[]]))
     answer = chat.answer
     chat.answer = lambda name, messages: 400 if name == "w2" else answer(name, messages)
 
-    with pytest.raises(RunFailed, match=r"step 0/1/0 failed, worker 2 \(w2\)") as caught:
-        await conductor.solve("Why?", chat.pool())
+    solution = await conductor.solve("Why?", chat.pool())
 
-    assert [run.status for run in Solution(caught.value.run).rounds] == ["done", "failed"]
+    assert solution.answer == "w1: task 1"
+    assert [run.status for run in solution.rounds] == ["done", "failed"]
+    assert [note.result for note in solution.log] == ["ran", "kept-failed"]
+    (event,) = solution.events
+    assert event.startswith("round 1: the previous answer is kept: step 0/1/0 failed, worker 2 (w2)")
+
+
+@pytest.mark.parametrize("script", [[400], ["no", 400], ["", ""]], ids=["refused", "refused re-ask", "empty"])
+async def test_a_conductor_that_fails_in_a_revision_does_not_lose_the_answer(chat: Chat, script: list[Any]) -> None:
+    conductor = chat.conductor(PLAN, *script, reasks=1)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w1: task 1"
+    assert solution.log[1].result == ("kept-invalid" if script == ["", ""] else "kept-failed")
+    assert any("the previous answer is kept: " in event for event in solution.events)
+    assert Run.from_json(solution.run.to_json()) == solution.run
+
+
+async def test_an_empty_completion_is_asked_for_again(chat: Chat) -> None:
+    conductor = chat.conductor("", PLAN, max_rounds=0)
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    assert solution.answer == "w1: task 1"
+    assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
+    assert solution.log[0].completions[0].finish == "empty"
+    assert "the reply was empty" in chat.asked[1][-1]["content"]
+    assert all(message["content"] for message in chat.asked[1]), "some providers refuse empty messages"
+
+
+async def test_empty_completions_run_the_default_workflow_or_fail_as_invalid_ones(chat: Chat) -> None:
+    chat.finish = "length"
+    default = Workflow((Step(2, "Just answer."),))
+
+    solution = await chat.conductor("", reasks=0, max_rounds=0, default=default).solve("Why?", chat.pool())
+    with pytest.raises(RunFailed, match="no valid workflow in 1 completion; the last one: the reply was empty"):
+        await chat.conductor("", reasks=0).solve("Why?", chat.pool())
+
+    assert solution.log[0].result == "ran-default"
+
+
+async def test_a_revision_shows_a_long_answer_abridged_in_the_middle(chat: Chat) -> None:
+    conductor = chat.conductor(lists([0], [[]]), EMPTY, max_response_chars=100)
+    chat.answer = lambda name, messages: f"begin {'x' * 5000} end"
+
+    solution = await conductor.solve("Why?", chat.pool())
+
+    shown = chat.asked[1][-1]["content"]
+    assert "begin xx" in shown
+    assert "xx end" in shown
+    assert "[4,910 of 5,010 characters are left out here]" in shown
+    assert len(shown) < 1500
+    assert solution.answer is not None
+    assert len(solution.answer) == 5010
 
 
 async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) -> None:
@@ -343,8 +396,18 @@ async def test_a_conversation_is_the_question_of_conductor_and_workers(chat: Cha
         chat.pool(),
     )
 
-    assert "[user]\nHello.\n\n[assistant]\nHi.\n\n[user]\nWhy?" in chat.asked[0][-1]["content"]
+    shown = chat.asked[0][-1]["content"]
+    assert re.search(r"\[user (\w{8})\]\nHello\.\n\n\[assistant \1\]\nHi\.\n\n\[user \1\]\nWhy\?", shown)
     assert [message["content"] for message in chat.called[0][1]] == ["Hello.", "Hi.", "Why?\n\ntask 0"]
+
+
+async def test_the_conductor_is_told_who_is_shown_the_question(chat: Chat) -> None:
+    conductor = chat.conductor(PLAN, max_rounds=0)
+
+    await conductor.solve("Why?", chat.pool(), question_for="first")
+
+    assert "Only the model of step 0 sees the question" in chat.asked[0][-1]["content"]
+    assert [messages[-1]["content"] for _, messages in chat.called] == ["Why?\n\ntask 0", "task 1"]
 
 
 async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> None:

@@ -26,6 +26,7 @@ from wfdsl.protocols import Message
 if TYPE_CHECKING:  # start-up time
     from wfdsl.conductor.checkpoint import PromptSettings
     from wfdsl.conductor.listing import WorkerListing
+    from wfdsl.experiment import Experiment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +49,6 @@ def execute(args: argparse.Namespace) -> int:
     """Print the messages."""
     from wfdsl.conductor.listing import list_workers
     from wfdsl.conductor.named import named_prompt
-    from wfdsl.conductor.settings import usual_rounds
 
     require_no_parameters(args, "a Conductor has no parameters")
     experiment = experiment_of(args)
@@ -56,25 +56,31 @@ def execute(args: argparse.Namespace) -> int:
     if table.model.endswith(".wf"):
         raise UsageError(f"{table.model} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
     pool, _ = experiment.with_pool()
-    asked = named_prompt(table)
-    rounds = usual_rounds(asked.max_rounds) if table.max_rounds is None else table.max_rounds
-    messages = _messages(args, asked, list_workers(table, pool, args.question), rounds)
-    print_messages(messages, asked.prompt.fingerprint, as_json=args.json)
+    asked, listing = named_prompt(table), list_workers(table, pool, args.question)
+    print_messages(_messages(args, experiment, asked, listing), asked.prompt.fingerprint, as_json=args.json)
     return 0
 
 
-def _messages(args: argparse.Namespace, asked: PromptSettings, listing: WorkerListing, rounds: int) -> list[Message]:
+def _messages(
+    args: argparse.Namespace, experiment: Experiment, asked: PromptSettings, listing: WorkerListing
+) -> list[Message]:
+    from wfdsl.conductor.settings import usual_rounds
+
     prompt, steps, _ = asked
-    messages = list(prompt.ask(args.question, listing, max_steps=steps))
+    table = experiment.conductor
+    question_for = experiment.run.question_for
+    messages = list(prompt.ask(args.question, listing, max_steps=steps, question_for=question_for))
     if args.round == 0:
         if args.completion or args.response:
             raise UsageError("--completion and --response belong to a revision: add --round 1")
         return messages
+    rounds = usual_rounds(asked.max_rounds) if table.max_rounds is None else table.max_rounds
     if args.round > rounds:
         raise UsageError(f"round {args.round} needs --max-rounds {args.round}")
     completion: Message = {"role": "assistant", "content": _text(args.completion, "{completion}")}
     response, left = _text(args.response, "{response}"), rounds - args.round
-    return [*messages, completion, prompt.revise(response, max_steps=steps, rounds_left=left)]
+    revision = prompt.revise(response, max_steps=steps, rounds_left=left, max_chars=table.max_response_chars)
+    return [*messages, completion, revision]
 
 
 def _text(path: str | None, mark: str) -> str:

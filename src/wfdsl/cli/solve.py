@@ -91,7 +91,7 @@ def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
         names = names_of(solver.checked)
         print_estimate(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
         return
-    print_messages(first_messages(solver, question, pool), solver.settings.prompt.fingerprint, as_json=as_json)
+    print_messages(first_messages(solving, solver, question), solver.settings.prompt.fingerprint, as_json=as_json)
 
 
 def _solve(solving: Solving, args: argparse.Namespace) -> Solution:

@@ -105,10 +105,11 @@ def solving_of(args: argparse.Namespace) -> Solving:
     return Solving(solver, pool, origin, experiment)
 
 
-def first_messages(conductor: Conductor, question: Question, pool: Pool) -> list[Message]:
+def first_messages(solving: Solving, conductor: Conductor, question: Question) -> list[Message]:
     """What a Conductor would be sent first."""
-    settings = conductor.settings
-    return list(settings.prompt.ask(question, conductor.listing(question, pool), max_steps=settings.max_steps))
+    settings, listing = conductor.settings, conductor.listing(question, solving.pool)
+    question_for = solving.experiment.run.question_for
+    return list(settings.prompt.ask(question, listing, max_steps=settings.max_steps, question_for=question_for))
 
 
 def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
@@ -165,7 +166,7 @@ def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> Non
         solver = solving.solver
         if isinstance(solver, Conductor):
             row["prompt"] = solver.settings.prompt.fingerprint
-            row["messages"] = first_messages(solver, asked.question, solving.pool)
+            row["messages"] = first_messages(solving, solver, asked.question)
         print(_line(row))
 
 

@@ -49,7 +49,8 @@ def _conductor_lines(run: Run) -> list[str]:
 
     lines = []
     for note in rounds_of([run]):
-        lines += _block(f"round {note.round}, {note.result}", note.completions[-1].text)
+        head = f"round {note.round}, {note.result}"
+        lines += _block(head, note.completions[-1].text) if note.completions else [f"  {head}"]
         lines += [f"  {remark}" for remark in remarks_on(note)]
     return lines
 

@@ -13,6 +13,8 @@ from wfdsl.config import check_options, option
 
 LOCAL: Final = "local"
 """The name of the small model that runs on this machine."""
+MAX_RESPONSE_CHARS: Final = 20_000
+"""The longest response that a revision is shown whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,14 @@ class ConductorConfig:
         default_text="1; what a checkpoint was trained with",
     )
     """Source of the idea: arXiv 2512.04388, the recursive Conductor. The default of 1 is our choice."""
+    max_response_chars: int = option(
+        MAX_RESPONSE_CHARS,
+        help="the most characters of an answer that a revision is shown; a longer one is abridged in the middle",
+        flag="--max-response-chars",
+        metavar="N",
+        minimum=100,
+    )
+    """The default is our choice: about the 4096 tokens that workers have in arXiv 2512.04388."""
     reasks: int = option(
         2,
         help="how often a completion that is not valid is asked for again, with its diagnostics",

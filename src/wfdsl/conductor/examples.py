@@ -8,7 +8,8 @@ format from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,11 @@ from wfdsl.toml_file import read_toml_file
 
 SHIPPED: Final = Path(__file__).parent / "examples"
 _NEEDED: Final = {"question", "completion"}
+_MENTION: Final = re.compile(
+    r"\b(?:models?|workers?)\s+#?\d{1,6}(?:(?:\s*(?:,|&|-|–|/)\s*|\s+)(?:(?:and|or|to)\s+)?\d{1,6}\b)*\b", re.IGNORECASE
+)
+_RANGE: Final = re.compile(r"\b(?:models?|workers?)\s+#?\d+\s*(?:-|–|to\b)\s*\d", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +52,50 @@ class Example:
         """The example, or its shorter form, for these workers and this step limit; None if neither has so few steps.
 
         A worker that is not offered is replaced by an offered one that the example does not use; if all are in use, two
-        share one.
+        share one. Prose and subtasks that name a worker by its number ("Model 2") follow; where that would be false,
+        only the lists are shown.
         """
         if len(self.workflow) > max_steps:
             return None if self.shorter is None else self.shorter.fitting(indices, max_steps)
         workers = [step.worker for step in self.workflow if isinstance(step.worker, int)]
-        chosen = _replacements(workers, indices)
-        if all(worker == chosen[worker] for worker in workers):
+        mentions = _mentions(self.completion)
+        chosen = _replacements([*workers, *(self._number_at(place) for place in mentions)], indices)
+        if all(worker == replacement for worker, replacement in chosen.items()):
             return self
-        return self._with_workers([chosen[worker] for worker in workers])
+        if not mentions:
+            return self._renumbered(chosen)
+        retold = example_from(self.question, self._text(sorted([*self.places, *mentions]), chosen)[0])
+        if len(set(chosen.values())) < len(chosen) or _RANGE.search(self.completion):
+            retold = example_from(self.question, retold.lists)
+        return replace(retold, shorter=self.shorter)
 
-    def _with_workers(self, workers: Sequence[int]) -> Example:
-        text, places, end_before = "", [], 0
-        for worker, (start, end) in zip(workers, self.places, strict=True):
+    def _renumbered(self, chosen: Mapping[int, int]) -> Example:
+        text, places = self._text(self.places, chosen)
+        steps = [
+            Step(chosen[self._number_at(place)], step.subtask, step.access)
+            for place, step in zip(self.places, self.workflow, strict=True)
+        ]
+        return Example(self.question, text, Workflow(tuple(steps)), places, self.shorter)
+
+    def _text(
+        self, places: Sequence[tuple[int, int]], chosen: Mapping[int, int]
+    ) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """The completion with other numbers at some places, and where they are then."""
+        text, new_places, end_before = "", [], 0
+        for start, end in places:
             text += self.completion[end_before:start]
             begin, end_before = len(text), end
-            text += str(worker)
-            places.append((begin, len(text)))
-        steps = zip(workers, self.workflow, strict=True)
-        chosen = Workflow(tuple([Step(worker, step.subtask, step.access) for worker, step in steps]))
-        return Example(self.question, text + self.completion[end_before:], chosen, tuple(places), self.shorter)
+            text += str(chosen[self._number_at((start, end))])
+            new_places.append((begin, len(text)))
+        return text + self.completion[end_before:], tuple(new_places)
+
+    def _number_at(self, place: tuple[int, int]) -> int:
+        return int(self.completion[slice(*place)])
+
+
+def _mentions(text: str) -> list[tuple[int, int]]:
+    """Where a text speaks of workers by their numbers: offsets of begin and end."""
+    return [number.span() for found in _MENTION.finditer(text) for number in _NUMBER.finditer(text, *found.span())]
 
 
 def _replacements(workers: Iterable[int], indices: Sequence[int]) -> dict[int, int]:

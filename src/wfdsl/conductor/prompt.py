@@ -2,6 +2,9 @@
 
 Inference, training and `wfdsl prompt` all build their messages here, from a named, versioned template set. The hash
 covers everything that shapes a prompt except the question, the workers and the limits, and is part of every trace.
+
+What workers and users wrote is quoted: a template says with `{mark}` where a quotation ends, and the mark is chosen so
+that it is in no text that is filled in. So no text can end its own quotation, and the same texts give the same prompt.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from wfdsl.conductor.config import MAX_RESPONSE_CHARS
 from wfdsl.conductor.examples import ExampleSet, load_examples, read_toml, row_of
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.context import Question, QuestionFor
 from wfdsl.protocols import Message
 
 SHIPPED: Final = Path(__file__).parent / "templates"
@@ -25,23 +29,30 @@ DEFAULT_PROMPT: Final = "paper"
 
 _PLACEHOLDERS: Final = {
     "system": (),
-    "ask": ("question", "workers", "examples", "max_steps"),
-    "heading": (),
+    "ask": ("question", "workers", "examples", "max_steps", "question_for", "mark"),
+    "question_for_all": (),
+    "question_for_first": (),
+    "heading": ("mark",),
+    "footing": ("mark",),
     "example": ("number", "question", "completion", "lists"),
     "worker": ("ordinal", "description"),
-    "revise": ("response", "rounds_left", "max_steps"),
-    "reask": ("problems",),
+    "revise": ("response", "rounds_left", "max_steps", "mark"),
+    "reask": ("problems", "mark"),
 }
 _NEEDED: Final = {
     "system": (),
     "ask": ("question", "workers", "examples"),
-    "heading": (),
     "example": ("question",),
     "worker": ("ordinal", "description"),
     "revise": ("response",),
     "reask": ("problems",),
 }
 
+_OPTIONAL: Final = ("question_for_all", "question_for_first", "footing")
+"""Texts that are kept only where a set has them, so that the hash of a set without them stays what it is."""
+_AROUND_EXAMPLES: Final = ("heading", "example", "footing")
+"""Texts that keep their first line breaks, which separate them from what is before them."""
+_MARK_CHARS: Final = 8
 _MOST_SHOWN: Final = 1024
 
 
@@ -52,7 +63,7 @@ class Prompt:
     name: str
     version: int
     texts: dict[str, str]
-    """The templates by name: system, ask, heading, example, worker, revise, reask."""
+    """The templates by name: system, ask, heading, example, footing, worker, revise, reask and `question_for_...`."""
     examples: ExampleSet
 
     @classmethod
@@ -65,8 +76,10 @@ class Prompt:
         path = SHIPPED / f"{name}.toml" if name in shipped_prompts() else Path(name)
         tables = read_toml(path, "template set", shipped_prompts())
         check_texts(path, tables)
-        texts = {field: tables.get(field, "").strip("\n") for field in _PLACEHOLDERS}
-        texts |= {field: tables.get(field, "").rstrip("\n") for field in ("heading", "example")}
+        _require_mark(path, tables["revise"])
+        fields = [field for field in _PLACEHOLDERS if field in tables or field not in _OPTIONAL]
+        texts = {field: tables.get(field, "").strip("\n") for field in fields}
+        texts |= {field: tables.get(field, "").rstrip("\n") for field in fields if field in _AROUND_EXAMPLES}
         return cls(tables["name"], tables["version"], texts, load_examples(examples or tables["examples"]))
 
     @cached_property
@@ -81,28 +94,46 @@ class Prompt:
         """What identifies it in traces and manifests: name, version, examples and hash."""
         return {"name": self.name, "version": self.version, "examples": self.examples.name, "hash": self.hash}
 
-    def ask(self, question: Question, listing: WorkerListing, *, max_steps: int) -> tuple[Message, ...]:
-        """The messages of the first round."""
-        content = self._templates["ask"].fill(
-            question=question_text(question),
-            workers=self.written_workers(listing),
-            examples=self.shown_examples(listing.indices, max_steps),
+    def ask(
+        self, question: Question, listing: WorkerListing, *, max_steps: int, question_for: QuestionFor = "all"
+    ) -> tuple[Message, ...]:
+        """The messages of the first round; `question_for` says which steps are shown the question."""
+        workers, examples = self.written_workers(listing), self.shown_examples(listing.indices, max_steps)
+        mark = mark_outside(question_text(question))
+        template = self._templates["ask"]
+        content = template.fill(
+            question=_quoted(question, mark if "mark" in template.used else ""),
+            workers=workers,
+            examples=examples,
             max_steps=str(max_steps),
+            question_for=self.texts.get(f"question_for_{question_for}", ""),
+            mark=mark,
         )
         user: Message = {"role": "user", "content": content}
         system = self.texts["system"]
         return ({"role": "system", "content": system}, user) if system else (user,)
 
-    def revise(self, response: str, *, max_steps: int, rounds_left: int) -> Message:
-        """The message that asks for a revision; `rounds_left` counts the rounds after it."""
+    def revise(
+        self, response: str, *, max_steps: int, rounds_left: int, max_chars: int = MAX_RESPONSE_CHARS
+    ) -> Message:
+        """The message that asks for a revision.
+
+        Args:
+            response: the answer so far; one of more than `max_chars` characters is abridged in the middle.
+            max_steps: the most steps of the new workflow.
+            rounds_left: the number of rounds after it.
+            max_chars: the most characters that are shown of the response.
+        """
+        shown = abridged(response, max_chars)
         content = self._templates["revise"].fill(
-            response=response, max_steps=str(max_steps), rounds_left=str(rounds_left)
+            response=shown, max_steps=str(max_steps), rounds_left=str(rounds_left), mark=mark_outside(shown)
         )
         return {"role": "user", "content": content}
 
     def reask(self, problems: str) -> Message:
         """The message that asks for the same workflow again, with what was wrong."""
-        return {"role": "user", "content": self._templates["reask"].fill(problems=problems)}
+        content = self._templates["reask"].fill(problems=problems, mark=mark_outside(problems))
+        return {"role": "user", "content": content}
 
     def written_workers(self, listing: WorkerListing) -> str:
         """The workers, a line each; one without a description is shown with its index only."""
@@ -137,8 +168,12 @@ class Prompt:
         ]
         if not written:
             return ""
-        heading = self.texts.get("heading", "")
-        return "\n".join([heading, *written]) if heading else "\n".join(written).lstrip("\n")
+        mark = mark_outside(*written)
+        heading, footing = (
+            PromptText(self.texts.get(field, ""), ("mark",)).fill(mark=mark) for field in ("heading", "footing")
+        )
+        shown = "\n".join([heading, *written]) if heading else "\n".join(written).lstrip("\n")
+        return shown + footing
 
     @cached_property
     def _templates(self) -> dict[str, PromptText]:
@@ -173,6 +208,11 @@ class PromptText:
         """Literal text at even positions, the names of placeholders at odd ones."""
         return tuple(re.split(r"\{(" + "|".join(self.names) + r")\}", self.text))
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The names of the placeholders that are in the text."""
+        return self._parts[1::2]
+
     def fill(self, **values: str) -> str:
         """The text with the placeholders replaced."""
         parts = self._parts
@@ -185,7 +225,7 @@ class PromptText:
             UsageError: one is missing.
         """
         for name in needed:
-            if name not in self._parts[1::2]:
+            if name not in self.used:
                 raise UsageError(f"{where} has no {{{name}}}: the text has to show it")
         return self
 
@@ -193,6 +233,25 @@ class PromptText:
 def shipped_prompts() -> tuple[str, ...]:
     """The names of the template sets that come with the package, sorted."""
     return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+
+
+def mark_outside(*texts: str) -> str:
+    """A mark that is in none of the texts: digits of their hash, hashed again as long as one of them holds it."""
+    folded = [text.casefold() for text in texts]
+    hashed = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    while any(hashed[:_MARK_CHARS] in text for text in folded):
+        hashed = hashlib.sha256(hashed.encode()).hexdigest()
+    return hashed[:_MARK_CHARS]
+
+
+def abridged(text: str, max_chars: int) -> str:
+    """The text, with its middle replaced by a note of how much is left out if it is longer than `max_chars`."""
+    if len(text) <= max_chars:
+        return text
+    tail = max_chars // 2
+    left_out = len(text) - max_chars
+    begin, end = text[: max_chars - tail], text[len(text) - tail :]
+    return f"{begin}\n[{left_out:,} of {len(text):,} characters are left out here]\n{end}"
 
 
 def question_text(question: Question) -> str:
@@ -204,6 +263,32 @@ def question_text(question: Question) -> str:
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in question)
 
 
+def _quoted(question: Question, mark: str) -> str:
+    """A question as a prompt quotes it. In a conversation, headings hold the mark; without a mark, lines are quoted.
+
+    A Conductor node's question holds what workers wrote, and a checkpoint may have been trained on texts without marks.
+    """
+    if isinstance(question, str) or len(question) == 1:
+        return question_text(question)
+    if mark:
+        return "\n\n".join(f"[{message['role']} {mark}]\n{message['content']}" for message in question)
+    quoted = [(message["role"], "\n> ".join(message["content"].splitlines())) for message in question]
+    return "\n\n".join(f"[{role}]\n> {lines}" for role, lines in quoted)
+
+
+def _require_mark(path: Path, revise: str) -> None:
+    """Refuse a text in which a response could end its own quotation.
+
+    Raises:
+        UsageError: something follows the response, and nothing marks its end.
+    """
+    if "{mark}" not in revise and revise.partition("{response}")[2].strip():
+        raise UsageError(
+            f"{path}: revise: a response could imitate the text after it: "
+            "write {mark} in a line before the response, and in the line that ends it"
+        )
+
+
 def check_texts(path: Path, tables: dict[str, Any]) -> None:
     """Refuse a template set that lacks something; `path` is what errors call it.
 
@@ -211,7 +296,7 @@ def check_texts(path: Path, tables: dict[str, Any]) -> None:
         UsageError: a field is unknown, missing or of the wrong kind, or a text lacks a placeholder.
     """
     kinds = {"name": str, "version": int, "examples": str, **dict.fromkeys(_PLACEHOLDERS, str)}
-    tables = {"heading": "", **tables}
+    tables = {**dict.fromkeys(("heading", *_OPTIONAL), ""), **tables}
     for key in tables.keys() - kinds.keys():
         raise UsageError(f"{path}: {key!r} is not a field of a template set; it has {', '.join(kinds)}")
     for key, kind in kinds.items():

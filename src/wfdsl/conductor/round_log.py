@@ -21,10 +21,12 @@ _MOST_PROBLEMS: Final = 5
 _MOST_PROBLEM_CHARS: Final = 300
 
 Reading: TypeAlias = Literal["valid", "repaired", "passthrough", "invalid"]
-RoundResult: TypeAlias = Literal["ran", "ran-default", "kept", "kept-over-limit", "kept-invalid", "failed"]
+RoundResult: TypeAlias = Literal[
+    "ran", "ran-default", "kept", "kept-over-limit", "kept-invalid", "kept-failed", "failed"
+]
 """The result of a round: its workflow ran; the default workflow ran instead; three empty lists kept the previous
-answer; a revision was over the limit of calls, or never became valid, so that the previous answer is kept; or nothing
-could be run at all."""
+answer; a revision was over the limit of calls, never became valid, or a call of it failed, so that the previous answer
+is kept; or nothing could be run at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class RoundLog:
     """From 0; each later one is a revision."""
     result: RoundResult
     completions: tuple[Completion, ...]
-    """The last one is the one that counted; those before it were asked for again."""
+    """The last one is the one that counted; those before it were asked for again. None if the first call failed."""
     prompt: Mapping[str, Any]
     """Name, version, examples and hash of the template set."""
     numbering: tuple[tuple[int, int], ...]
@@ -58,7 +60,7 @@ class RoundLog:
     @property
     def reasks(self) -> int:
         """How often the Conductor was asked to fix its workflow."""
-        return len(self.completions) - 1
+        return max(len(self.completions) - 1, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """The log as plain values, equal to what JSON gives back."""
@@ -108,15 +110,16 @@ def rounds_of(runs: Iterable[Run]) -> tuple[RoundLog, ...]:
 
 def remarks_on(log: RoundLog) -> list[str]:
     """What was unusual in a round, a line each: re-asks, repairs, and what was not run."""
-    where, last = f"round {log.round}", log.completions[-1]
+    where = f"round {log.round}"
+    problems = "; ".join(log.completions[-1].problems) if log.completions else ""
     lines = [f"{where}: asked again {log.reasks} {'time' if log.reasks == 1 else 'times'}"] if log.reasks else []
-    if last.reading == "repaired":
-        lines.append(f"{where}: the completion was repaired: {'; '.join(last.problems)}")
+    if log.completions and log.completions[-1].reading == "repaired":
+        lines.append(f"{where}: the completion was repaired: {problems}")
     if log.result == "ran-default":
-        lines.append(f"{where}: no completion was valid, so the default workflow ran: {'; '.join(last.problems)}")
+        lines.append(f"{where}: no completion was valid, so the default workflow ran: {problems}")
     if log.result == "kept":
         lines.append(f"{where}: the previous answer was kept")
-    if log.result in ("kept-over-limit", "kept-invalid", "failed"):
+    if log.reason:
         ending = "there is no answer" if log.result == "failed" else "the previous answer is kept"
         lines.append(f"{where}: {ending}: {log.reason}")
     return lines

@@ -9,7 +9,8 @@ capped rounds). Re-asks, the default workflow and that an invalid revision keeps
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.listing import WorkerListing
@@ -19,10 +20,14 @@ from wfdsl.graph import graph_of
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import CAUSES, require_runnable
-from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.record import Run, RunFailed
+from wfdsl.interpreter.retry import UnusableReply
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Workflow
-from wfdsl.protocols import Reply, Worker, WorkerFailure
+from wfdsl.protocols import Message, Reply, Worker, WorkerFailure
+
+_NOTHING: Final = "(an empty reply)"
+"""What is shown of an empty completion: some providers refuse empty messages."""
 
 
 class Rounds:
@@ -42,7 +47,12 @@ class Rounds:
         self._handle = handle
         self._listing = listing
         self._question = question
-        self._messages = settings.prompt.ask(question, listing, max_steps=settings.max_steps)
+        self._messages = settings.prompt.ask(
+            question,
+            listing,
+            max_steps=settings.max_steps,
+            question_for=handle.environment.config.question_for,
+        )
         self._runs: list[Run] = []
         self.unplaced: list[RoundLog] = []
         """Rounds that ran nothing, where there is no earlier run to hold them."""
@@ -55,30 +65,42 @@ class Rounds:
             RunFailed, BudgetExhausted: a workflow's run ended without an answer.
         """
         for number in range(self._settings.max_rounds + 1):
-            checked, written = await self._write(number)
-            if not await self._act(number, checked, written):
+            if not await self._round(number):
                 break
         last = self._runs[-1]
         assert last.answer is not None  # a run that is done has an answer
         return Reply(last.answer, last.steps[-1].finish or "stop")
 
-    async def _write(self, number: int) -> tuple[Checked, tuple[Completion, ...]]:
-        """Ask for a workflow, again if it is not valid."""
-        messages, asked_with = self._messages, self._call_settings(number)
+    async def _round(self, number: int) -> bool:
+        """One round; whether a workflow ran, so that it may be revised."""
         written: list[Completion] = []
+        try:
+            checked = await self._write(number, written)
+        except CAUSES as cause:
+            if self._runs and isinstance(cause, WorkerFailure):
+                self._keep(self._log(number, "kept-failed", tuple(written), str(cause)))
+                return False
+            self._log_lost(number, tuple(written), str(cause))
+            raise
+        return await self._act(number, checked, tuple(written))
+
+    async def _write(self, number: int, written: list[Completion]) -> Checked:
+        """Ask for a workflow, again if it is not valid; what came is added to `written`."""
+        messages, asked_with = self._messages, self._call_settings(number)
         for _ in range(self._config.reasks + 1):
             try:
                 reply = await self._handle.ask(self._model, messages, round_number=number, settings=asked_with)
-            except CAUSES as cause:
-                self._log_lost(number, tuple(written), str(cause))
-                raise
-            checked = self._analyzed(reply.text, number)
-            written.append(completion_of(reply, checked))
+                checked = self._analyzed(reply.text, number)
+                completion, problems = completion_of(reply, checked), problems_of(checked)
+            except UnusableReply as failure:
+                checked, problems = self._analyzed("", number), f"- {failure}"
+                completion = Completion("", "invalid", (str(failure),), "empty")
+            written.append(completion)
             if checked.ok:
                 break
-            again = self._settings.prompt.reask(problems_of(checked))
-            messages = (*messages, {"role": "assistant", "content": reply.text}, again)
-        return checked, tuple(written)
+            said: Message = {"role": "assistant", "content": completion.text or _NOTHING}
+            messages = (*messages, said, self._settings.prompt.reask(problems))
+        return checked
 
     def _log_lost(self, number: int, written: tuple[Completion, ...], reason: str) -> None:
         """Keep completions that were paid for, where the next one failed."""
@@ -112,8 +134,7 @@ class Rounds:
             workflow = self._listing.to_pool(checked.workflow)
             excess = self._excess(workflow)
             if not excess:
-                await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)
-                return True
+                return await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)
             self._keep(self._log(number, "kept-over-limit", written, excess))
         elif checked.ok:
             self._keep(self._log(number, "kept", written))
@@ -130,14 +151,19 @@ class Rounds:
             raise _no_workflow(written)
         require_runnable(default, self._handle.pool, self._handle.depth)
         text = print_completion(self._listing.from_pool(default))
-        await self._run(0, default, self._log(0, "ran-default", written), text)
-        return True
+        return await self._run(0, default, self._log(0, "ran-default", written), text)
 
-    async def _run(self, number: int, workflow: Workflow, log: RoundLog, text: str) -> None:
+    async def _run(self, number: int, workflow: Workflow, log: RoundLog, text: str) -> bool:
+        """Run a workflow; whether it gave an answer. A failed revision leaves the previous answer."""
         handle, before = self._handle, len(self._handle.nested)
         previous = self._previous()
         try:
             run = await handle.run(workflow, self._question, round_number=number, previous=previous)
+        except RunFailed as failed:
+            if not self._runs:
+                raise
+            log = replace(log, result="kept-failed", reason=str(failed))
+            return False
         finally:
             handle.nested = (*handle.nested[:before], *(add_round(each, log) for each in handle.nested[before:]))
         assert run.answer is not None  # a run that is done has an answer
@@ -146,8 +172,14 @@ class Rounds:
         self._messages = (
             *self._messages,
             {"role": "assistant", "content": text},
-            self._settings.prompt.revise(run.answer, max_steps=self._settings.max_steps, rounds_left=max(left, 0)),
+            self._settings.prompt.revise(
+                run.answer,
+                max_steps=self._settings.max_steps,
+                rounds_left=max(left, 0),
+                max_chars=self._config.max_response_chars,
+            ),
         )
+        return True
 
     def _previous(self) -> tuple[str, str] | None:
         """The final (subtask, response) of the previous round."""

@@ -18,6 +18,10 @@ UNUSABLE = {"empty": "the reply was empty", "filtered": "the provider's filter w
 """Replies that count as failures, by how they finished."""
 
 
+class UnusableReply(WorkerFailure):
+    """The worker answered, with nothing that can be used."""
+
+
 def wait_before_retry(
     failure: WorkerFailure, attempt: int, *, longest_wait_s: float, seconds_left: float | None
 ) -> float:
@@ -37,9 +41,9 @@ def wait_before_retry(
     return wait_s
 
 
-def unusable(reply: Reply) -> WorkerFailure:
+def unusable(reply: Reply) -> UnusableReply:
     """The failure that an empty or filtered reply is."""
-    return WorkerFailure(UNUSABLE[reply.finish], retryable=True)
+    return UnusableReply(UNUSABLE[reply.finish], retryable=True)
 
 
 def given_up(failure: WorkerFailure, attempts: int) -> WorkerFailure:
@@ -55,7 +59,7 @@ def _too_long(failure: WorkerFailure, wait_s: float, why: str) -> WorkerFailure:
 
 
 def _like(failure: WorkerFailure, message: str) -> WorkerFailure:
-    return WorkerFailure(
+    return type(failure)(
         message,
         retryable=True,
         status=failure.status,
