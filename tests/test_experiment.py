@@ -52,7 +52,7 @@ def test_a_file_gives_all_five_tables() -> None:
     found = read_experiment(write(WHOLE))
 
     assert found.pool is not None
-    assert (found.pool.name, found.pool.names, found.pool_name) == ("mine", ("a",), "exp.toml")
+    assert (found.pool.name, found.pool.names, found.pool_name) == ("mine", ("a",), str(Path("exp.toml").absolute()))
     assert found.conductor == ConductorConfig(model="openai:m", max_rounds=2, without=("small",))
     assert found.budget == Budget(usd=0.5, calls=40)
     assert found.run == RunSettings(seed=7, journal=False)
@@ -190,7 +190,7 @@ def test_a_pool_is_named_in_place_of_being_written() -> None:
     assert beside.pool is not None
     assert beside.pool.name == loaded.name == "there"
     assert shipped.pool is not None
-    assert (shipped.pool.name, shipped.pool_name) == ("local", "exp.toml")
+    assert (shipped.pool.name, shipped.pool_name) == ("local", str(Path("exp.toml").absolute()))
 
 
 @pytest.mark.usefixtures("folder")

@@ -37,6 +37,7 @@ LATE = {
     ("api", "language.file_reader"): "completions need no workflow files",
     ("api", "render.svg"): "only notebooks draw",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
+    ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
     ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""

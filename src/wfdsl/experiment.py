@@ -88,7 +88,7 @@ class Experiment:
     pool: Pool | None = None
     """The workers; None if nothing names any."""
     pool_name: str | None = None
-    """The name or file with which `Pool.load` finds the same workers; None if settings have changed them."""
+    """The name, or the file, with which `Pool.load` finds the same workers; None if settings have changed them."""
     conductor: ConductorConfig = field(default_factory=ConductorConfig)
     budget: Budget = UNLIMITED
     run: RunSettings = field(default_factory=RunSettings)
@@ -220,6 +220,13 @@ def _pool(
     if used is not None and others:
         raise UsageError(f"{others[0].place}: {used.place} takes a whole pool as it is: leave one of them out")
     if used is not None:
-        return Pool.load(table["use"]), table["use"]
+        return Pool.load(table["use"]), _anywhere(table["use"])
     place = others[0].place if others and path is None else source
-    return pool_of_table(table, place), None if others or path is None else str(path)
+    return pool_of_table(table, place), None if others or path is None else _anywhere(str(path))
+
+
+def _anywhere(name: str) -> str:
+    """The name of a pool or file that finds it from every folder."""
+    from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
+
+    return str(Path(name).absolute()) if names_a_file(name) else name

@@ -116,6 +116,17 @@ async def test_resume_with_one_limit_keeps_the_runs_other_limits(journal: Journa
     assert len(worker.calls) == 2
 
 
+async def test_resume_keeps_the_runs_limit_of_calls_in_flight_and_its_time_limits(journal: Journal) -> None:
+    worker = in_turn(WorkerFailure("HTTP 500", retryable=False), *(Reply("x") for _ in range(6)), delay_s=0.01)
+    with pytest.raises(RunFailed) as caught:
+        await run(COPIES, "Q", pool_of(worker), journal=journal, concurrency=1, timeout_s=50.0, step_timeout_s=20.0)
+
+    done = await resume(caught.value.run_id, pool_of(worker), journal=journal)
+
+    assert worker.most_in_flight == 1
+    assert (done.settings["concurrency"], done.settings["timeout_s"], done.settings["step_timeout_s"]) == (1, 50, 20)
+
+
 async def test_identical_copies_make_as_many_calls_and_each_is_replayed_as_itself(journal: Journal) -> None:
     worker = counting()
     first = await run(COPIES, "Q", pool_of(worker), journal=journal)
@@ -150,13 +161,39 @@ async def test_with_reuse_another_run_is_answered_from_the_journal_at_no_cost(jo
 @pytest.mark.parametrize(
     "change", [{"temperature": 0.9}, {"system_prompt": "Be brief."}, {"model": "other"}, {"name": "other"}]
 )
-async def test_a_worker_that_would_answer_otherwise_is_asked_again(journal: Journal, change: dict[str, Any]) -> None:
+async def test_a_worker_that_would_answer_otherwise_is_asked_again_only_where_that_is_accepted(
+    journal: Journal, change: dict[str, Any]
+) -> None:
     worker = counting()
     first = await run(CHAIN, "Q", pool_of(worker), journal=journal)
+    changed = pool_of(worker, entries=[change])
 
-    await resume(first.id, pool_of(worker, entries=[change]), journal=journal)
+    with pytest.raises(UsageError, match=r"step 0, worker .*: the journal has its reply, but to another .*--ask-again"):
+        await resume(first.id, changed, journal=journal)
+    assert len(worker.calls) == 3
+    await resume(first.id, changed, journal=journal, ask_again=True)
 
     assert len(worker.calls) == 6
+
+
+async def test_a_seed_that_was_changed_stops_before_anything_is_paid_for_again(journal: Journal) -> None:
+    worker = in_turn(Reply("one"), WorkerFailure("HTTP 500", retryable=False))
+    with pytest.raises(RunFailed) as caught:
+        await run(CHAIN, "Q", pool_of(worker), journal=journal, seed=1)
+
+    with pytest.raises(UsageError, match="the journal has its reply, but to another request"):
+        await resume(caught.value.run_id, pool_of(worker), journal=journal, seed=2)
+
+    assert len(worker.calls) == 2
+
+
+async def test_a_program_may_run_two_workflows_under_one_id(journal: Journal) -> None:
+    worker = counting()
+
+    for subtask in ("cheap", "dear"):
+        await run(Workflow((Step(0, subtask),)), "Q", pool_of(worker), journal=journal, run_id="both")
+
+    assert len(worker.calls) == 2
 
 
 @pytest.mark.parametrize("change", [{"description": "x"}, {"retries": 3}, {"limits": {"concurrency": 2}}])

@@ -67,7 +67,7 @@ def test_json_prints_the_whole_trace(home: Path, capsys: pytest.CaptureFixture[s
     done = Run.from_json(capsys.readouterr().out)
     assert done.answer == "two"
     assert [step.status for step in done.steps] == ["done", "done", "pruned", "done"]
-    assert done.settings["origin"] == {"file": "plan.txt", "pool": "pool.toml"}
+    assert done.settings["origin"] == {"file": str(home / "plan.txt"), "pool": str(home / "pool.toml")}
     assert done.paid_usd is not None
     assert done.paid_usd > 0
 
@@ -106,6 +106,45 @@ def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pyt
     assert "the budget of 2 calls is spent" in message
     assert resumed == 0
     assert capsys.readouterr().out == "one\n"  # the script of a new process begins again
+
+
+def test_a_run_is_resumed_from_another_folder_on_the_pool_that_it_was_started_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_plan("--budget-calls", "2")
+    elsewhere = home / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    write_pool(["wrong"] * 3, ["wrong"] * 3)
+    capsys.readouterr()
+
+    resumed = main(["resume", "last", "--budget-calls", "3"])
+
+    assert (resumed, capsys.readouterr().out) == (0, "one\n")
+
+
+def test_replies_that_do_not_fit_the_pool_any_more_are_paid_for_again_only_if_asked(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_plan("--budget-calls", "2")
+    write_pool(["other", "answer"], ["other"])
+    capsys.readouterr()
+
+    stopped = main(["resume", "last", "--budget-calls", "9"])
+    message = capsys.readouterr().err.splitlines()[-1]
+    charged = json.loads(_out(capsys, "runs", "list", "--json"))["calls"]
+    accepted = main(["resume", "last", "--budget-calls", "9", "--ask-again"])
+
+    assert (stopped, charged, accepted) == (2, 2, 0)
+    assert "step 0, worker a: the journal has its reply, but to another request" in message
+    assert "--ask-again" in message
+    assert capsys.readouterr().out == "answer\n"
+
+
+def _out(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    main(list(arguments))
+    return capsys.readouterr().out
 
 
 def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,13 +22,13 @@ from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.record import LostCall, Run
+from wfdsl.interpreter.record import LostCall
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.workers.pool import Pool
 
 
-_CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "reuse")
+_CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "reuse", "ask_again")
 """Options that may change when a run is resumed."""
 _DEFAULT = RunSettings()
 
@@ -73,7 +73,6 @@ def execute(args: argparse.Namespace) -> int:
         **_changes(experiment.run),
     )
     after = followed(run_id, work, display, as_json=args.json, kept=True)
-    _print_unused(before, after)
     print_run(after, as_json=args.json)
     return 0
 
@@ -82,14 +81,6 @@ def _changes(config: RunSettings) -> dict[str, Any]:
     """The options that are not as the run was started with; one that is not set stays as it was."""
     set_now = {name: getattr(config, name) for name in _CHANGEABLE}
     return {name: value for name, value in set_now.items() if value != getattr(_DEFAULT, name)}
-
-
-def _print_unused(before: Run, after: Run) -> None:
-    """Say when replies of the journal were not used again: then the pool sends other requests than before."""
-    unused = sum(old.status == "done" and not new.replayed for old, new in zip(before.steps, after.steps, strict=True))
-    if unused:
-        replies = f"{unused} {'reply' if unused == 1 else 'replies'} of the journal"
-        print(f"{replies} did not fit the pool, which has changed: asked again", file=sys.stderr)
 
 
 def _pool(plan: RunRequest) -> Pool:

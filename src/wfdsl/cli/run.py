@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.api import read_text
-from wfdsl.cli.inputs import add_input_options, names_of, read_checked, require_no_size
+from wfdsl.cli.inputs import STDIN, add_input_options, names_of, read_checked, require_no_size
 from wfdsl.cli.options import add_options, add_trace_options, experiment_of, some_text
 from wfdsl.cli.output import print_json
 from wfdsl.errors import JournalFailure, UsageError
@@ -56,7 +57,8 @@ def execute(args: argparse.Namespace) -> int:
         names = names_of(checked)
         print_estimate(checked.workflow, question, pool, experiment.run, names=names, as_json=args.json)
         return 0
-    origin = {"file": args.file} | ({"pool": pool_name} if pool_name is not None else {})
+    origin = {"file": args.file if args.file == STDIN else str(Path(args.file).absolute())}
+    origin |= {"pool": pool_name} if pool_name is not None else {}
     options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
     options["names"] = names_of(checked)
     print_run(_run(checked.workflow, question, pool, options, args), as_json=args.json)

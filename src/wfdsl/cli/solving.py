@@ -100,8 +100,9 @@ def solving_of(args: argparse.Namespace) -> Solving:
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
     solver = _solver(experiment, pool, args)
-    found = "solve" if isinstance(solver, Conductor) else "file"
-    origin = {found: experiment.conductor.model} | ({} if pool_name is None else {"pool": pool_name})
+    model = experiment.conductor.model
+    found = {"solve": model} if isinstance(solver, Conductor) else {"file": str(Path(model).absolute())}
+    origin = found | ({} if pool_name is None else {"pool": pool_name})
     return Solving(solver, pool, origin, experiment)
 
 

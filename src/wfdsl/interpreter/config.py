@@ -59,6 +59,9 @@ class RunConfig:
     )
     max_depth: int = option(1, help="levels of nested Conductor nodes", flag="--max-depth", metavar="N", minimum=0)
     reuse: bool = option(default=False, help="use replies of other runs in the journal", flag="--reuse")
+    ask_again: bool = option(
+        default=False, help="resume although kept replies do not fit the pool or the options", flag="--ask-again"
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pathlib
 import sqlite3
 import time
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.events import Path
 from wfdsl.interpreter.journal_file import JournalWriter, Owner, default_path, failure, is_alive
 from wfdsl.interpreter.record import LostCall, as_unicode
 from wfdsl.protocols import Call, Reply, Usage
@@ -36,6 +37,8 @@ class Claimed:
     """What has been charged so far, lost calls at their bounds."""
     replies: dict[Key, Reply] = field(default_factory=dict)
     """What workers have answered."""
+    unused: dict[Path, set[Key]] = field(default_factory=dict)
+    """The keys of the replies, by the paths of their calls."""
 
 
 class CallEntry(NamedTuple):
@@ -53,13 +56,13 @@ class CallEntry(NamedTuple):
 class Journal:
     """A journal that is open in this process. Close it, or use it in a `with` block."""
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(self, path: str | pathlib.Path | None = None) -> None:
         """Open the journal at a path, or at the default one; create it if it does not exist.
 
         Raises:
             JournalFailure: it cannot be opened or written.
         """
-        self.path = default_path() if path is None else Path(path)
+        self.path = default_path() if path is None else pathlib.Path(path)
         self._writer = JournalWriter(self.path)
         self._owners = self.path.with_name(self.path.name + ".owners")
         try:
@@ -162,19 +165,21 @@ class Journal:
         )
 
     def _claim(self, connection: sqlite3.Connection, run_id: str, request: RunRequest) -> Claimed:
-        row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
+        row = connection.execute("SELECT owner, request FROM runs WHERE id = ?", (run_id,)).fetchone()
         if row is None:
             connection.execute(
                 "INSERT INTO runs (id, created, status, owner, title, request) VALUES (?, ?, 'running', ?, ?, ?)",
                 (run_id, time.time(), self._owner.name, request.title, request.to_json()),
             )
             return Claimed()
-        owner = row[0]
+        owner, asked = row
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
         connection.execute("UPDATE runs SET owner = ?, status = 'running' WHERE id = ?", (self._owner.name, run_id))
         connection.execute("UPDATE calls SET status = 'lost' WHERE run = ? AND status = 'started'", (run_id,))
-        return _history(connection, run_id)
+        known, before = _history(connection, run_id), RunRequest.from_json(asked)
+        same = (before.workflow, before.question) == (request.workflow, request.question)
+        return known if same else replace(known, unused={})  # a program may run several workflows under one id
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,20 +190,40 @@ class RunJournal:
     run_id: str
     replies: dict[Key, Reply]
     """What this run's earlier processes were answered."""
+    unused: dict[Path, set[Key]]
+    """The keys of those replies that no call has asked for yet, by the calls' paths."""
     shared_sample: bool = False
     """Whether other runs may have the same sample id, so that the journal has to be asked."""
     reuse: bool = False
     """Whether replies of other runs may be used again."""
+    ask_again: bool = False
+    """Whether a call is made again whose reply was kept for another request."""
 
-    async def find(self, key: Key, sample_id: str) -> Reply | None:
+    async def find(self, key: Key, call: Call) -> Reply | None:
         """A reply that this run, or with `reuse` any run, has for a key."""
         reply = self.replies.get(key)
-        if reply is None and self.shared_sample:
-            reply = await self.journal.find(key, sample_id)
+        if reply is not None:
+            self.unused[call.path].discard(key)
+        elif self.shared_sample:
+            reply = await self.journal.find(key, call.sample_id)
         if reply is None and self.reuse:
             reply = await self.journal.find(key, None)
             return None if reply is None else replace(reply, paid_usd=0.0)
         return reply
+
+    def require_fit(self, call: Call, worker: str) -> None:
+        """Refuse to pay for a call again whose reply was kept, but for another request.
+
+        Raises:
+            UsageError: there is such a reply.
+        """
+        if not self.ask_again and self.unused.get(call.path):
+            where = "/".join(map(str, call.path))
+            raise UsageError(
+                f"step {where}, worker {worker}: the journal has its reply, but to another request: the pool, an "
+                "option or a prompt is not as it was; change it back, or pay again for what does not fit, with "
+                "--ask-again (ask_again=True)"
+            )
 
 
 def key_of(fingerprint: str, call: Call) -> Key:
@@ -252,10 +277,14 @@ def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
         "SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM calls WHERE run = ?",
         (run_id,),
     ).fetchone()
-    replies = connection.execute(
-        "SELECT key, reply FROM calls WHERE run = ? AND status = 'finished' ORDER BY id DESC", (run_id,)
+    kept = connection.execute(
+        "SELECT key, path, reply FROM calls WHERE run = ? AND status = 'finished' ORDER BY id DESC", (run_id,)
     ).fetchall()
-    return Claimed(lost, BudgetUsage(calls, tokens, usd), {key: reply_from_json(reply) for key, reply in replies})
+    unused: dict[Path, set[Key]] = {}
+    for key, path, _ in kept:
+        unused.setdefault(tuple(json.loads(path)), set()).add(key)
+    replies = {key: reply_from_json(reply) for key, _, reply in kept}
+    return Claimed(lost, BudgetUsage(calls, tokens, usd), replies, unused)
 
 
 def _busy(run_id: str, who: str) -> UsageError:

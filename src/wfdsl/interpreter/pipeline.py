@@ -145,6 +145,7 @@ class CallPipeline:
             WorkerFailure: no attempt gave a usable reply in time.
             BudgetSpent: the budget does not cover the call, or its wall time is over.
             JournalFailure: the call cannot be journaled.
+            UsageError: the journal has its reply, but to another request.
         """
         handle: StepCall = call.run
         environment = handle.environment
@@ -276,11 +277,12 @@ class CallPipeline:
         """The reply that the journal has, of the worker or of a fallback worker."""
         handle: StepCall = call.run
         for each in (self, *self._fallbacks):
-            reply = await journal.find(each._key(call), call.sample_id)
+            reply = await journal.find(each._key(call), call)
             if reply is not None:
                 handle.replayed = True
                 handle.answered_by = None if each is self else each.profile.index
                 return reply
+        journal.require_fit(call, self.profile.name)
         return None
 
     def _key(self, call: Call) -> Key:

@@ -277,7 +277,16 @@ async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Pa
     try:
         known = await store.claim(run_id, request)
         shared = request.sample_id != run_id
-        kept = RunJournal(store, run_id, known.replies, shared_sample=shared, reuse=request.config.reuse)
+        config = request.config
+        kept = RunJournal(
+            store,
+            run_id,
+            known.replies,
+            known.unused,
+            shared_sample=shared,
+            reuse=config.reuse,
+            ask_again=config.ask_again,
+        )
         claim = _Claim(kept, known)
         try:
             yield claim
