@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from wfdsl import parse
 from wfdsl.cli.main import main
 from wfdsl.conductor.examples import load_examples, shipped_sets
 
@@ -49,6 +50,38 @@ def test_right_strict_answers_are_kept_once_for_each_topology(solved: Path, caps
         ("it's '''first'''", f"Think.\n{SINGLE}"),
         ("chained", f"Über \\ 'all'\n{CHAIN}"),
     ]
+
+
+def rounds_of(*rounds: tuple[str, str]) -> list[dict[str, Any]]:
+    return [{"result": result, "completions": [{"text": text}] if text else []} for result, text in rounds]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "completion"),
+    [
+        ([("ran", SINGLE), ("ran", f"That was wrong.\n{CHAIN}")], CHAIN),
+        ([("ran", f"Think.\n{CHAIN}"), ("kept", "Good.")], f"Think.\n{CHAIN}"),
+        ([("ran", f"Think.\n{CHAIN}"), ("kept-failed", "")], f"Think.\n{CHAIN}"),
+        ([("ran-default", "no"), ("ran", CHAIN)], CHAIN),
+        ([("ran", SINGLE), ("ran", lists([0, 1], ["all", [0]]))], None),
+    ],
+    ids=["revised", "kept", "kept after a failure", "default revised", "built on the previous answer"],
+)
+def test_the_workflow_that_gave_the_answer_is_the_example(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: list[tuple[str, str]], completion: str | None
+) -> None:
+    path, made = tmp_path / "out.jsonl", tmp_path / "mine.toml"
+    path.write_text(json.dumps({**row("Why?", SINGLE), "rounds": rounds_of(*rounds)}))
+
+    code = main(["examples", "extract", str(path)])
+
+    made.write_text(capsys.readouterr().out)
+    assert code == (0 if completion else 2)
+    if completion:
+        (found,) = load_examples(str(made)).examples
+        assert parse(found.completion, profile="strict") == parse(completion)
+        assert ("Think." in found.completion) == ("Think." in completion)
+        assert "wrong" not in found.completion
 
 
 def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:

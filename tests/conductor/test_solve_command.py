@@ -124,6 +124,20 @@ def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
 
 
 @pytest.mark.usefixtures("place")
+def test_a_conductor_that_wrote_nothing_valid_is_asked_anew_and_not_from_the_journal(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = ["no", PLAN]
+
+    first = solve("-q", "Why?", "--max-rounds", "0", "--reasks", "0")
+    advice = capsys.readouterr().err.splitlines()[-1]
+    second = solve("-q", "Why?", "--max-rounds", "0", "--reasks", "0")
+
+    assert (first, second) == (3, 0)
+    assert advice.endswith("or run the same command again, without --run-id, for other completions")
+
+
+@pytest.mark.usefixtures("place")
 def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 

@@ -91,6 +91,6 @@ def _completions(round_: dict[str, Any]) -> bool:
     found = round_.get("completions")
     return (
         isinstance(found, list)
-        and bool(found)
+        and (bool(found) or round_.get("result") == "kept-failed")
         and all(isinstance(each, dict) and isinstance(each.get("text"), str) for each in found)
     )

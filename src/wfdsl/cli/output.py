@@ -58,6 +58,10 @@ def advised(error: RunEnded, command: str | None = None) -> str:
     if not error.resumable:
         return f"{error}; {'run it with a larger budget' if spent else 'fix the cause, then run it again'}"
     if command is None:
+        from wfdsl.conductor.round_log import gave_up
+
+        if gave_up(error.run):
+            return f"{error}; or run the same command again, without --run-id, for other completions"
         by_conductor = "solve" in error.run.settings.get("origin", {})  # `resume` does not know Conductors
         command = f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl resume {error.run_id}"
     return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"

@@ -35,7 +35,7 @@ from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, o
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
-from wfdsl.conductor.round_log import KEY
+from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.experiment import Experiment
 from wfdsl.interpreter.arguments import checked_question
@@ -43,7 +43,7 @@ from wfdsl.interpreter.budget import UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, as_unicode, workflow_to_list
+from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
@@ -231,7 +231,7 @@ class _Batch:
             except RunFailed as error:
                 self._failures += 1
                 why = advised(error, "the same command")
-                given_up = {GIVEN_UP: True} if _gave_up(self._solving.solver, error.run) else {}
+                given_up = {GIVEN_UP: True} if gave_up(error.run) else {}
                 self._write(out, asked, {"answer": None, "error": why, **given_up, "run": error.run.to_dict()})
                 progress.failed(asked.id, why, error.run.paid_usd)
             else:
@@ -272,14 +272,6 @@ def _identity(solver: Solver) -> list[Any]:
     if isinstance(solver, FixedWorkflow):
         return [workflow_to_list(solver.workflow)]
     return [solver.entry.model, solver.settings.prompt.hash]
-
-
-def _gave_up(solver: Solver, run: Run) -> bool:
-    """Whether a Conductor has used up its re-asks without a valid workflow; no worker has failed then."""
-    if isinstance(solver, FixedWorkflow):
-        return False
-    logs = run.settings.get(KEY, ())
-    return any(log["result"] == "failed" and len(log["completions"]) > solver.config.reasks for log in logs)
 
 
 def _leaves(group: ExceptionGroup[WfdslError | BrokenPipeError]) -> list[Exception]:

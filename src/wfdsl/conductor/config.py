@@ -169,7 +169,7 @@ class ConductorConfig:
         flag="--max-tokens",
         metavar="N",
         minimum=1,
-        default_text="1024",
+        default_text="1024; what a pool file says of its workers",
     )
     temperature: float | None = option(
         None,

@@ -18,6 +18,7 @@ from wfdsl.api import analyze
 from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
 from wfdsl.language.completion import print_completion
+from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.toml_file import read_toml_file
 
@@ -196,7 +197,8 @@ def extract_examples(rows: Iterable[dict[str, Any]], *, right: str = "right", mo
     """Examples from solved questions: the first of each topology among the rows whose field `right` is true.
 
     A row is a line that `wfdsl solve --to` wrote, to which a grader has added whether the answer is right. At most
-    `most` examples are made. Only completions of round 0 count that are strictly valid: an example teaches the format.
+    `most` examples are made. The completion that gave the answer counts, if it is strictly valid: an example teaches
+    the format. A revision that builds on the previous answer is left out.
     """
     found: dict[str, Example] = {}
     for row in rows:
@@ -220,12 +222,21 @@ def to_toml(name: str, examples: Iterable[Example]) -> str:
 
 
 def _solved_example(row: dict[str, Any]) -> Example | None:
-    rounds = row.get("rounds") or [{}]
-    if rounds[0].get("result") != "ran":
+    """The workflow that gave a row's answer, as an example; None if it cannot stand alone, or is not strictly valid.
+
+    Of a revision only the lists are kept: what it says about the previous answer makes no sense without it.
+    """
+    ran = [each for each in row.get("rounds", []) if str(each.get("result", "")).startswith("ran")]
+    if not ran or ran[-1]["result"] != "ran":
         return None
-    completion = str(rounds[0]["completions"][-1]["text"])
-    if analyze(completion, max_steps=None).workflow is None:
+    completion = str(ran[-1]["completions"][-1]["text"])
+    workflow = analyze(completion, max_steps=None).workflow
+    if workflow is None:
         return None
+    if len(ran) > 1:
+        if any(step.access == ALL for step in workflow):
+            return None  # such a step was shown the previous answer
+        completion = print_completion(workflow)
     return example_from(str(row["question"]).strip(), completion)
 
 

@@ -16,6 +16,8 @@ from wfdsl.language.diagnostics.codes import CODES
 from wfdsl.protocols import Reply
 
 KEY: Final = "conductor"
+NO_WORKFLOW: Final = "no valid workflow, and no default workflow"
+"""The reason of a round in which nothing could be run."""
 _MOST_PROBLEMS: Final = 5
 """Errors that a re-ask carries back. Our choice: later ones are often consequences of the first."""
 _MOST_PROBLEM_CHARS: Final = 300
@@ -106,6 +108,11 @@ def add_round(run: Run, log: RoundLog) -> Run:
 def rounds_of(runs: Iterable[Run]) -> tuple[RoundLog, ...]:
     """The logs of the rounds that runs hold, in order."""
     return tuple(RoundLog.from_dict(plain) for run in runs for plain in run.settings.get(KEY, ()))
+
+
+def gave_up(run: Run) -> bool:
+    """Whether a Conductor wrote no valid workflow, so that the run, if resumed, would read the same completions."""
+    return any(plain["reason"] == NO_WORKFLOW for plain in run.settings.get(KEY, ()))
 
 
 def remarks_on(log: RoundLog) -> list[str]:

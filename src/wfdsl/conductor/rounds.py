@@ -14,7 +14,15 @@ from typing import Any, Final
 
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.listing import WorkerListing
-from wfdsl.conductor.round_log import Completion, RoundLog, RoundResult, add_round, completion_of, problems_of
+from wfdsl.conductor.round_log import (
+    NO_WORKFLOW,
+    Completion,
+    RoundLog,
+    RoundResult,
+    add_round,
+    completion_of,
+    problems_of,
+)
 from wfdsl.conductor.settings import ConductorSettings
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.conductor_node import ConductorCall
@@ -147,7 +155,7 @@ class Rounds:
     async def _run_default(self, written: tuple[Completion, ...]) -> bool:
         default = self._settings.default
         if default is None:
-            self.unplaced.append(self._log(0, "failed", written, "no valid workflow, and no default workflow"))
+            self.unplaced.append(self._log(0, "failed", written, NO_WORKFLOW))
             raise _no_workflow(written)
         require_runnable(default, self._handle.pool, self._handle.depth)
         text = print_completion(self._listing.from_pool(default))
