@@ -46,10 +46,11 @@ def wfdsl(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Comp
     )
 
 
-def on_a_terminal(*arguments: str, env: dict[str, str] | None = None) -> str:
+def on_a_terminal(*arguments: str, env: dict[str, str] | None = None, module: str = "wfdsl") -> str:
     """What the command writes to a terminal, as text."""
     ours, its = pty.openpty()
-    with subprocess.Popen([*WFDSL, *arguments], stdin=its, stdout=its, stderr=its, env=env or environment()):
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=env or environment()):
         os.close(its)
         written = b""
         try:

@@ -7,7 +7,6 @@ the completion is read from that field of every line; --summary counts what was 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -15,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
-from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, colour_for, draw, load_pool
+from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
 from wfdsl.cli.options import count_or_zero, parameters_of
-from wfdsl.cli.output import INVALID, OK, USAGE
+from wfdsl.cli.output import INVALID, OK, USAGE, print_json
+from wfdsl.cli.streams import styled, visible
 from wfdsl.errors import UsageError
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.diagnostics.formatting import as_json, summary
@@ -63,7 +63,7 @@ def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
         print(f"wfdsl check: {error}", file=sys.stderr)
         return USAGE
     if args.format == "json":
-        _print_verdict(checked, file)
+        print_json(_verdict(checked, file))
     else:
         _print_text(checked)
     return OK if checked.ok else INVALID
@@ -73,11 +73,6 @@ def _no_json_lines(file: str, args: argparse.Namespace) -> None:
     """A file of JSON lines is hardly ever meant as one completion."""
     if args.form is None and file.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
         raise UsageError(f"{file}: is JSON lines: say where each has its completion, with --field NAME")
-
-
-def _print_verdict(checked: Checked, file: str) -> None:
-    """A line of `--format json`, which is valid JSON in every encoding of standard output."""
-    print(json.dumps(_verdict(checked, file), ensure_ascii=sys.stdout.encoding.lower() != "utf-8"))
 
 
 def _verdict(checked: Checked, file: str) -> dict[str, Any]:
@@ -101,7 +96,8 @@ def _verdict(checked: Checked, file: str) -> dict[str, Any]:
 
 def _print_text(checked: Checked) -> None:
     for found in checked.diagnostics:
-        print(draw(found, checked.source, colour=colour_for(sys.stdout)), end="\n\n")
+        print_diagnostics([found], checked.source, sys.stdout)
+        print()
     counts = summary(checked.diagnostics)
     if not checked.ok:
         print(f"{checked.source.name}: {counts}")
@@ -145,7 +141,7 @@ def _verdicts(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace
         checked = analyze(row.text, config, name=place)
         worst = max(worst, OK if checked.ok else INVALID)
         if args.format == "json":
-            _print_verdict(checked, place)
+            print_json(_verdict(checked, place))
         else:
             codes = ", ".join(dict.fromkeys(found.code for found in checked.diagnostics))
             print(f"{place}: {'ok' if checked.ok else 'invalid'}{f': {codes}' if codes else ''}")
@@ -159,7 +155,7 @@ def _summary(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace)
     for row in rows:
         survey.add(row)
     if args.format == "json":
-        print(json.dumps(survey.to_json()))
+        print_json(survey.to_json())
     else:
         _print_summary(survey)
     if survey.unreadable_count:
@@ -183,8 +179,7 @@ def _print_summary(survey: Survey) -> None:
             print(_row(code, survey.remarks[code], of=total))
     for example in survey.worst:
         print(f"\n{example.place[0]}:{example.place[1]}")
-        for found in example.checked.diagnostics[:3]:
-            print(draw(found, example.checked.source, colour=colour_for(sys.stdout)))
+        print_diagnostics(example.checked.diagnostics[:3], example.checked.source, sys.stdout)
     for row in survey.unreadable:
         print(f"\n{row.file}:{row.line}: {row.problem}")
     if survey.unreadable_count > len(survey.unreadable):
@@ -231,7 +226,7 @@ class _Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._print("\r\x1b[K")
 
     def add(self, count: int) -> None:
         """Count bytes that were read."""
@@ -239,4 +234,7 @@ class _Progress:
         if self._on and self._read - self._shown >= _PROGRESS_EVERY:
             self._shown = self._read
             share = f" ({self._read / self._size:.0%})" if self._size else ""
-            print(f"\r{self._file}: {self._read >> 20} MiB{share}", end="", file=sys.stderr, flush=True)
+            self._print(f"\r{visible(self._file)}: {self._read >> 20} MiB{share}")
+
+    def _print(self, text: str) -> None:
+        print(text, end="", file=styled(sys.stderr), flush=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from wfdsl.cli.options import count
 from wfdsl.cli.question_files import read_records
+from wfdsl.cli.streams import print_exactly
 from wfdsl.errors import UsageError
 
 
@@ -62,7 +63,7 @@ def _extract(args: argparse.Namespace) -> int:
         raise UsageError(
             f"no line has a right answer with a strictly valid workflow; mark right answers with {args.right!r}: true"
         )
-    print(to_toml(args.name, found), end="")
+    print_exactly(to_toml(args.name, found))
     print(f"{len(found)} example{'' if len(found) == 1 else 's'}", file=sys.stderr)
     return 0
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
+from wfdsl.cli.streams import print_exactly
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.source import Source
@@ -88,7 +89,7 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
     if args.diff:
         sys.stdout.writelines(difflib.unified_diff(_lines(before), _lines(after), file, f"{file} (formatted)"))
     elif not args.write:
-        sys.stdout.write(after)
+        print_exactly(after)
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
     elif before != after:

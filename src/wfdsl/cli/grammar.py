@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 
 from wfdsl.cli.options import count, count_or_zero
+from wfdsl.cli.streams import print_exactly
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.constrained import gbnf, llguidance_lark
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
@@ -68,5 +69,5 @@ def execute(args: argparse.Namespace) -> int:
         max_subtask=args.max_subtask,
         recursion=args.recursion,
     )
-    print(grammar, end="")
+    print_exactly(grammar)
     return 0

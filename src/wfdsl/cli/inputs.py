@@ -6,11 +6,13 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Sequence
 from io import BufferedIOBase
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
 from wfdsl.cli.options import add_arguments, add_config_options, add_pool_option, count, parameters_of, pool_of
+from wfdsl.cli.streams import styled, visible
 from wfdsl.errors import UsageError
 from wfdsl.language.check import CheckConfig, CheckOptions, Profile
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
@@ -101,7 +103,7 @@ def require_workflow(checked: Checked) -> Checked:
     """
     if checked.ok:
         remarks = [found for found in checked.diagnostics if found.code != _POOL_NEEDED]
-        print_diagnostics(remarks, checked.source)
+        print_diagnostics(remarks, checked.source, sys.stderr)
         _print_unresolved(checked)
     checked.raise_for_errors()
     if checked.workflow is None:
@@ -124,14 +126,14 @@ def _print_unresolved(checked: Checked) -> None:
         print(f"note[{_POOL_NEEDED}]: only a pool knows {names}; give one with --pool NAME|FILE", file=sys.stderr)
 
 
-def colour_for(stream: IO[str]) -> bool:
+def colour_for(stream: TextIO) -> bool:
     """Whether a stream shows colours and its reader wants them (NO_COLOR, TERM)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
     """A diagnostic as text, coloured or not."""
-    text = as_text(found, source)
+    text = visible(as_text(found, source))
     if not colour:
         return text
     head, _, rest = text.partition("\n")
@@ -142,10 +144,11 @@ def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
     return f"\x1b[1;{paint}m{title}\x1b[0m\x1b[1m{colon}{message}\x1b[0m\n{rest}"
 
 
-def print_diagnostics(found: list[Diagnostic], source: Source) -> None:
-    """Diagnostics as a person reads them, on standard error."""
+def print_diagnostics(found: Sequence[Diagnostic], source: Source, out: TextIO) -> None:
+    """Diagnostics as a person reads them."""
+    colour = colour_for(out)
     for diagnostic in found:
-        print(draw(diagnostic, source, colour=colour_for(sys.stderr)), file=sys.stderr)
+        print(draw(diagnostic, source, colour=colour), file=styled(out))
 
 
 def load_pool(args: argparse.Namespace) -> Pool | None:

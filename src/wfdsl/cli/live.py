@@ -23,6 +23,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from wfdsl.cli.consoles import stderr_console
+from wfdsl.cli.streams import OutputFailed, print_exactly
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
     BudgetCharged,
@@ -62,7 +64,23 @@ def new_run_options(experiment: Experiment, *, run_id: str | None = None, origin
 
 def print_run(run: Run, *, as_json: bool) -> None:
     """The answer, or the trace, on standard output."""
-    print(run.to_json(indent=2) if as_json else run.answer)
+    print_result(run, run.to_json(indent=2) if as_json else None)
+
+
+def print_result(run: Run, json: str | None) -> None:
+    """What a run came to, on standard output: this JSON, or its answer exactly as it is.
+
+    Raises:
+        OutputFailed: it cannot be written.
+    """
+    try:
+        if json is None:
+            print_exactly(f"{run.answer}\n")
+        else:
+            print(json, flush=True)
+    except OutputFailed as failure:
+        failure.advice = f"`wfdsl resume {run.id}` prints the answer"
+        raise
 
 
 def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool, kept: bool) -> Run:
@@ -113,7 +131,7 @@ def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
 
 def display_for_stderr() -> Display:
     """What shows events: a live table if standard error is a terminal, plain lines otherwise."""
-    return TerminalDisplay(Console(stderr=True)) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
+    return TerminalDisplay(stderr_console()) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
 
 
 class PlainDisplay:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import io
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.cli.streams import OutputFailed, safe_streams
 from wfdsl.errors import UsageError, WfdslError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
@@ -21,20 +18,16 @@ OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 def ended(program: str, work: Callable[[], int], *, on_interrupt: str = "interrupted") -> int:
     """Do all the work of a process; the exit code, also after an error or when the reader of a pipe has left."""
-    _prepare_streams()
-    try:
-        code = reported(program, work, on_interrupt=on_interrupt)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of our output has seen enough (`| head`).
-        _drop_output()
-        return OK
-    except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
-            raise
-        _drop_output()
-        print(f"{program}: the output cannot be written: the disk is full", file=sys.stderr)
-        return USAGE
+    with safe_streams():
+        try:
+            code = reported(program, work, on_interrupt=on_interrupt)
+            sys.stdout.flush()
+        except OutputFailed as failure:
+            if failure.closed:
+                return OK
+            advice = f"; {failure.advice}" if failure.advice else ""
+            print(f"{program}: {failure}{advice}", file=sys.stderr)
+            return USAGE
     return code
 
 
@@ -80,10 +73,11 @@ def _failed(program: str, error: WfdslError) -> int:
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
-    """Print a value as JSON on standard output."""
+    """Print a value as JSON on standard output, valid in every encoding."""
     import json
 
-    print(json.dumps(value, ensure_ascii=False, indent=indent))
+    ascii_only = sys.stdout.encoding.lower() != "utf-8"
+    print(json.dumps(value, ensure_ascii=ascii_only, indent=indent), flush=True)
 
 
 def print_messages(messages: Sequence[Message], stamp: Mapping[str, Any], *, as_json: bool) -> None:
@@ -92,21 +86,6 @@ def print_messages(messages: Sequence[Message], stamp: Mapping[str, Any], *, as_
         print_json({"prompt": stamp, "messages": messages}, indent=2)
     else:
         print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
-
-
-def _prepare_streams() -> None:
-    """Let every text be printed, whatever the terminal's encoding, and let a stream be closed by the caller."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (open until the end)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _drop_output() -> None:
-    """Let Python flush into nothing when it exits, so that it does not complain a second time."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _said(message: str, code: int) -> int:

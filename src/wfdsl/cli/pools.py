@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.options import some_text
-from wfdsl.cli.output import FAILED
+from wfdsl.cli.output import FAILED, print_json
+from wfdsl.cli.streams import print_exactly
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.workers.entry import WorkerEntry
@@ -62,7 +62,7 @@ def _list(args: argparse.Namespace) -> int:
     listed = {name: _listed(name) for name in names}
     if args.format == "json":
         for name, (workers, description) in listed.items():
-            _print_json({"name": name, "workers": workers, "description": description})
+            print_json({"name": name, "workers": workers, "description": description})
         return 0
     for name, (_, description) in listed.items():
         _say((name.ljust(max(map(len, names))), "bold"), f"  {description}")
@@ -88,7 +88,7 @@ def _show(args: argparse.Namespace) -> int:
     pool = Pool.load(args.pool)
     if args.format == "json":
         workers = [{"index": index, **_plain(pool.entry(index))} for index in pool.indices]
-        _print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
+        print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return 0
     _say((pool.name, "bold"), f"  {pool.settings.description}")
     for index in pool.indices:
@@ -147,7 +147,7 @@ def _check(args: argparse.Namespace) -> int:
     width = max(map(len, pool.names))
     for result in results:
         if args.format == "json":
-            _print_json(result)
+            print_json(result)
         else:
             mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
             _say(f"{result['index']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}")
@@ -188,11 +188,11 @@ def _init(args: argparse.Namespace) -> int:
     text = _pool_text(args, models)
     pool = parse_pool(text, args.output or "the new pool")
     if args.output is None:
-        print(text, end="")
+        print_exactly(text)
         return 0
     _write_new(args.output, text)
     if args.format == "json":
-        _print_json({"file": args.output, "workers": list(pool.names)})
+        print_json({"file": args.output, "workers": list(pool.names)})
     else:
         print(f"wrote {args.output} with {len(pool)} workers; try them: wfdsl pools check {args.output}")
     return 0
@@ -251,13 +251,10 @@ def _write_new(path: str, text: str) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, ensure_ascii=False))
-
-
 def _say(*parts: str | tuple[str, str]) -> None:
     """Print a line; parts may carry a style, which a terminal shows."""
-    from rich.console import Console
     from rich.text import Text
 
-    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(Text.assemble(*parts))
+    from wfdsl.cli.consoles import stdout_console
+
+    stdout_console(highlight=False, soft_wrap=True).print(Text.assemble(*parts))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import number_or_zero
+from wfdsl.cli.output import print_json
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.journal_reading import RunSummary
@@ -55,7 +55,10 @@ def execute(args: argparse.Namespace) -> int:
 
 def _print(found: list[RunSummary], *, as_json: bool) -> None:
     for summary in found:
-        print(json.dumps(_plain(summary), ensure_ascii=False) if as_json else _line(summary))
+        if as_json:
+            print_json(_plain(summary))
+        else:
+            print(_line(summary))
 
 
 def _plain(summary: RunSummary) -> dict[str, object]:

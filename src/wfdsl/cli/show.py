@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import io
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
+from wfdsl.cli.streams import print_utf8
 from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Workflow
 
@@ -54,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
     elif chosen == "terminal":
         _print_drawing(workflow, options)
     else:
-        _print_utf8(_as_text(workflow, chosen, options))
+        print_utf8(_as_text(workflow, chosen, options))
     return 0
 
 
@@ -136,18 +136,10 @@ def _drawing_as_text(workflow: Workflow, **options: Any) -> str:
 
 
 def _print_drawing(workflow: Workflow, options: Options) -> None:
-    from rich.console import Console
-
+    from wfdsl.cli.consoles import stdout_console
     from wfdsl.render.terminal import to_terminal
 
-    Console().print(to_terminal(workflow, **options))
-
-
-def _print_utf8(text: str) -> None:
-    """Pictures are UTF-8 whatever the terminal speaks: they are meant for a file or a pipe."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.buffer.flush()
+    stdout_console().print(to_terminal(workflow, **options))
 
 
 def _write(output: str, text: str) -> None:

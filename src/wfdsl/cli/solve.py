@@ -52,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
+    from wfdsl.cli.live import print_result
     from wfdsl.cli.solving import solve_lines, solving_of
 
     _require_fitting_options(args)
@@ -64,7 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     solution = _solve(solving, args)
     for event in solution.events:
         print(event, file=sys.stderr)
-    print(solution.to_json(indent=2) if args.json else solution.answer)
+    print_result(solution.run, solution.to_json(indent=2) if args.json else None)
     return 0
 
 

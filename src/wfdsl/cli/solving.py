@@ -22,16 +22,17 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TextIO, TypeAlias
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from wfdsl.api import Checked, analyze_path
+from wfdsl.cli.consoles import stderr_console
 from wfdsl.cli.inputs import names_of, require_workflow
 from wfdsl.cli.live import listener_for, new_run_options, stopped_by_sigterm
 from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SPENT, advised
 from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
+from wfdsl.cli.streams import OutputFailed
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
@@ -206,7 +207,7 @@ class _Batch:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(min(self._run.parallel, len(asked))):
                             group.create_task(self._take(waiting, options, out, progress))
-                except* (WfdslError, BrokenPipeError) as several:
+                except* (WfdslError, OutputFailed) as several:
                     refused += _leaves(several)
         if refused:
             raise refused[0]
@@ -274,7 +275,7 @@ def _identity(solver: Solver) -> list[Any]:
     return [solver.entry.model, solver.settings.prompt.hash]
 
 
-def _leaves(group: ExceptionGroup[WfdslError | BrokenPipeError]) -> list[Exception]:
+def _leaves(group: ExceptionGroup[WfdslError | OutputFailed]) -> list[Exception]:
     found: list[Exception] = []
     for error in group.exceptions:
         found += _leaves(error) if isinstance(error, ExceptionGroup) else [error]
@@ -306,7 +307,7 @@ def progress_on_stderr(total: int) -> Iterator[Progress]:
         return
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     # Standard output may be a pipe with the answers: nothing of it is to be redrawn.
-    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
+    with Bar(*columns, console=stderr_console(), redirect_stdout=False) as bar:
         yield OnTerminal(total, bar)
 
 

@@ -267,3 +267,6 @@ _EXECUTE = {
     "check": _check,
     "formats": _formats,
 }
+
+if __name__ == "__main__":
+    sys.exit(main())

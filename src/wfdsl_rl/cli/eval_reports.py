@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from wfdsl.cli.consoles import stdout_console
+from wfdsl.cli.output import print_json
 from wfdsl.errors import UsageError
 from wfdsl_rl.evaluation.plots import draw_strategies
 from wfdsl_rl.evaluation.report import (
@@ -40,7 +40,7 @@ def execute_compare(args: argparse.Namespace) -> int:
     reports = [read_report(Path(folder)) for folder in args.folders]
     found = _comparisons(reports[0], reports[-1], args)
     if args.format == "json":
-        print(json.dumps([each.to_dict() for each in found], ensure_ascii=False, indent=2))
+        print_json([each.to_dict() for each in found], indent=2)
         return 0
     against = {each.second for each in found}
     title = f"against {found[0].second}" if len(against) == 1 else ""
@@ -59,7 +59,7 @@ def execute_strategies(args: argparse.Namespace) -> int:
     if args.format == "json":
         rules = {"by_structure": STRUCTURE_RULES, "by_wording": WORDING_RULES}
         plain = {"simulated": report.simulated, "rules": rules}
-        print(json.dumps({**plain, "policies": {name: each.to_dict() for name, each in found.items()}}, indent=2))
+        print_json({**plain, "policies": {name: each.to_dict() for name, each in found.items()}}, indent=2)
         return 0
     print_table(*strategy_table(found), title=_marked(report))
     for name, each in found.items():
@@ -76,7 +76,7 @@ def execute_report(args: argparse.Namespace) -> int:
     written = write_summaries(report, plots=not args.no_plots)
     summary = report.summary()
     if args.format == "json":
-        print(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2))
+        print_json(summary.to_dict(), indent=2)
     else:
         print_summary(summary)
     print(f"written: {', '.join(path.name for path in written)}", file=sys.stderr)
@@ -140,7 +140,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, title: st
 
 
 def _draw(head: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    console = Console()
+    console = stdout_console()
     if title:
         console.print(f"{title}\n", style="italic", highlight=False, markup=False)
     for number, columns in enumerate(_fitting(head, rows, console.width)):

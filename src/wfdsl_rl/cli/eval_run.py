@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from wfdsl.cli.consoles import stderr_console
 from wfdsl.cli.live import stopped_by_sigterm
 from wfdsl.cli.options import experiment_of, parameters_of
-from wfdsl.cli.output import FAILED, SPENT
+from wfdsl.cli.output import FAILED, SPENT, print_json
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
@@ -161,7 +160,7 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, comma
 def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
     found = estimate_policies(evaluation)
     if args.format == "json":
-        print(json.dumps([each.to_dict() for each in found], ensure_ascii=False, indent=2))
+        print_json([each.to_dict() for each in found], indent=2)
     else:
         print(estimate_text(found))
 
@@ -169,7 +168,7 @@ def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
 def _print_report(report: Report, args: argparse.Namespace) -> None:
     summary = report.summary()
     if args.format == "json":
-        print(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2))
+        print_json(summary.to_dict(), indent=2)
         return
     print_summary(summary)
     if costs := read_fit_costs(report.folder):
@@ -266,7 +265,7 @@ def progress_on_stderr(total: int, counts: Counts) -> Iterator[Callable[[Trial],
         yield print_line
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"))
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+    with Progress(*columns, console=stderr_console(), refresh_per_second=4) as bar:
         shown = bar.add_task("", total=total, completed=counts.done, counts=counts.text())
 
         def update(trial: Trial) -> None:

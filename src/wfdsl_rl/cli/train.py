@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
-from wfdsl.cli.output import OK, ended
+from wfdsl.cli.output import OK, ended, print_json
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: pydantic
@@ -94,7 +94,10 @@ def _dry_run(plan: Plan, stages: Sequence[StageName], form: str) -> int:
     from wfdsl_rl.training.estimate import estimate_of
 
     estimate = estimate_of(plan, stages)
-    print(json.dumps(estimate.to_dict(), indent=2) if form == "json" else estimate_text(estimate))
+    if form == "json":
+        print_json(estimate.to_dict(), indent=2)
+    else:
+        print(estimate_text(estimate))
     return OK
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from wfdsl.cli.consoles import stderr_console, stdout_console
+from wfdsl.cli.output import print_json
 from wfdsl_rl.training.config import StageName, TrainConfig
 from wfdsl_rl.training.estimate import INPUT_TOKENS, OUTPUT_TOKENS, STEPS, Estimate
 
@@ -32,7 +33,7 @@ class Progress:
     ) -> None:
         self._totals = {name: train.steps(name) for name in stages}
         self._json = form == "json"
-        self._console = Console(stderr=not self._json)
+        self._console = stdout_console() if self._json else stderr_console()
         self._bar: Bar | None = None
         self._bars: dict[str, Any] = {}
         self._clock = clock
@@ -60,7 +61,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Print a line."""
         if self._json:
-            print(json.dumps({"message": line}), flush=True)
+            print_json({"message": line})
         else:
             self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
@@ -68,7 +69,7 @@ class Progress:
         """Show a log entry."""
         self._usd += entry.get("usd") or 0.0
         if self._json:
-            print(json.dumps(entry), flush=True)
+            print_json(entry)
         elif "eval_accuracy" in entry:
             self.say(f"{entry['stage']} {entry['step']}: held out: {numbers_of(entry, 'eval_')}")
         elif self._bar is not None:

@@ -1,0 +1,146 @@
+"""Standard output and standard error of a command: safe to show on a terminal, and no reason to lose paid work.
+
+Texts of models, servers, files and arguments may hold what a terminal obeys: escape sequences, or characters that
+reorder a line. Everything that is printed is therefore written with those characters as `\\u001b`, which is also how
+JSON writes them. Standard error that cannot be written is switched off; standard output is what a command is for, so
+that raises `OutputFailed`.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Final, TextIO, cast
+
+# Control characters but tab and line ends, U+2028 and U+2029, and what overrides the direction of writing.
+_UNSAFE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
+_CLOSED: Final = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal, has gone
+
+
+def visible(text: str) -> str:
+    """The text as a terminal may show it: characters that it would obey are written as `\\u001b`."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class OutputFailed(Exception):  # noqa: N818  (an error of the outside world, like WorkerFailure)
+    """Standard output cannot be written."""
+
+    def __init__(self, error: OSError) -> None:
+        self.closed = error.errno in _CLOSED
+        """Whether its reader has gone, who has seen enough (`| head`)."""
+        self.advice = ""
+        """What to do about it."""
+        full = error.errno == errno.ENOSPC
+        reason = "the disk is full" if full else (error.strerror or str(error)).lower()
+        super().__init__(f"the output cannot be written: {reason}")
+
+
+class SafeStream:
+    """A stream that shows what a terminal would obey, and that is switched off when it cannot be written."""
+
+    def __init__(self, stream: TextIO, *, needed: bool) -> None:
+        self.stream = stream
+        self.styled = _Styled(self)
+        """The same stream for text with styles, whose other parts are safe already."""
+        self._needed = needed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, safely."""
+        return self.write_unchanged(visible(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts, safely."""
+        self.write("".join(lines))
+
+    def write_unchanged(self, text: str) -> int:
+        """Write a text that is safe, or that no terminal will show."""
+        with self._checked():
+            self.stream.write(text)
+        return len(text)
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write what no terminal will show, whatever the stream's encoding."""
+        with self._checked():
+            self.stream.flush()
+            self.stream.buffer.write(data)
+            self.stream.buffer.flush()
+
+    def flush(self) -> None:
+        """Let everything that was written arrive."""
+        with self._checked():
+            self.stream.flush()
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # What is left in the buffer goes nowhere, so that Python does not complain when it exits.
+            with suppress(io.UnsupportedOperation):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+            if self._needed:
+                raise OutputFailed(error) from error
+
+
+class _Styled:
+    """Writes text with styles to a stream."""
+
+    def __init__(self, stream: SafeStream) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text whose control characters are our own."""
+        return self._stream.write_unchanged(text)
+
+
+@contextmanager
+def safe_streams() -> Iterator[None]:
+    """Make the standard streams safe, of any encoding, and there: a caller may have closed them."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (open until the end)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+        setattr(sys, name, SafeStream(stream, needed=name == "stdout"))
+    try:
+        yield
+    finally:
+        error = sys.exception()
+        if error is None or isinstance(error, SystemExit):  # else a traceback follows, which is to be safe as well
+            sys.stdin, sys.stdout, sys.stderr = before
+
+
+def styled(stream: TextIO) -> IO[str]:
+    """A stream for text with styles: rich's, or our own colours."""
+    return cast(IO[str], stream.styled) if isinstance(stream, SafeStream) else stream
+
+
+def print_exactly(text: str) -> None:
+    """Print a text for other programs on standard output: only a terminal gets it safe."""
+    stream = sys.stdout if sys.stdout.isatty() else styled(sys.stdout)
+    stream.write(text)
+    stream.flush()
+
+
+def print_utf8(text: str) -> None:
+    """Print a picture: UTF-8 whatever the terminal speaks, since it is meant for a file or a pipe."""
+    if sys.stdout.isatty():
+        print(text, end="")
+        return
+    assert isinstance(sys.stdout, SafeStream), "every command runs with safe streams"
+    sys.stdout.write_bytes(text.encode())

@@ -1,0 +1,232 @@
+"""What is printed cannot harm the terminal, and what cannot be printed does not stop paid work: real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from tests.cli.test_as_a_process import environment, on_a_terminal
+
+ONE_STEP = 'model_id = [0]\nsubtasks = ["Say it."]\naccess_list = [[]]'
+COMMANDS = {
+    "run": ["wfdsl", "run", "a.wf", "-q", "Q", "--pool", "pool.toml"],
+    "solve": ["wfdsl", "solve", "-q", "Q", "--pool", "pool.toml", "--conductor", "boss.toml", "--max-rounds", "0"],
+    "from": ["wfdsl", "solve", "--from", "in.jsonl", "--to", "out.jsonl", "--pool", "pool.toml", "--conductor", "a.wf"],
+    "eval": ["wfdsl_rl.cli.eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--no-plots"],
+}
+
+
+def write_pool(path: Path, reply: str) -> None:
+    replies = json.dumps([reply])
+    path.write_text(
+        '[pool]\n[[pool.workers]]\nname = "w"\nprovider = "scripted"\nretries = 0\n'
+        f"options = {{ replies = {replies}, repeat = true }}\n"
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    write_pool(tmp_path / "pool.toml", "the answer is 4")
+    write_pool(tmp_path / "boss.toml", ONE_STEP)
+    (tmp_path / "a.wf").write_text('step a by w: "Say it."\nstep b by w sees a: "Say it again."\n')
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"question": "Q{number}"}}\n' for number in range(20)))
+    (tmp_path / "tasks.jsonl").write_text('{"question": "2 + 2?", "gold": "4", "kind": "math"}\n' * 20)
+    return tmp_path
+
+
+def done(command: list[str], stderr: int | IO[bytes]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        env=environment(),
+        timeout=120,
+        check=False,
+    )
+
+
+def with_broken_stderr(command: list[str], broken: str) -> subprocess.CompletedProcess[str]:
+    """The command, whose standard error is a pipe that no one reads, or a full disk."""
+    if broken == "full":
+        with Path("/dev/full").open("wb") as full:
+            return done(command, full)
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        return done(command, write)
+    finally:
+        os.close(write)
+
+
+@pytest.mark.parametrize("broken", ["pipe", "full"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_progress_that_cannot_be_written_does_not_stop_the_work(place: Path, name: str, broken: str) -> None:
+    result = with_broken_stderr(COMMANDS[name], broken)
+
+    assert result.returncode == 0
+    if name == "from":
+        assert len((place / "out.jsonl").read_text().splitlines()) == 20
+    elif name == "eval":
+        assert "100.0" in result.stdout
+    else:
+        assert result.stdout == "the answer is 4\n"
+
+
+def test_a_resumed_run_ends_without_a_reader_of_its_progress(place: Path) -> None:
+    stopped = done([*COMMANDS["run"], "--budget-calls", "1"], subprocess.PIPE)
+    assert stopped.returncode == 4
+
+    result = with_broken_stderr(["wfdsl", "resume", "last", "--budget-calls", "5"], "pipe")
+
+    assert (result.returncode, result.stdout) == (0, "the answer is 4\n")
+
+
+@pytest.mark.parametrize("name", ["run", "solve"])
+def test_an_answer_that_no_one_takes_is_kept(place: Path, name: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", *COMMANDS[name]]
+
+    left = subprocess.run(command, stdout=write, stderr=subprocess.DEVNULL, env=environment(), check=False, timeout=60)
+    os.close(write)
+    again = done(["wfdsl", "resume", "last"], subprocess.PIPE)
+
+    assert left.returncode == 0
+    assert again.stdout == "the answer is 4\n"
+
+
+def test_an_answer_that_the_disk_has_no_room_for_is_kept(place: Path) -> None:
+    command = [sys.executable, "-m", *COMMANDS["run"]]
+    with Path("/dev/full").open("wb") as full:
+        left = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), timeout=60)  # noqa: PLW1510
+
+    assert left.returncode == 2
+    assert "wfdsl: the output cannot be written: the disk is full; `wfdsl resume " in left.stderr
+    assert "Traceback" not in left.stderr
+
+
+# Sets the clipboard, clears the screen (twice), rings, hides what came before it, reorders the line, ends it.
+HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b2J\x00\x7fkept\rhidden\u202eback\u2066\u2028\u2029"
+OBEYED = ("\x1b]", "\x1b[2J", "\x07", "\x00", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028", "\u2029", "\rhidden")
+OF_FILES = HOSTILE.replace("\x00", "")
+SUBTASKS = f"model_id = [0, 0]\nsubtasks = [{HOSTILE!r}, 'b']\naccess_list = [[], [0]]"
+
+
+@pytest.fixture
+def hostile(place: Path, httpserver: HTTPServer) -> Path:
+    """A folder where every text is hostile."""
+    write_pool(place / "echo.toml", f"said {HOSTILE}")
+    httpserver.expect_request("/v1/chat/completions").respond_with_json({"error": {"message": HOSTILE}}, status=401)
+    (place / "fails.toml").write_text(
+        '[pool]\n[[pool.workers]]\nname = "w"\nprovider = "openai"\nmodel = "m"\nretries = 0\n'
+        f'base_url = "{httpserver.url_for("/v1")}"\n'
+    )
+    write_pool(place / "boss.toml", SUBTASKS)
+    (place / "lists.txt").write_text(SUBTASKS)
+    (place / OF_FILES).write_text("[0]\n")
+    (place / "in.jsonl").write_text(json.dumps({"question": HOSTILE, "id": HOSTILE}) + "\n")
+    (place / "tasks.jsonl").write_text(json.dumps({"question": HOSTILE, "gold": "4", "kind": "math", "id": HOSTILE}))
+    write_pool(place / "named.toml", "x")
+    with (place / "named.toml").open("a") as file:
+        file.write(f"description = {json.dumps(HOSTILE)}\n".replace("\x7f", "\\u007f"))
+    return place
+
+
+ASKED = ["-q", OF_FILES, "--pool"]
+ON_A_TERMINAL = [
+    ["wfdsl", "run", "lists.txt", *ASKED, "echo.toml"],
+    ["wfdsl", "run", "lists.txt", *ASKED, "echo.toml", "--json"],
+    ["wfdsl", "run", "lists.txt", *ASKED, "echo.toml", "--dry-run"],
+    ["wfdsl", "run", "lists.txt", *ASKED, "fails.toml"],
+    ["wfdsl", "run", "a.wf", *ASKED, OF_FILES],
+    ["wfdsl", "run", OF_FILES, *ASKED, "echo.toml"],
+    ["wfdsl", "solve", *ASKED, "echo.toml", "--conductor", "boss.toml", "--max-rounds", "0"],
+    ["wfdsl", "solve", *ASKED, "fails.toml", "--conductor", "boss.toml", "--max-rounds", "0"],
+    ["wfdsl", "solve", *ASKED, "echo.toml", "--conductor", "boss.toml", "--dry-run"],
+    ["wfdsl", "solve", "--from", "in.jsonl", "--to", "out.jsonl", "--pool", "echo.toml", "--conductor", "a.wf"],
+    [
+        "wfdsl",
+        "solve",
+        "--from",
+        "in.jsonl",
+        "--to",
+        "o.jsonl",
+        "--pool",
+        "fails.toml",
+        "--conductor",
+        "a.wf",
+        "--json",
+    ],
+    ["wfdsl", "solve", "--from", OF_FILES, "--to", "out.jsonl", "--pool", "echo.toml", "--conductor", "a.wf"],
+    ["wfdsl", "prompt", "-q", OF_FILES, "--pool", "named.toml"],
+    ["wfdsl", "prompt", "-q", OF_FILES, "--pool", "named.toml", "--json"],
+    ["wfdsl", "resume", "last"],
+    ["wfdsl", "resume", OF_FILES],
+    ["wfdsl", "runs"],
+    ["wfdsl", "runs", "export"],
+    ["wfdsl", "trace", "last", "--messages"],
+    ["wfdsl", "trace", "last", "--json"],
+    ["wfdsl", "show", "--run", "last"],
+    ["wfdsl", "show", "--run", "last", "--format", "json"],
+    ["wfdsl", "show", "lists.txt", "--format", "svg"],
+    ["wfdsl", "show", "lists.txt", "--format", "mermaid"],
+    ["wfdsl", "show", "lists.txt", "--format", "dot"],
+    ["wfdsl", "check", "lists.txt", OF_FILES, f"missing-{OF_FILES}"],
+    ["wfdsl", "check", "--format", "json", OF_FILES],
+    ["wfdsl", "check", "--field", "question", "in.jsonl"],
+    ["wfdsl", "fmt", "lists.txt", OF_FILES],
+    ["wfdsl", "fmt", "--diff", OF_FILES],
+    ["wfdsl", "examples", "show", OF_FILES],
+    ["wfdsl", "examples", "extract", OF_FILES],
+    ["wfdsl", "pools", "show", "named.toml"],
+    ["wfdsl", "pools", "show", "--format", "json", "named.toml"],
+    ["wfdsl", "pools", "check", "fails.toml"],
+    ["wfdsl", "pools", "check", "echo.toml"],
+    ["wfdsl", "explain", OF_FILES],
+    ["wfdsl", OF_FILES],
+    ["wfdsl", "run", f"--{OF_FILES}"],
+    ["wfdsl_rl.cli.eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "fails.toml", "--no-plots"],
+    ["wfdsl_rl.cli.eval", "--policy", OF_FILES, "--tasks", "tasks.jsonl", "--pool", "echo.toml"],
+    ["wfdsl_rl.cli.data", "show", "tasks.jsonl"],
+    ["wfdsl_rl.cli.data", "show", "--json", "tasks.jsonl"],
+    ["wfdsl_rl.cli.data", "show", OF_FILES],
+    ["wfdsl_rl.cli.train", OF_FILES],
+]
+
+
+def test_no_command_lets_a_text_control_the_terminal(hostile: Path) -> None:
+    with_the_text = 0
+    for command in ON_A_TERMINAL:
+        shown = on_a_terminal(*command[1:], module=command[0])
+
+        assert shown, command
+        assert "Traceback" not in shown, shown
+        with_the_text += "kept" in shown
+        assert [sign for sign in OBEYED if sign in shown.replace("\r\n", "\n")] == [], (command, shown)
+    assert with_the_text > 0.8 * len(ON_A_TERMINAL)
+
+
+def test_json_is_the_same_text_with_escapes(hostile: Path) -> None:
+    shown = done(["wfdsl", "run", "lists.txt", *ASKED, "echo.toml", "--json"], subprocess.DEVNULL).stdout
+
+    assert not [sign for sign in OBEYED if sign in shown]
+    assert json.loads(shown)["steps"][0]["messages"][-1]["content"].endswith("kept\rhidden\u202eback\u2066\u2028\u2029")
+
+
+def test_an_answer_that_goes_to_a_file_is_exact(hostile: Path) -> None:
+    write_pool(hostile / "echo.toml", "a\u202eb\u2028c")
+
+    shown = done(["wfdsl", "run", "a.wf", "-q", "Q", "--pool", "echo.toml"], subprocess.DEVNULL).stdout
+
+    assert shown == "a\u202eb\u2028c\n"
