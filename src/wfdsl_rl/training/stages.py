@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from wfdsl.errors import UsageError
 from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports, drop_lines_after
-from wfdsl_rl.training.checkpoints import load_model, revisions_of, save_model
+from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_model
 from wfdsl_rl.training.config import SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, sft_trainer
@@ -16,6 +17,9 @@ from wfdsl_rl.training.recursion import Revisions
 from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 from wfdsl_rl.training.samples import SampleFiles
 from wfdsl_rl.training.setup import Extension, Setup
+
+_MOST_LOST_UPDATES: Final = 0.5
+"""Fraction of the trained weights; our choice. In float32 next to none is lost at any usual learning rate."""
 
 
 def train_sft(setup: Setup, extension: Extension, model: str) -> Path:
@@ -77,6 +81,7 @@ def train_grpo(
         ],
         recursion=stage == "recursion",
     )
+    _require_updates(trainer, stage, config.learning_rate)
     kl.trainer = trainer
     if isinstance(trainer, RecursionTrainer):
         trainer.revisions = Revisions(setup, rewarder)
@@ -90,6 +95,19 @@ def train_grpo(
             _evaluate_again(trainer, final)
             reports.write(trainer.state.global_step)
     return final
+
+
+def _require_updates(trainer: Any, stage: StageName, learning_rate: float) -> None:
+    """Refuse weights that the stage would not change; DeepSpeed keeps 32-bit copies of them itself."""
+    if trainer.is_deepspeed_enabled:
+        return
+    lost = lost_updates(trainer.model, learning_rate)
+    if lost > _MOST_LOST_UPDATES:
+        types = ", ".join(sorted({str(each.dtype).removeprefix("torch.") for each in trainer.model.parameters()}))
+        raise UsageError(
+            f"train.{stage}.learning_rate: steps of {learning_rate:g} leave {lost:.0%} of the trained weights as they "
+            f"are, because {types} has no number so near; load the model in float32, or train adapters (train.lora)"
+        )
 
 
 def _evaluate_again(trainer: Any, model: Path) -> None:

@@ -1,0 +1,118 @@
+"""Weights are trained in 32 bits, whatever the checkpoint has: in 16 bits, small updates are lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+
+import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
+from wfdsl_rl.cli.train import main  # noqa: E402
+from wfdsl_rl.training import stages  # noqa: E402
+from wfdsl_rl.training.checkpoints import load_model, lost_updates  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+SMALL = Path(shipped.__file__).parent / "gym-tiny"
+RATE = 1e-6
+EXPERIMENT = """
+[pool]
+use = "gym/paper7"
+
+[conductor]
+prompt = "{prompt}"
+
+[train]
+model = "{model}"
+tasks = "gym/paper7"
+task_count = 20
+eval_count = 0
+
+[train.base]
+iterations = 3
+prompts_per_step = 4
+group_size = 4
+learning_rate = 1e-6
+schedule = "constant"
+warmup_ratio = 0.0
+max_completion_tokens = 150
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def checkpoint(folder: Path, dtype: torch.dtype) -> Path:
+    """The shipped Conductor, with its weights rounded to bfloat16 and kept in a type."""
+    network = AutoModelForCausalLM.from_pretrained(SMALL, dtype=torch.bfloat16).to(dtype)
+    network.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(SMALL).save_pretrained(folder)
+    return folder
+
+
+def changed(folder: Path, model: Path) -> float:
+    """The fraction of the weights that the real command changes in three iterations."""
+    file = folder / "experiment.toml"
+    file.write_text(EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml"), "utf-8")
+
+    assert main([str(file), "--out", str(folder / "out")]) == 0
+
+    before = load_file(model / "model.safetensors")
+    after = load_file(folder / "out/base/final/model.safetensors")
+    differ = {name: int((after[name].float() != before[name].float()).sum()) for name in before}
+    return float(sum(differ.values()) / sum(each.numel() for each in before.values()))
+
+
+def test_a_16_bit_checkpoint_is_trained_like_a_32_bit_one(tmp_path: Path) -> None:
+    shares = []
+    for dtype in (torch.float32, torch.bfloat16):
+        folder = tmp_path / str(dtype)
+        folder.mkdir()
+        shares.append(changed(folder, checkpoint(folder / "model", dtype)))
+
+    reference, share = shares
+    assert reference > 0.5
+    assert share >= 0.8 * reference
+
+
+def test_steps_too_small_for_the_type_of_the_weights_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = checkpoint(tmp_path / "model", torch.bfloat16)
+
+    def in_its_own_type(name: str) -> tuple[Any, Any]:
+        return AutoTokenizer.from_pretrained(name), AutoModelForCausalLM.from_pretrained(name, dtype="auto")
+
+    monkeypatch.setattr(stages, "load_model", in_its_own_type)
+    file = tmp_path / "experiment.toml"
+    file.write_text(EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml"), "utf-8")
+
+    assert main([str(file), "--out", str(tmp_path / "out")]) == 2
+
+    said = capsys.readouterr().err
+    assert "train.base.learning_rate: steps of 1e-06 leave 9" in said
+    assert "bfloat16 has no number so near" in said
+
+
+def test_the_share_of_lost_updates_is_that_of_weights_without_a_nearer_number() -> None:
+    layer = torch.nn.Linear(2, 2, bias=False).to(torch.bfloat16)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[1.0, 1e-5], [0.0, -1.0]]))
+
+    assert lost_updates(layer, RATE) == 0.5
+    assert lost_updates(layer, 0.1) == 0.0
+    assert lost_updates(layer.float(), RATE) == 0.0
+    assert lost_updates(load_model(str(SMALL))[1], RATE) < 0.01
