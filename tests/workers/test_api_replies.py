@@ -308,3 +308,30 @@ async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkey
 async def test_a_setting_that_no_worker_knows_is_refused(kind: str) -> None:
     with pytest.raises(UsageError, match='cannot set "heat"'):
         await _sent(kind, call(settings={"heat": 1}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("ALL_PROXY", "socks5://me:planted@127.0.0.1:9", "ALL_PROXY .* is a SOCKS proxy, which needs .* pip install"),
+        ("ALL_PROXY", "socks4://me:planted@127.0.0.1:9", "ALL_PROXY .* is not a proxy URL"),
+        ("http_proxy", "http://me:planted@127.0.0.1:99999", "HTTP_PROXY .* is not a proxy URL"),
+        ("HTTPS_PROXY", "http://", "HTTPS_PROXY .* is not a proxy URL"),
+        ("SSL_CERT_FILE", "/nowhere/planted.pem", "SSL_CERT_FILE .*No such file.*; correct the environment variable"),
+    ],
+)
+async def test_network_settings_of_the_environment_that_cannot_be_used_are_refused(
+    kind: str, variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(UsageError, match=message) as refused:
+        await ask(entry_for(kind, "http://models.invalid"))
+
+    assert "planted" not in str(refused.value)
+
+
+async def test_a_socks_proxy_of_a_pool_file_says_what_it_needs() -> None:
+    with pytest.raises(UsageError, match="proxy is a SOCKS proxy, which needs the package socksio"):
+        await ask(entry_for("chat", "http://models.invalid", proxy="socks5://127.0.0.1:9"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+import zlib
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +141,92 @@ async def test_an_error_page_becomes_one_short_line(kind: str, streams: bool) ->
     assert "\n" not in str(failure)
 
 
+@ALL_KINDS
+@BOTH_WAYS
+async def test_an_error_page_shows_its_title_or_its_text(kind: str, streams: bool) -> None:
+    titled = b"<!DOCTYPE html><html><head><title>502 &amp; down</title><style>p {}</style></head><body>No</body></html>"
+    plain = b"<html><head><script>var x = 1</script></head><body><p>Try &lt;later&gt;</p></body></html>"
+
+    first = await _fault(kind, reply(titled, status=502, kind="text/html"), streams=streams)
+    second = await _fault(kind, reply(plain, status=502, kind="text/html"), streams=streams)
+
+    assert str(first) == "HTTP 502: 502 & down"
+    assert str(second) == "HTTP 502: Try <later>"
+
+
+@ALL_KINDS
+@BOTH_WAYS
+@pytest.mark.parametrize("status", [307, 400, 401, 500])
+async def test_the_body_of_an_error_is_read_only_in_part(kind: str, streams: bool, status: int) -> None:
+    sent_bytes = 0
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        nonlocal sent_bytes
+        writer.write(f"HTTP/1.1 {status} No\r\ncontent-type: text/plain\r\n\r\nToo bad. ".encode())
+        while True:
+            writer.write(b"x" * 65_536)
+            await writer.drain()
+            sent_bytes += 65_536
+
+    failure = await _fault(kind, endless, streams=streams)
+
+    assert failure.status == status
+    assert "Too bad." in str(failure)
+    assert sent_bytes < 32 * 2**20, "what the sockets hold, and no more"
+
+
+@ALL_KINDS
+async def test_an_error_that_unpacks_to_gigabytes_is_not_unpacked(kind: str) -> None:
+    inner = zlib.compressobj(9, zlib.DEFLATED, 31)
+    outer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = b"".join(outer.compress(inner.compress(bytes(2**20))) for _ in range(1024))
+    packed += outer.compress(inner.flush()) + outer.flush()
+    assert len(packed) < 20_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    failure = await _fault(kind, reply(packed, status=500, headers="content-encoding: gzip, gzip\r\n"), streams=True)
+
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert (failure.status, failure.retryable) == (500, True)
+    assert grown_kib < 100 * 1024
+
+
+@ALL_KINDS
+async def test_an_error_whose_body_breaks_off_keeps_its_status(kind: str) -> None:
+    failure = await _fault(kind, reply(b"No such key", status=401, length=500), streams=False)
+
+    assert (failure.status, failure.retryable) == (401, False)
+    assert "No such key" in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "hint"),
+    [
+        ("chat", "", "base_url, which usually ends in /v1"),
+        ("chat", "/v1", "check model and base_url"),
+        ("anthropic", "/v1", "which must not end in /v1 here"),
+    ],
+)
+async def test_a_404_says_what_may_be_wrong_with_the_address(kind: str, base: str, hint: str) -> None:
+    async with serving(reply(b"Not found", status=404)) as wire:
+        entry = entry_for(kind, wire.url).model_copy(update={"base_url": f"{wire.url}{base}"})
+        failure = await failure_of(entry)
+
+    assert str(failure).endswith(hint)
+
+
+async def test_a_date_to_wait_for_is_read_by_the_servers_clock() -> None:
+    sent = reply(
+        b"{}",
+        status=503,
+        headers="date: Wed, 01 Jan 2020 00:00:00 GMT\r\nretry-after: Wed, 01 Jan 2020 00:00:07 GMT\r\n",
+    )
+
+    failure = await _fault("chat", sent, streams=False)
+
+    assert failure.retry_after == 7.0
+
+
 # Connections.
 
 
@@ -149,7 +237,7 @@ async def test_a_refused_connection_was_surely_not_sent(kind: str, streams: bool
         failure = await failure_of(entry_for(kind, url), _call(streams=streams))
 
     assert (failure.retryable, failure.sent, failure.status) == (True, False, None)
-    assert "cannot be reached" in str(failure)
+    assert f"the server at {url} cannot be reached" in str(failure)
 
 
 @ALL_KINDS
@@ -280,6 +368,7 @@ async def test_an_answer_in_one_piece_where_a_stream_was_asked_for_is_a_failure(
 @pytest.mark.parametrize(
     ("error", "retryable"),
     [
+        ({"message": "odd", "code": "9" * 5000}, True),
         ({"message": "upstream is down", "code": 502}, True),
         ({"message": "too fast", "code": 429}, True),
         ({"message": "no such model", "code": 404}, False),

@@ -14,6 +14,7 @@ from tests.workers.wire import KINDS, ask, call, entry_for, good_body, good_even
 
 from wfdsl.cli.main import main
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl.workers import openai_api
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.redaction import Scrubber, find_key
@@ -100,6 +101,129 @@ async def test_no_failure_and_no_log_shows_a_key(
     assert HEADER not in everything
 
 
+LONG = "zq9opaqueKEY0123456789abcdefghijklmnopqrstuvwxyz'ZYX\\"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", range(50, 96, 9))
+async def test_a_key_that_a_shortened_quotation_cuts_is_hidden_whole(
+    kind: str, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", LONG)
+    said = "x" * (before - 1) + f" {LONG} has expired. " + "y" * 600
+    page = f"<html><body>{said}</body></html>".encode()
+    sent = [
+        (reply(said.encode()), False),
+        (stream(said), True),
+        (reply(json.dumps({"detail": said}).encode(), status=500), False),
+        (reply(said.encode(), status=401), True),
+        (reply(page, status=403, kind="text/html"), True),
+        (reply(json.dumps({"error": {"message": "x" * (900 + before) + said}}).encode()), False),
+    ]
+
+    for send, streams in sent:
+        async with serving(send) as wire:
+            entry = entry_for(kind, wire.url, api_key_env="PLANTED_KEY")
+            with pytest.raises(WfdslError) as raised:
+                await ask(entry, call(on_delta=(lambda piece: None) if streams else None))
+        shown = _everything_about(raised.value)
+        assert not [length for length in range(8, len(LONG)) if LONG[:length] in shown]
+
+
+ENVIRONMENT = {
+    "OPENAI_CUSTOM_HEADERS": "X-Leak: planted-gateway-secret\nAuthorization: Bearer planted-gateway-secret",
+    "ANTHROPIC_CUSTOM_HEADERS": "X-Leak: planted-gateway-secret\nAuthorization: Bearer planted-gateway-secret",
+    "OPENAI_ORG_ID": "planted-organization",
+    "OPENAI_PROJECT_ID": "planted-project",
+}
+
+
+@pytest.mark.parametrize("provider", ["chat", "responses", "anthropic", "google"])
+async def test_nothing_that_the_environment_holds_for_a_providers_sdk_goes_to_another_server(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**ENVIRONMENT, "PLANTED_KEY": "own-key"}.items():
+        monkeypatch.setenv(name, value)
+    kind = "chat" if provider == "google" else provider
+    async with serving(reply(json.dumps(good_body(kind)).encode())) as wire:
+        entry = entry_for(kind, wire.url, api_key_env="PLANTED_KEY", headers={"X-Team": "blue"})
+        await ask(entry.model_copy(update={"provider": "google"}) if provider == "google" else entry)
+
+    headers = wire.requests[0].headers
+    assert "planted" not in json.dumps(headers)
+    assert headers["x-team"] == "blue"
+    assert headers["authorization"] == "Bearer own-key"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sent"),
+    [
+        ({}, {"openai-organization": "planted-organization", "openai-project": "planted-project"}),
+        ({"api_key_env": "PLANTED_KEY"}, {}),
+        ({"provider": "google", "api_key_env": "PLANTED_KEY"}, {}),
+    ],
+)
+async def test_an_organization_goes_to_openai_itself_with_the_key_that_it_belongs_to(
+    fields: dict[str, Any], sent: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(reply(json.dumps(good_body("chat")).encode())) as wire:
+        monkeypatch.setitem(openai_api._USUAL, "openai", (f"{wire.url}/v1", "OPENAI_API_KEY"))
+        monkeypatch.setitem(openai_api._USUAL, "google", (f"{wire.url}/v1", "GEMINI_API_KEY"))
+        for name, value in {**ENVIRONMENT, "PLANTED_KEY": "own-key", "OPENAI_API_KEY": "usual-key"}.items():
+            monkeypatch.setenv(name, value)
+        await ask(WorkerEntry(**{"name": "w", "provider": "openai", "model": "m", **fields}))
+
+    planted = {name: value for name, value in wire.requests[0].headers.items() if "planted" in value}
+    assert planted == sent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_query_of_a_base_url_comes_after_the_path(kind: str) -> None:
+    async with serving(reply(json.dumps(good_body(kind)).encode())) as wire:
+        entry = entry_for(kind, wire.url)
+        await ask(entry.model_copy(update={"base_url": f"{entry.base_url}?api-version=2024-05-01-preview&region=eu"}))
+        await ask(entry)
+
+    with_query, plain = (request.path for request in wire.requests)
+    assert with_query == f"{plain}?api-version=2024-05-01-preview&region=eu"
+
+
+@pytest.mark.parametrize("name", ["api_key", "key", "subscription-key", "access_token", "sig", "code", "X-Auth"])
+def test_a_secret_in_a_url_is_refused_without_being_shown(name: str) -> None:
+    with pytest.raises(ValueError, match=f"the parameter {name} looks like a secret") as refused:
+        entry_for("chat", f"http://h/v1?api-version=1&{name}={KEYS[1]}")
+
+    assert KEYS[1] not in _everything_about(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://h/v1/@user:{KEYS[1]}@x",
+        f"http://user:{KEYS[1]}@h",
+        "socks5://h",
+        "http://h:99999/v1",
+        "http://",
+        "http://h/v1#part",
+        "http://h /v1",
+        "http://h/v1?a=1&a=2",
+    ],
+)
+def test_a_base_url_that_cannot_be_right_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"password|not a URL|twice") as refused:
+        WorkerEntry(name="w", provider="openai", model="m", base_url=url)
+
+    assert KEYS[1] not in _everything_about(refused.value)
+
+
+async def test_an_error_that_quotes_a_plain_header_does_not_show_its_value() -> None:
+    async with serving(reply(b'{"error": {"message": "bad X-Route: planted-value-1"}}', status=401)) as wire:
+        with pytest.raises(WfdslError) as raised:
+            await ask(entry_for("chat", wire.url, headers={"X-Route": "planted-value-1"}))
+
+    assert str(raised.value).startswith("HTTP 401: bad X-Route: [key hidden]; ")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_pool_entry_or_worker_shows_a_key(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_KEY", KEYS[0])
@@ -147,6 +271,9 @@ async def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
         f'api_key_env = "{KEYS[0]}"',
         f'headers = {{ Authorization = "Bearer {KEYS[1]}" }}',
         f'headers = {{ X-Whatever = "{KEYS[0]}" }}',
+        f'headers = {{ X-Custom-Auth = "{KEYS[1]}" }}',
+        f'headers = {{ Ocp-Apim-Subscription-Key = "{KEYS[1]}" }}',
+        f'base_url = "https://host/v1?api_key={KEYS[1]}"',
         f'extra_body = {{ nested = [ {{ key = "{KEYS[2]}" }} ] }}',
         f'base_url = "https://user:{KEYS[1]}@host/v1"',
         f'proxy = "http://user:{KEYS[1]}@host:3128"',

@@ -13,8 +13,15 @@ from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerF
 from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import count, error_in_body, mapping, mappings, text, usage_bound
-from wfdsl.workers.http_worker import Dialect, HttpWorker, http_options, read_key, secret_headers
-from wfdsl.workers.redaction import Scrubber
+from wfdsl.workers.http_worker import (
+    Dialect,
+    HttpWorker,
+    address_of,
+    http_client,
+    read_key,
+    scrubber,
+    secret_headers,
+)
 from wfdsl.workers.registry import OpenWorkers
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
@@ -40,17 +47,19 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
             f"tokens at Anthropic, not {entry.thinking_budget}"
         )
     key, secret = read_key(entry, "ANTHROPIC_API_KEY"), secret_headers(entry)
+    scrub, address = scrubber(entry, key, secret), address_of(entry.base_url or ANTHROPIC_URL)
     client = anthropic.AsyncAnthropic(
-        base_url=entry.base_url or ANTHROPIC_URL,
+        base_url=address.url,
         api_key=key or "none",
-        default_headers={**entry.headers, **secret},
-        http_client=anthropic.DefaultAsyncHttpxClient(**http_options(entry)),
+        default_query=address.query,
+        http_client=http_client(entry, scrub),
         max_retries=0,
     )
-    errors = (anthropic.APIStatusError, anthropic.AnthropicError)
+    # The SDK has read ANTHROPIC_CUSTOM_HEADERS from the environment by itself, for whatever server it is.
+    client._custom_headers = {**entry.headers, **secret}
     create = client.messages.with_streaming_response.create
-    dialect = Dialect(messages_request, create, MessagesAnswer, errors, client.close)
-    return HttpWorker(entry, dialect, Scrubber([key, *secret.values()]))
+    dialect = Dialect(messages_request, create, MessagesAnswer, anthropic.AnthropicError, client.close)
+    return HttpWorker(entry, dialect, scrub)
 
 
 def messages_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
-from wfdsl.workers.redaction import find_key, is_secret_header
+from wfdsl.workers.redaction import find_key, is_secret_name
 
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 _EnvironmentName = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -96,7 +97,8 @@ class WorkerEntry(_Strict):
     api: Literal["chat", "responses"] = "chat"
     """Which of OpenAI's two APIs."""
     base_url: str | None = None
-    """The server, for everything that is not the provider's own; no user name or password in it."""
+    """The server, for everything that is not the provider's own; no user name, password or key in it. Its query, such
+    as Azure's `?api-version=`, is sent with each request."""
     token_limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     """What the server calls its limit; `auto`: the second at OpenAI itself, the first elsewhere."""
     grammar_field: Literal["auto", "grammar", "structured_outputs", "guided_grammar", "ebnf"] = "auto"
@@ -148,23 +150,26 @@ class WorkerEntry(_Strict):
         for header, value in headers.items():
             if not f"{header}{value}".isascii() or not f"{header}{value}".isprintable():
                 raise ValueError(f"the header {header!r} may hold printable ASCII only")
-            if is_secret_header(header):
+            if is_secret_name(header):
                 raise ValueError(
                     f"the header {header} is a secret: put it into an environment variable "
                     f'and write headers_env = {{ "{header}" = "NAME_OF_THE_VARIABLE" }}'
                 )
         return headers
 
-    @field_validator("base_url", "proxy")
+    @field_validator("base_url")
     @classmethod
-    def _url_holds_no_password(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        scheme, separator, rest = url.partition("://")
-        if not separator or not scheme.startswith(("http", "socks")) or not rest:
-            raise ValueError('this is not a URL: write it like "https://host/v1"')
-        if "@" in rest.split("/", 1)[0]:
-            raise ValueError("a password does not belong in a URL here: use api_key_env, headers_env or proxy_env")
+    def _base_url_is_usable(cls, url: str | None) -> str | None:
+        if url is not None:
+            _check_url(url, ("http", "https"), "https://host/v1")
+            _check_query(urlsplit(url).query)
+        return url
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy_is_usable(cls, url: str | None) -> str | None:
+        if url is not None:
+            _check_url(url, ("http", "https", "socks5", "socks5h"), "http://host:3128")
         return url
 
     @model_validator(mode="after")
@@ -188,6 +193,30 @@ class WorkerEntry(_Strict):
     def cost_usd(self, usage: Usage) -> float | None:
         """What these tokens cost by the price list, in US dollars; None if there is no price list."""
         return None if self.prices is None else self.prices.usd(usage)
+
+
+def _check_url(url: str, schemes: tuple[str, ...], example: str) -> None:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in schemes and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port that is not one
+        known = False
+    if "@" in url:  # anywhere: what is before it may be a password, also where another slash precedes
+        raise ValueError("a password does not belong in a URL here: use api_key_env, headers_env or proxy_env")
+    if not known or parts.fragment or not url.isprintable() or " " in url:
+        raise ValueError(f'this is not a URL: write it like "{example}"')
+
+
+def _check_query(query: str) -> None:
+    names = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
+    for name in names:
+        if is_secret_name(name):
+            raise ValueError(
+                f"the parameter {name} looks like a secret, which does not belong in a URL: "
+                "use api_key_env or headers_env"
+            )
+    if len(names) != len(set(names)):
+        raise ValueError("a parameter is given twice")
 
 
 class PoolSettings(_Strict):

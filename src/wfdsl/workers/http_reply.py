@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from html import unescape
 from typing import Any, Final, Protocol, TypeVar
 
 import httpx2
@@ -22,6 +25,10 @@ MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """The longest reply in one piece. Our choice: a hundred times what the longest answer takes."""
 MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 """The longest stream: each token comes in an event of a few hundred bytes."""
+
+
+MAX_ERROR_BYTES: Final = 64 * 1024
+"""What is read of an error's body: its beginning says what is wrong. Our choice."""
 
 
 class Body(Protocol):
@@ -37,7 +44,7 @@ class Body(Protocol):
         ...
 
 
-async def read_object(body: Body) -> dict[str, Any]:
+async def read_object(body: Body, scrub: Scrubber) -> dict[str, Any]:
     """The whole body, which is a JSON object.
 
     Raises:
@@ -47,10 +54,10 @@ async def read_object(body: Body) -> dict[str, Any]:
     async for piece in body.iter_bytes():
         raw += piece
         _check_length(len(raw), MAX_BODY_BYTES)
-    return _as_object(bytes(raw), _content_type(body))
+    return _as_object(bytes(raw), _content_type(body), scrub)
 
 
-async def read_events(body: Body) -> AsyncGenerator[dict[str, Any], None]:
+async def read_events(body: Body, scrub: Scrubber) -> AsyncGenerator[dict[str, Any], None]:
     """The JSON objects of a stream of server-sent events, up to its end or `[DONE]`.
 
     Raises:
@@ -67,7 +74,7 @@ async def read_events(body: Body) -> AsyncGenerator[dict[str, Any], None]:
         for data in events.feed(piece):
             if data == b"[DONE]":
                 return
-            yield _as_object(data, kind)
+            yield _as_object(data, kind, scrub)
 
 
 class _Events:
@@ -104,20 +111,28 @@ def _content_type(body: Body) -> str:
     return body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
 
 
-def _as_object(raw: bytes, kind: str) -> dict[str, Any]:
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        value = None
+def _as_object(raw: bytes, kind: str, scrub: Scrubber) -> dict[str, Any]:
+    value = _json(raw)
     if not isinstance(value, dict):
-        start = raw[:80].decode("utf-8", "replace")
-        raise WorkerFailure(f"the server's reply ({kind}) is not a JSON object; it begins {start!r}", retryable=True)
+        said = scrub(raw[:MAX_ERROR_BYTES].decode("utf-8", "replace"))  # before it is cut: half a key is not recognised
+        start = _shortened(said, _MAX_START_CHARS)
+        raise WorkerFailure(f"the server's reply ({kind}) is not a JSON object; it begins: {start}", retryable=True)
     return value
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 _Result = TypeVar("_Result")
 
 _MAX_REASON_CHARS: Final = 500
+_MAX_FAILURE_CHARS: Final = 1000
+_MAX_START_CHARS: Final = 80
+_MAX_PAGE_CHARS: Final = 8192
 _RETRYABLE_BELOW_500: Final = frozenset({408, 409, 425, 429})
 _NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 # Sent with status 429, or inside an event, although waiting does not help.
@@ -136,6 +151,7 @@ _FINAL_CODES: Final = frozenset(
         "invalid_prompt",
     }
 )
+_ERROR_STATUS: Final = re.compile("[45][0-9]{2}")
 _CURES: Final = {
     400: "the request does not suit this model; look at the worker's settings and the length of its context",
     401: "check the worker's key (api_key_env or api_key_file)",
@@ -147,46 +163,90 @@ _CURES: Final = {
 }
 
 
-async def with_failures(
-    work: Awaitable[_Result], errors: tuple[type[Exception], type[Exception]], scrub: Scrubber
-) -> _Result:
+async def with_failures(work: Awaitable[_Result], errors: type[Exception], scrub: Scrubber) -> _Result:
     """Await work that goes through an SDK; what the SDK or its HTTP client raises becomes a failure without secrets.
 
-    `errors` are the SDK's error for an HTTP status, and the base of all its errors.
+    `errors` is the base of all the SDK's errors.
 
     Raises:
         WorkerFailure: the call failed.
     """
     try:
         return await work
-    except errors[0] as error:
-        failure = status_failure(error, scrub)
-    except (errors[1], httpx2.HTTPError, httpx2.InvalidURL) as error:
-        failure = _transport_failure(error, scrub)
+    except (errors, httpx2.HTTPError, httpx2.InvalidURL) as error:
+        refused = error.__cause__  # Anthropic's SDK wraps whatever is raised inside its HTTP client
+        failure = _scrubbed(refused, scrub) if isinstance(refused, WorkerFailure) else _transport_failure(error, scrub)
     except WorkerFailure as error:
         failure = _scrubbed(error, scrub)
     # Raised out here: as its context, the SDK's error would carry the request and the reply, and the key with them.
     raise failure
 
 
-def status_failure(error: Any, scrub: Scrubber) -> WorkerFailure:
-    """The failure for a reply with an HTTP status other than success."""
-    status: int = error.status_code
-    reason = scrub(_reason(error.body) or f"{error.response.reason_phrase}")
-    cure = _CURES.get(status, "the server redirects: set base_url to the new place" if status < 400 else "")
+def refuse_errors(scrub: Scrubber) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """A hook for responses of an HTTP client, which turns those that are not a success into failures.
+
+    The SDKs would read their bodies whole, however long they are.
+    """
+
+    async def hook(response: httpx2.Response) -> None:
+        if not response.is_success:
+            raise _status_failure(response, await _beginning(response), scrub)
+
+    return hook
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    raw = bytearray()
+    with suppress(httpx2.HTTPError):  # the status says enough where the body breaks off
+        async for piece in response.aiter_bytes():
+            raw += piece
+            if len(raw) >= MAX_ERROR_BYTES:
+                break
+    return bytes(raw[:MAX_ERROR_BYTES])
+
+
+def _status_failure(response: httpx2.Response, raw: bytes, scrub: Scrubber) -> WorkerFailure:
+    status = response.status_code
+    body = _json(raw)
+    if body is None:
+        body = _page_text(scrub(raw.decode("utf-8", "replace"))[:_MAX_PAGE_CHARS])
+    reason = scrub(_reason(body) or response.reason_phrase)
     return WorkerFailure(
-        _sentence(f"HTTP {status}: {reason}", cure),
-        retryable=is_retryable(status) and _code(error.body) not in _FINAL_CODES,
+        _sentence(f"HTTP {status}: {reason}", _cure(status, response.request.url.path)),
+        retryable=is_retryable(status) and _code(body) not in _FINAL_CODES,
         status=status,
-        retry_after=retry_after_s(error.response.headers),
+        retry_after=retry_after_s(response.headers),
     )
+
+
+def _cure(status: int, path: str) -> str:
+    if status < 400:
+        return "the server redirects: set base_url to the new place"
+    if status == 404 and "/v1" not in path:
+        return "check model and base_url, which usually ends in /v1"
+    if status == 404 and "/v1/v1/" in path:
+        return "check model and base_url, which must not end in /v1 here"
+    return _CURES.get(status, "")
+
+
+_TITLE: Final = re.compile(r"(?is)<(title|h1)\b[^>]*>(.*?)</\1\s*>")
+_NOT_TEXT: Final = re.compile(r"(?is)<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^<>]*>")
+
+
+def _page_text(said: str) -> str:
+    """A text as it is, or the title of an HTML page, or else its text."""
+    if not said.lstrip().startswith("<"):
+        return said
+    titles = (_NOT_TEXT.sub(" ", found[2]) for found in _TITLE.finditer(said))
+    title = next((text for text in titles if text.strip()), None)
+    return unescape(_NOT_TEXT.sub(" ", said) if title is None else title)
 
 
 def error_in_body(body: Mapping[str, Any]) -> WorkerFailure:
     """The failure for a reply with status 200 whose body says that it is an error."""
     reason = _reason(dict(body)) or "no reason given"
     code = _code(body)
-    status = int(code) if code.isdecimal() and 400 <= int(code) <= 599 else None
+    status = int(code) if _ERROR_STATUS.fullmatch(code) else None
     retryable = code not in _FINAL_CODES and (status is None or is_retryable(status))
     return WorkerFailure(f"the server answered with an error: {reason}", retryable=retryable, status=status)
 
@@ -205,12 +265,15 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     except KeyError:
         return None
     except ValueError:
-        return _wait_until(headers.get("retry-after", ""))
+        until = _seconds(headers.get("retry-after", ""))
+        now = _seconds(headers.get("date", ""))  # the server's clock: this machine's may be wrong
+        return None if until is None else _wait(until - (time.time() if now is None else now))
 
 
-def _wait_until(date: str) -> float | None:
+def _seconds(date: str) -> float | None:
+    """An HTTP date, in seconds since 1970."""
     try:
-        return _wait(parsedate_to_datetime(date).timestamp() - time.time())
+        return parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -222,9 +285,10 @@ def _wait(seconds: float) -> float | None:
 def _transport_failure(error: Exception, scrub: Scrubber) -> WorkerFailure:
     cause = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
     sent = not isinstance(cause, _NEVER_SENT)
-    what = "the connection broke" if sent else "the server cannot be reached"
+    server = f"the server{_place(error)}"
+    what = f"the connection to {server} broke" if sent else f"{server} cannot be reached"
     if isinstance(cause, httpx2.TimeoutException):
-        what = "the server was silent for too long" if sent else "the server did not take the connection in time"
+        what = f"{server} was silent for too long" if sent else f"{server} did not take the connection in time"
     usable = not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError | httpx2.InvalidURL)
     detail = scrub(str(cause) or type(cause).__name__)
     if "CERTIFICATE_VERIFY_FAILED" in detail:
@@ -234,9 +298,17 @@ def _transport_failure(error: Exception, scrub: Scrubber) -> WorkerFailure:
     return WorkerFailure(_sentence(f"{what}: {detail}", ""), retryable=usable, sent=sent and usable)
 
 
+def _place(error: Any) -> str:
+    try:
+        url: httpx2.URL = error.request.url
+    except (AttributeError, RuntimeError):  # it came before there was a request
+        return ""
+    return f" at {url.scheme}://{url.netloc.decode()}"
+
+
 def _scrubbed(failure: WorkerFailure, scrub: Scrubber) -> WorkerFailure:
     return WorkerFailure(
-        scrub(str(failure)),
+        _shortened(scrub(str(failure)), _MAX_FAILURE_CHARS),
         retryable=failure.retryable,
         status=failure.status,
         retry_after=failure.retry_after,
@@ -245,12 +317,18 @@ def _scrubbed(failure: WorkerFailure, scrub: Scrubber) -> WorkerFailure:
 
 
 def _sentence(what: str, cure: str) -> str:
-    one_line = " ".join(what.split())
-    short = one_line if len(one_line) <= _MAX_REASON_CHARS else one_line[:_MAX_REASON_CHARS] + "..."
+    short = _shortened(what, _MAX_REASON_CHARS)
     return f"{short}; {cure}" if cure else short
 
 
+def _shortened(text: str, limit_chars: int) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= limit_chars else one_line[:limit_chars] + "..."
+
+
 def _error_of(body: Any) -> Any:
+    if isinstance(body, list) and len(body) == 1:  # Google's
+        body = body[0]
     return body.get("error", body) if isinstance(body, dict) else body
 
 

@@ -10,10 +10,12 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.request import getproxies
 
 import httpx2
 
@@ -21,7 +23,7 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
 from wfdsl.workers.call_settings import in_time, priced
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_reply import Body, read_events, read_object, with_failures
+from wfdsl.workers.http_reply import Body, read_events, read_object, refuse_errors, with_failures
 from wfdsl.workers.redaction import Scrubber
 
 
@@ -55,8 +57,8 @@ class Dialect(NamedTuple):
     """Sends; the SDK's `with_streaming_response.create`."""
     answer: Callable[[], Answer]
     """An answer of which nothing is known yet."""
-    errors: tuple[type[Exception], type[Exception]]
-    """The SDK's error for an HTTP status, and the base of all its errors."""
+    errors: type[Exception]
+    """The base of all the SDK's errors."""
     close: Callable[[], Awaitable[None]]
     """Closes the SDK's client."""
 
@@ -88,9 +90,9 @@ class HttpWorker:
     async def _read(self, response: Body, call: Call) -> Answer:
         answer = self._dialect.answer()
         if call.on_delta is None:
-            answer.whole(await read_object(response))
+            answer.whole(await read_object(response, self._scrub))
             return answer
-        async with aclosing(read_events(response)) as events:
+        async with aclosing(read_events(response, self._scrub)) as events:
             async for event in events:
                 if text := answer.piece(event):
                     call.on_delta(text)
@@ -108,24 +110,51 @@ class HttpWorker:
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 """Our choice."""
-_CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+_CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
 """How many calls run at once is decided by the pool's limits, so that none waits here without being seen."""
 
 
-def http_options(entry: WorkerEntry) -> dict[str, Any]:
-    """The options of an SDK's HTTP client for this worker.
+def http_client(entry: WorkerEntry, scrub: Scrubber) -> httpx2.AsyncClient:
+    """The HTTP client of this worker, for an SDK. A response that is not a success raises a `WorkerFailure`.
 
     Raises:
-        UsageError: the certificates cannot be read, or the proxy's variable is not set.
+        UsageError: the certificates cannot be read, or a proxy cannot be used.
     """
-    options: dict[str, Any] = {"follow_redirects": False, "limits": _CONNECTIONS, "timeout": time_limits(entry)}
+    options: dict[str, Any] = {}
     if entry.ca_file is not None:
         options["verify"] = _trusting(entry, entry.ca_file)
     if entry.proxy_env is not None or entry.proxy is not None:
         options["proxy"] = _proxy(entry)
     elif _is_this_machine(entry.base_url):
         options["trust_env"] = False  # a proxy set for the outside world cannot reach in here
-    return options
+    else:
+        _check_environment_proxies(entry)
+    try:
+        return httpx2.AsyncClient(
+            follow_redirects=False,
+            limits=_CONNECTIONS,
+            timeout=time_limits(entry),
+            event_hooks={"response": [refuse_errors(scrub)]},
+            **options,
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f'worker "{entry.name}": cannot read the certificates that SSL_CERT_FILE or SSL_CERT_DIR names '
+            f"({error.strerror or error}); correct the environment variable, unset it, or set ca_file in the pool file"
+        ) from None
+
+
+class Address(NamedTuple):
+    """A `base_url` in the two parts that an SDK takes."""
+
+    url: str
+    query: dict[str, str]
+
+
+def address_of(base_url: str) -> Address:
+    """The parts of a `base_url`: its query, such as Azure's `api-version`, comes after the path of each request."""
+    parts = urlsplit(base_url)
+    return Address(urlunsplit(parts._replace(query="")), dict(parse_qsl(parts.query, keep_blank_values=True)))
 
 
 def time_limits(entry: WorkerEntry, *, streams: bool = False) -> httpx2.Timeout:
@@ -143,14 +172,46 @@ def secret_headers(entry: WorkerEntry) -> dict[str, str]:
     return {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
 
 
+def scrubber(entry: WorkerEntry, key: str | None, secret: Mapping[str, str]) -> Scrubber:
+    """What hides a worker's secrets: its key, its secret headers, and those of the other headers that may be secret."""
+    plain = (value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS)
+    return Scrubber([key, *secret.values(), *plain])
+
+
+_SHORTEST_HIDDEN_HEADER_CHARS: Final = 8
+"""Shorter values of plain headers are words such as `true`, which an error text may need. Our choice."""
+
+
 def _proxy(entry: WorkerEntry) -> httpx2.Proxy:
+    where = f"the environment variable {entry.proxy_env}" if entry.proxy_env else "proxy"
     url = read_variable(entry, entry.proxy_env, "a proxy") if entry.proxy_env else entry.proxy or ""
+    return _usable_proxy(entry, url, where)
+
+
+def _check_environment_proxies(entry: WorkerEntry) -> None:
+    """Refuse proxies of the environment that cannot be used: the client would fail only once it is asked."""
+    for scheme, url in getproxies().items():
+        if scheme in ("http", "https", "all"):
+            where = f"the environment variable {scheme.upper()}_PROXY (or {scheme}_proxy)"
+            _usable_proxy(entry, url if "://" in url else f"http://{url}", where)
+
+
+def _usable_proxy(entry: WorkerEntry, url: str, where: str) -> httpx2.Proxy:
+    who = f'worker "{entry.name}": {where}'
     try:
-        return httpx2.Proxy(url)
+        proxy = httpx2.Proxy(url)
+        usable = bool(proxy.url.host) and (proxy.url.port or 0) <= _LAST_PORT
     except (ValueError, httpx2.InvalidURL):
-        where = f"the environment variable {entry.proxy_env}" if entry.proxy_env else "proxy"
+        usable = False
     # Raised out here, and without the URL: there may be a password in it.
-    raise UsageError(f'worker "{entry.name}": {where} is not a proxy URL, such as "http://host:3128"')
+    if not usable:
+        raise UsageError(f'{who} is not a proxy URL, such as "http://host:3128"; correct it, or unset it')
+    if proxy.url.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise UsageError(f"{who} is a SOCKS proxy, which needs the package socksio: pip install socksio; or unset it")
+    return proxy
+
+
+_LAST_PORT: Final = 65_535
 
 
 def _trusting(entry: WorkerEntry, ca_file: str) -> ssl.SSLContext:

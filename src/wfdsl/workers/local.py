@@ -137,8 +137,8 @@ class LocalWorker:
             return self._chat[1]
         await self.aclose()
         entry = self._entry.model_copy(update={"base_url": url})
-        client = openai_client(entry, f"{url}/v1", self._server.key, {})
-        chat = openai_worker(entry, client, Scrubber([self._server.key]))
+        scrub = Scrubber([self._server.key])
+        chat = openai_worker(entry, openai_client(entry, f"{url}/v1", self._server.key, {}, scrub), scrub)
         self._chat = (url, chat)
         return chat
 

@@ -25,7 +25,15 @@ from wfdsl.workers.http_reply import (
     usage_bound,
     with_failures,
 )
-from wfdsl.workers.http_worker import Dialect, HttpWorker, http_options, read_key, secret_headers
+from wfdsl.workers.http_worker import (
+    Dialect,
+    HttpWorker,
+    address_of,
+    http_client,
+    read_key,
+    scrubber,
+    secret_headers,
+)
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
 
@@ -43,29 +51,45 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
     _check_settings(entry)
     url, variable = _USUAL[entry.provider]
     key, secret = read_key(entry, variable), secret_headers(entry)
-    client = openai_client(entry, entry.base_url or url, key, {**entry.headers, **secret})
-    return openai_worker(entry, client, Scrubber([key, *secret.values()]))
+    scrub = scrubber(entry, key, secret)
+    client = openai_client(entry, entry.base_url or url, key, {**entry.headers, **secret}, scrub)
+    return openai_worker(entry, client, scrub)
 
 
 def openai_worker(entry: WorkerEntry, client: openai.AsyncOpenAI, scrub: Scrubber) -> HttpWorker:
     """The worker of an entry on a client that is set up already."""
-    errors = (openai.APIStatusError, openai.OpenAIError)
     if entry.api == "responses":
-        create = client.responses.with_streaming_response.create
-        return HttpWorker(entry, Dialect(responses_request, create, ResponsesAnswer, errors, client.close), scrub)
-    chat = client.chat.completions.with_streaming_response.create
-    return HttpWorker(entry, Dialect(chat_request, chat, ChatAnswer, errors, client.close), scrub)
+        respond = client.responses.with_streaming_response.create
+        dialect = Dialect(responses_request, respond, ResponsesAnswer, openai.OpenAIError, client.close)
+    else:
+        chat = client.chat.completions.with_streaming_response.create
+        dialect = Dialect(chat_request, chat, ChatAnswer, openai.OpenAIError, client.close)
+    return HttpWorker(entry, dialect, scrub)
 
 
-def openai_client(entry: WorkerEntry, base_url: str, key: str | None, headers: dict[str, str]) -> openai.AsyncOpenAI:
+def openai_client(
+    entry: WorkerEntry, base_url: str, key: str | None, headers: dict[str, str], scrub: Scrubber
+) -> openai.AsyncOpenAI:
     """A client for this server. The SDK insists on a key; servers that need none ignore the word that it sends."""
-    return openai.AsyncOpenAI(
-        base_url=base_url,
+    address = address_of(base_url)
+    client = openai.AsyncOpenAI(
+        base_url=address.url,
         api_key=key or "none",
-        default_headers=headers,
-        http_client=openai.DefaultAsyncHttpxClient(**http_options(entry)),
+        default_query=address.query,
+        http_client=http_client(entry, scrub),
         max_retries=0,
     )
+    # The SDK has read these from the environment by itself, for whatever server it is.
+    client._custom_headers = headers
+    if not _uses_usual_key(entry):
+        client.organization = client.project = None
+    return client
+
+
+def _uses_usual_key(entry: WorkerEntry) -> bool:
+    """Whether OpenAI itself is asked, with the key that OPENAI_ORG_ID and OPENAI_PROJECT_ID belong to."""
+    usual = entry.api_key_env in (None, _USUAL["openai"][1]) and entry.api_key_file is None
+    return entry.provider == "openai" and entry.base_url is None and usual
 
 
 def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
@@ -313,12 +337,12 @@ async def server_models(entry: WorkerEntry) -> list[str]:
         UsageError: the key is missing.
     """
     key = read_key(entry, None)
-    errors = (openai.APIStatusError, openai.OpenAIError)
-    async with openai_client(entry, entry.base_url or OPENAI_URL, key, dict(entry.headers)) as client:
-        body = await with_failures(_list(client), errors, Scrubber([key]))
+    scrub = scrubber(entry, key, {})
+    async with openai_client(entry, entry.base_url or OPENAI_URL, key, dict(entry.headers), scrub) as client:
+        body = await with_failures(_list(client, scrub), openai.OpenAIError, scrub)
     return sorted(filter(None, (text(model.get("id")) for model in mappings(body.get("data")))))
 
 
-async def _list(client: openai.AsyncOpenAI) -> dict[str, Any]:
+async def _list(client: openai.AsyncOpenAI, scrub: Scrubber) -> dict[str, Any]:
     async with client.models.with_streaming_response.list() as response:
-        return await read_object(response)
+        return await read_object(response, scrub)

@@ -5,9 +5,12 @@ Providers quote keys in their error texts, so each text that comes from outside 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from html import escape
 from typing import Any, Final
+from urllib.parse import quote
 
 _HIDDEN: Final = "[key hidden]"
 # How the known providers' keys begin; also what is left of one that its provider has shortened (sk-ab***yz).
@@ -16,13 +19,14 @@ _KEY = re.compile(
     r"|hf_[0-9A-Za-z]{20,}|nvapi-[0-9A-Za-z_\-]{20,}|r8_[0-9A-Za-z]{20,}|gh[pousr]_[0-9A-Za-z]{20,})"
 )
 _CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=\-]{8,}")
-_SECRET_HEADER = re.compile(r"(?i)authorization|api-?key|token|secret|cookie|password")
+# "author" is the one usual word in which "auth" means nothing of the kind.
+_SECRET_NAME = re.compile(r"(?i)auth(?!or\b)|key|token|secret|cookie|passw|credential|signature|^(sig|code|pw|pwd)$")
 _SHORTEST_SECRET_CHARS: Final = 4
 
 
-def is_secret_header(name: str) -> bool:
-    """Whether an HTTP header of this name carries a secret."""
-    return _SECRET_HEADER.search(name) is not None
+def is_secret_name(name: str) -> bool:
+    """Whether an HTTP header or a URL's parameter of this name is likely to carry a secret."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def find_key(value: Any, where: str = "") -> str | None:
@@ -44,7 +48,8 @@ class Scrubber:
     __slots__ = ("_secrets",)
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
-        found = {secret for secret in secrets if secret and len(secret) >= _SHORTEST_SECRET_CHARS}
+        told = [secret for secret in secrets if secret and len(secret) >= _SHORTEST_SECRET_CHARS]
+        found = {form for secret in told for form in _forms(secret)}
         self._secrets = tuple(sorted(found, key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
@@ -54,4 +59,9 @@ class Scrubber:
         return _CREDENTIALS.sub(rf"\1 {_HIDDEN}", _KEY.sub(_HIDDEN, text))
 
     def __repr__(self) -> str:
-        return f"Scrubber({len(self._secrets)} secrets)"
+        return f"Scrubber({len(self._secrets)} texts)"
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """A secret as it is, and as a JSON text, a URL or a web page quotes it."""
+    return secret, json.dumps(secret)[1:-1], quote(secret, safe=""), escape(secret)
