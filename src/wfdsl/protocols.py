@@ -105,6 +105,7 @@ class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our progra
 
     `retry_after` is the wait that the server asked for, in seconds; `status` its HTTP status, if there was one;
     `sent` is False only if the request certainly never reached the worker, so that nothing can have been charged.
+    `rejected` is a reply that cannot be used, although the provider bills it; its usage and price count.
     """
 
     def __init__(
@@ -115,12 +116,14 @@ class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our progra
         status: int | None = None,
         retry_after: float | None = None,
         sent: bool = True,
+        rejected: Reply | None = None,
     ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.status = status
         self.retry_after = retry_after
         self.sent = sent
+        self.rejected = rejected
 
 
 @runtime_checkable

@@ -90,7 +90,7 @@ async def test_a_fault_that_passes_delays_a_run(fault: str, monkeypatch: pytest.
     assert len(wire.requests) == 3
 
 
-@pytest.mark.parametrize("fault", PASSING, ids=str)
+@pytest.mark.parametrize("fault", [fault for fault in PASSING if not fault.startswith("429")])
 async def test_a_fault_that_stays_ends_the_run_with_an_error_and_is_no_answer(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +118,15 @@ async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pyt
             await asyncio.wait_for(run(TWO, "Q", chat_pool(wire.url, monkeypatch)), 5)
 
     assert len(wire.requests) == 1
+
+
+async def test_a_provider_that_refuses_every_call_as_too_many_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(error_reply(429)) as wire:
+        with pytest.raises(RunFailed, match=r"HTTP 429: no; .*resume the run") as caught:
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1), longest_wait_s=0.7)
+
+    assert caught.value.run.answer is None
+    assert len(wire.requests) > 1
 
 
 async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

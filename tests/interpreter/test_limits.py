@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
-from wfdsl import RunFailed, Step, Workflow
-from wfdsl.interpreter.limits import AdaptiveLimiter, ConcurrencyLimiter, RateWindow
+from wfdsl import Budget, RunFailed, Step, Workflow
+from wfdsl.interpreter.limits import WINDOW_S, AdaptiveLimiter, ConcurrencyLimiter, RateWindow
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wfdsl import Pool
     from wfdsl.interpreter.record import Run
 
+RETRIED = [{"retries": 1}]
 ONE = Workflow((Step(0, "a"),))
 WIDE = Workflow((*(Step(0, f"try {index}") for index in range(6)), Step(0, "pick", "all")))
 
@@ -59,8 +60,8 @@ def test_no_minute_has_more_requests_than_the_limit() -> None:
     on_test_clock(many(pool, 14))
 
     assert len(times) == 14
-    assert all(later - earlier >= 60 for earlier, later in zip(times, times[4:], strict=False))
-    assert times[-1] - times[0] == pytest.approx(180, abs=1)
+    assert all(later - earlier > 61 for earlier, later in zip(times, times[4:], strict=False))
+    assert times[-1] - times[0] == pytest.approx(3 * WINDOW_S, abs=1)
 
 
 def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
@@ -79,34 +80,152 @@ def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
     on_test_clock(one_after_the_other())
 
     assert times[2] - times[0] == pytest.approx(0.0)
-    assert times[3] - times[0] == pytest.approx(60.0, abs=1)
+    assert times[3] - times[0] == pytest.approx(WINDOW_S, abs=1)
 
 
-def test_concurrency_halves_when_there_is_overloaded_and_grows_again() -> None:
-    gate = AdaptiveLimiter(16)
-    for _ in range(16):
-        assert gate.try_acquire()
+def test_a_refused_call_takes_its_place_with_it_and_successes_give_places_back() -> None:
+    async def limits() -> list[float]:
+        limiter, found = AdaptiveLimiter(16), []
+        began = asyncio.get_running_loop().time()
+        for _ in range(16):
+            assert limiter.try_acquire()
+        for _ in range(12):
+            limiter.refused(began)
+            limiter.release()
+        found.append(limiter.limit)
+        await asyncio.sleep(1)
+        for _ in range(4 + 2):
+            found.append(limiter.limit)
+            limiter.succeeded(began + 1)
+        return found
 
-    gate.overloaded(began=1.0, now=2.0)
-    gate.overloaded(began=1.5, now=2.1)
-    shrunk = gate.limit
-    for _ in range(8):
-        gate.succeeded()
-
-    assert shrunk == 8
-    assert 8.9 < gate.limit < 9.0
+    assert on_test_clock(limits()) == [0.0, *[4.0, 5.0, 6.0, 7.0, 8.0, 8.125]]
 
 
 def test_concurrency_grows_no_further_than_its_limit_and_never_below_one() -> None:
-    gate = AdaptiveLimiter(2)
-    gate.try_acquire()
-    for moment in range(5):
-        gate.overloaded(began=moment, now=moment)
+    async def limits() -> tuple[float, float]:
+        limiter = AdaptiveLimiter(2)
+        limiter.try_acquire()
+        for _ in range(5):
+            limiter.refused(asyncio.get_running_loop().time())
+        await asyncio.sleep(1)
+        least = limiter.limit
+        for _ in range(10):
+            limiter.succeeded(asyncio.get_running_loop().time())
+        return least, limiter.limit
 
-    assert gate.limit == 1
-    for _ in range(10):
-        gate.succeeded()
-    assert gate.limit == 2
+    assert on_test_clock(limits()) == (1, 2)
+
+
+def test_the_success_of_a_call_from_before_the_refusals_gives_no_place_back() -> None:
+    async def limit() -> float:
+        limiter, began = AdaptiveLimiter(4), asyncio.get_running_loop().time()
+        limiter.try_acquire()
+        await asyncio.sleep(1)
+        limiter.refused(began)
+        limiter.succeeded(began)
+        await asyncio.sleep(1)
+        return limiter.limit
+
+    assert on_test_clock(limit()) == 1
+
+
+class RateLimited:
+    """A provider that serves so many calls in any window, and refuses the others with 429."""
+
+    def __init__(self, most: int, window_s: float, retry_after: float | None = None, *, takes_s: float = 0.05) -> None:
+        self.most, self.window_s, self.retry_after, self.takes_s = most, window_s, retry_after, takes_s
+        self.served: list[float] = []
+        self.refused: list[float] = []
+
+    async def __call__(self, call: Call) -> Reply:
+        now = asyncio.get_running_loop().time()
+        if sum(at > now - self.window_s for at in self.served) >= self.most:
+            self.refused.append(now)
+            raise WorkerFailure("HTTP 429: slow down", retryable=True, status=429, retry_after=self.retry_after)
+        self.served.append(now)
+        await asyncio.sleep(self.takes_s)
+        return Reply("x", usage=Usage(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("steps", "provider", "longest_s", "most_refused"),
+    [(200, RateLimited(10, 1.0, 1.0), 30.0, 320), (150, RateLimited(60, 10.0), 40.0, 200)],
+    ids=["10 a second with Retry-After", "60 in ten seconds without"],
+)
+def test_a_wide_workflow_on_a_rate_limited_provider_takes_its_time_and_ends(
+    steps: int, provider: RateLimited, longest_s: float, most_refused: int
+) -> None:
+    wide = Workflow((*(Step(0, f"try {index}") for index in range(steps)), Step(0, "pick", "all")))
+
+    done = on_test_clock(run(wide, "Q", pool_of(Answering(provider), entries=RETRIED)))
+
+    assert done.status == "done"
+    assert len(provider.served) == steps + 1
+    assert len(provider.refused) <= most_refused
+    assert sum(step.retries for step in done.steps) == len(provider.refused)
+    assert (done.seconds or 0) < longest_s
+
+
+def test_nothing_is_asked_while_the_provider_wants_to_be_left_alone() -> None:
+    provider = RateLimited(1, 30.0, 30.0)
+    pool = pool_of(Answering(provider), entries=RETRIED)
+
+    async def later() -> None:
+        first = asyncio.create_task(many(pool, 3))
+        await asyncio.sleep(5)
+        await asyncio.gather(first, many(pool, 2))
+
+    on_test_clock(later())
+
+    began = provider.served[0]
+    assert provider.refused[0] == began
+    assert all(at >= began + 30 for at in (*provider.served[1:], *provider.refused[1:]))
+
+
+def test_runs_that_wait_for_the_same_provider_do_not_all_come_back_at_the_same_moment() -> None:
+    def second_try() -> float:
+        provider = RateLimited(1, 100.0, 100.0)
+        on_test_clock(many(pool_of(Answering(provider), entries=RETRIED), 2))
+        return provider.served[1] - provider.served[0]
+
+    waits = {second_try() for _ in range(5)}
+
+    assert len(waits) == 5
+    assert all(100 <= wait <= 110 for wait in waits)
+
+
+def test_a_provider_that_refuses_everything_is_given_up_after_the_longest_wait() -> None:
+    pool = pool_of(Answering(RateLimited(0, 1.0)), entries=RETRIED)
+
+    with pytest.raises(RunFailed, match=r"HTTP 429: slow down; the provider has refused every call for 1[0-9][0-9] s"):
+        on_test_clock(run(ONE, "Q", pool, longest_wait_s=100))
+
+
+def test_a_worker_with_a_fallback_is_given_up_after_its_attempts() -> None:
+    worker = Answering(RateLimited(0, 1.0))
+    pool = pool_of(worker, always("saved"), entries=[{"fallback": "w1", "retries": 2}, {}])
+
+    done = on_test_clock(run(ONE, "Q", pool))
+
+    assert (done.answer, len(worker.calls)) == ("saved", 3)
+
+
+def test_a_request_is_counted_when_it_leaves_and_not_when_the_budget_makes_it_wait() -> None:
+    times: list[float] = []
+
+    async def answer(call: Call) -> Reply:
+        times.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(40 if len(times) == 1 else 1)
+        return Reply("x", usage=Usage(10, 10))
+
+    entry = {"limits": {"requests_per_minute": 2}, "max_tokens": 100}
+    pool = pool_of(Answering(answer), entries=[entry])
+    four = Workflow((*(Step(0, f"try {index}") for index in range(4)),))
+
+    on_test_clock(run(four, "Q", pool, budget=Budget(tokens=190), run_dead_steps=True))
+
+    assert [at - times[0] for at in times] == pytest.approx([0, 40, WINDOW_S, WINDOW_S + 40], abs=1.1)
 
 
 def test_calls_that_are_refused_as_too_many_lead_to_fewer_at_once() -> None:
@@ -120,7 +239,7 @@ def test_calls_that_are_refused_as_too_many_lead_to_fewer_at_once() -> None:
         return Reply("x")
 
     worker = Answering(answer)
-    pool = pool_of(worker, entries=[{"retries": 30}])
+    pool = pool_of(worker, entries=[{"retries": 1}])
 
     done = on_test_clock(run(WIDE, "Q", pool))
 
@@ -174,7 +293,7 @@ def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:
         await window.take(500)
         return loop.time() - began
 
-    assert on_test_clock(twice()) == pytest.approx(60.0, abs=1)
+    assert on_test_clock(twice()) == pytest.approx(WINDOW_S, abs=1)
 
 
 def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:

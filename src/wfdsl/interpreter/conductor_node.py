@@ -16,8 +16,9 @@ from zlib import crc32
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Path
-from wfdsl.interpreter.pipeline import CallPipeline, Environment, Pipelines, StepCall
-from wfdsl.interpreter.record import NOTHING, Run, RunEnded, total_usd
+from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
+from wfdsl.interpreter.pool_pipelines import Pipelines
+from wfdsl.interpreter.record import Run, RunEnded, cost_of, total_usd
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Ask, Call, Message, Reply, Usage, WorkerPool
@@ -88,7 +89,7 @@ class ConductorCall(StepCall):
         self._run_workflow = run_workflow
         self._level = level
         self.replies: list[Reply] = []
-        """The Conductor's own completions."""
+        """The Conductor's own completions, those that could not be used included."""
 
     @property
     def pool(self) -> WorkerPool:
@@ -129,7 +130,10 @@ class ConductorCall(StepCall):
             None,
             handle,
         )
-        reply = await CallPipeline(worker, self._profile).ask(call)
+        try:
+            reply = await CallPipeline(worker, self._profile).ask(call)
+        finally:
+            self.replies.extend(handle.rejected)
         self.replies.append(reply)
         return reply
 
@@ -166,21 +170,14 @@ class ConductorCall(StepCall):
         self.nested = (*self.nested, run)
         return run
 
-    @property
-    def usage(self) -> Usage:
-        """Tokens of the Conductor's completions and of the nested runs."""
-        own = sum((reply.usage for reply in self.replies), NOTHING)
-        return sum((run.usage for run in self.nested), own)
-
-    @property
-    def paid_usd(self) -> float | None:
-        """What completions and nested runs cost, in US dollars; None if a price is not known."""
-        return total_usd([*(reply.paid_usd for reply in self.replies), *(run.paid_usd for run in self.nested)])
-
-    @property
-    def list_usd(self) -> float | None:
-        """The same by the price list."""
-        return total_usd([*(reply.list_usd for reply in self.replies), *(run.list_usd for run in self.nested)])
+    def spent(self) -> tuple[Usage, float | None, float | None]:
+        """Tokens of the Conductor's completions and of the nested runs, what was paid, and what the price list says."""
+        usage, paid_usd, list_usd = cost_of(self.replies)
+        return (
+            sum((run.usage for run in self.nested), usage),
+            total_usd([paid_usd, *(run.paid_usd for run in self.nested)]),
+            total_usd([list_usd, *(run.list_usd for run in self.nested)]),
+        )
 
 
 def sampling_settings(seed: int | None, path: Path) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_sett
 from wfdsl.interpreter.context import Question, messages_for
 from wfdsl.interpreter.events import Delta, Listener, Path, RunFinished, RunStarted, StepFinished, StepStarted
 from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of
 from wfdsl.interpreter.worker_profile import require_bounded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
@@ -284,8 +284,8 @@ class Execution:
             error=error,
             nested=handle.nested,
         )
-        if isinstance(handle, ConductorCall):  # it may have spent something before it failed
-            record.usage, record.paid_usd, record.list_usd = handle.usage, handle.paid_usd, handle.list_usd
+        spent = handle.spent() if isinstance(handle, ConductorCall) else cost_of(handle.rejected)
+        record.usage, record.paid_usd, record.list_usd = spent
         return record
 
     def _snapshot(self, step: int) -> StepRecord:
@@ -351,7 +351,12 @@ class _DeltaSink:
 
 
 def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float) -> StepRecord:
-    spent = handle if isinstance(handle, ConductorCall) else reply
+    if isinstance(handle, ConductorCall):
+        usage, paid_usd, list_usd = handle.spent()
+    elif handle.rejected:
+        usage, paid_usd, list_usd = cost_of((*handle.rejected, reply))
+    else:
+        usage, paid_usd, list_usd = reply.usage, reply.paid_usd, reply.list_usd
     return StepRecord(
         handle.path[-1],
         handle.worker,
@@ -365,9 +370,9 @@ def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float
         handle.queue_s,
         handle.retries,
         handle.retry_s,
-        spent.usage,
-        spent.paid_usd,
-        spent.list_usd,
+        usage,
+        paid_usd,
+        list_usd,
         reply.model,
         handle.replayed,
         handle.answered_by,

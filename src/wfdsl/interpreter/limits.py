@@ -1,7 +1,7 @@
 """Limits: concurrency limiters, requests and tokens per minute, and deadlines.
 
-A worker's limits hold for all runs in an event loop together. Its concurrency halves when the provider reports an
-overload, and grows by one with each round of calls that succeeded, up to the configured limit.
+A worker's limits hold for all runs in an event loop together. When its provider refuses a call as one too many, the
+worker is held back for as long as the server asks, and then asked with fewer calls at once.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any, TypeAlias
 
+from wfdsl.interpreter.retry import FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, jittered, part_of
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.protocols import Ask
 
-WINDOW_S = 60.0
+WINDOW_S = 60.0 + 2.0
+"""A minute, and a margin for requests that leave later than they were counted, as the first ones of a client do. Our
+choice."""
 
 
 class ConcurrencyLimiter:
@@ -74,27 +77,87 @@ class ConcurrencyLimiter:
 
 
 class AdaptiveLimiter(ConcurrencyLimiter):
-    """A limiter that halves on overload, and grows again."""
+    """A limiter that a provider's refusals hold back: nothing passes for a while, and then fewer calls at once.
 
-    __slots__ = ("_ceiling", "_reduced_at")
+    Each refused call takes its place with it, since so many fewer are served. Calls that succeed give places back as
+    in TCP (RFC 5681, slow start and congestion avoidance): one each up to half of what was active when the refusals
+    began, then one with each round, a round being as many calls as the limit.
+    """
+
+    __slots__ = (
+        "_allowed",
+        "_back_off_s",
+        "_ceiling",
+        "_disturbed",
+        "_refused_at",
+        "_refused_since",
+        "_resumes_at",
+        "_threshold",
+        "_timer",
+    )
 
     def __init__(self, ceiling: float = math.inf) -> None:
         super().__init__(ceiling)
+        self._allowed = ceiling
+        """The limit while nothing holds calls back; `limit` is 0 meanwhile."""
         self._ceiling = ceiling
-        self._reduced_at = -math.inf
+        self._threshold = ceiling
+        self._disturbed = False
+        """Whether the limit is below its ceiling, or the last calls were refused."""
+        self._refused_at = -math.inf
+        """When the first of the calls that were last active together was refused."""
+        self._refused_since: float | None = None
+        """When the refusals began, if no call has succeeded since."""
+        self._back_off_s = 2 * FIRST_BACK_OFF_S
+        self._resumes_at = -math.inf
+        self._timer: asyncio.TimerHandle | None = None
 
-    def overloaded(self, began: float, now: float) -> None:
-        """Halve the limit, once for all the calls that were active together when the overload began."""
-        if began < self._reduced_at:
+    def refused(self, began: float, retry_after: float | None = None) -> None:
+        """Hold calls back, after a call that began at a time of the loop's clock was refused as one too many.
+
+        For as long as the server asks; at least for a back-off that doubles as long as no call succeeds, and that
+        halves each time one did.
+        """
+        loop = asyncio.get_running_loop()
+        now, wait_s = loop.time(), jittered(retry_after or 0.0)
+        if began > self._refused_at:
+            again = self._refused_since is not None
+            back_off_s = self._back_off_s * 2 if again else self._back_off_s / 2
+            self._back_off_s = min(max(back_off_s, FIRST_BACK_OFF_S), LONGEST_BACK_OFF_S)
+            self._refused_at, self._disturbed = now, True
+            self._refused_since = self._refused_since if again else now
+            self._allowed = min(self._allowed, self.active)
+            self._threshold = self._allowed / 2
+            wait_s = max(wait_s, part_of(self._back_off_s))
+        self._allowed = max(1.0, self._allowed - 1)
+        if now + wait_s > self._resumes_at:
+            self._resumes_at, self.limit = now + wait_s, 0.0
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_at(self._resumes_at, self._resume)
+
+    def held_s(self, now: float) -> float:
+        """Seconds for which nothing will pass."""
+        return max(0.0, self._resumes_at - now)
+
+    def refused_s(self, now: float) -> float:
+        """For how many seconds every call has been refused; 0 once one has succeeded."""
+        return 0.0 if self._refused_since is None else now - self._refused_since
+
+    def succeeded(self, began: float) -> None:
+        """Give places back, after a call that began at a time of the loop's clock."""
+        if not self._disturbed or began <= self._refused_at:
             return
-        self._reduced_at = now
-        self.limit = max(1.0, min(self.limit, self.active) / 2)
+        self._refused_since = None
+        growth = 1.0 if self._allowed < self._threshold else 1 / self._allowed
+        self._allowed = min(self._allowed + growth, self._ceiling)
+        self._disturbed = self._allowed < self._ceiling
+        if self.limit:
+            self._resume()
 
-    def succeeded(self) -> None:
-        """Grow by one with each round of calls, a round being as many calls as the limit."""
-        if self.limit < self._ceiling:
-            self.limit = min(self.limit + 1 / self.limit, self._ceiling)
-            self.admit()
+    def _resume(self) -> None:
+        self.limit = self._allowed
+        self.admit()
 
 
 class Taking:
@@ -105,6 +168,10 @@ class Taking:
     def __init__(self, at: float, amount: float) -> None:
         self.at = at
         self.amount = amount
+
+
+Taken: TypeAlias = tuple[Taking | None, Taking | None]
+"""What a call has taken of the requests and of the tokens per minute."""
 
 
 class RateWindow:
@@ -156,9 +223,10 @@ class RateWindow:
 class WorkerLimits:
     """The limits of one worker, shared by all runs of an event loop."""
 
-    __slots__ = ("concurrency", "requests", "tokens")
+    __slots__ = ("_now", "concurrency", "requests", "tokens")
 
     def __init__(self, profile: WorkerProfile, now: Callable[[], float]) -> None:
+        self._now = now
         self.concurrency = AdaptiveLimiter(math.inf if profile.concurrency is None else profile.concurrency)
         requests, tokens = profile.requests_per_minute, profile.tokens_per_minute
         self.requests = None if requests is None else RateWindow(requests, now)
@@ -168,6 +236,22 @@ class WorkerLimits:
     def per_minute(self) -> bool:
         """Whether there is a limit per minute."""
         return self.requests is not None or self.tokens is not None
+
+    async def take(self, tokens: float) -> Taken:
+        """Wait for a request of so many tokens to fit into a minute; gives what it has taken of both limits."""
+        request = None if self.requests is None else await self.requests.take(1)
+        return request, None if self.tokens is None else await self.tokens.take(tokens)
+
+    def leaves(self, taken: Taken | None) -> None:
+        """Count a request from now on, since it leaves only now."""
+        for taking in taken or ():
+            if taking is not None:
+                taking.at = self._now()
+
+    def correct(self, taken: Taken, tokens: float) -> None:
+        """Count the tokens that a request has turned out to take."""
+        if self.tokens is not None and taken[1] is not None:
+            self.tokens.correct(taken[1], tokens)
 
 
 def limits_of(profile: WorkerProfile, worker: Ask) -> WorkerLimits:

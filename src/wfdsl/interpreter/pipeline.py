@@ -10,23 +10,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-import weakref
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypedDict
 
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.events import BudgetCharged, Event, FellBack, Listener, Path, Retried
 from wfdsl.interpreter.journal import CallEntry, Key, RunJournal, key_of
-from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer, Taking, limits_of
+from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer, Taken, limits_of
 from wfdsl.interpreter.record import LostCall, Run
-from wfdsl.interpreter.retry import UNUSABLE, given_up, unusable, wait_before_retry
-from wfdsl.interpreter.worker_profile import WorkerProfile, profile_of, usage_of_failure
-from wfdsl.protocols import Ask, Call, Message, Reply, WorkerFailure, WorkerPool
+from wfdsl.interpreter.retry import (
+    UNUSABLE,
+    given_up,
+    refused_too_long,
+    require_worth_it,
+    unusable,
+    wait_before_retry,
+)
+from wfdsl.interpreter.worker_profile import WorkerProfile
+from wfdsl.protocols import Ask, Call, Message, Reply, WorkerFailure
 
 ASKING = "waiting for the worker's reply"
-_OVERLOADED = {429, 529}
-"""HTTP statuses by which a provider reports an overload."""
+_TOO_MANY = 429
+_OVERLOADED = {_TOO_MANY, 529}
+"""HTTP statuses by which a provider reports an overload; the first one says that a call came too early, no more."""
 _BYTES_PER_TOKEN = 4
 """A usual ratio, for an estimate that is corrected once the reply is there. Our choice."""
 
@@ -79,6 +86,7 @@ class StepCall:
         "nested",
         "path",
         "queue_s",
+        "rejected",
         "replayed",
         "retries",
         "retry_s",
@@ -102,6 +110,8 @@ class StepCall:
         self.key: tuple[WorkerProfile, Key] | None = None
         """The journal's key of the call, as last computed, with the worker that it is for."""
         self.nested: tuple[Run, ...] = ()
+        self.rejected: tuple[Reply, ...] = ()
+        """Replies that could not be used, but were paid for."""
 
     @property
     def step(self) -> int:
@@ -122,16 +132,22 @@ class StepCall:
 class CallPipeline:
     """How one worker is called. One coroutine per call and one per attempt: each more would cost every step."""
 
-    __slots__ = ("_adds_cost", "_fallbacks", "_limits", "_per_minute", "_worker", "profile")
+    __slots__ = ("_adds_cost", "_fallbacks", "_limits", "_patient", "_per_minute", "_worker", "profile")
 
-    def __init__(self, worker: Ask, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = ()) -> None:
-        """`fallbacks` are asked, in order, once the worker has failed for good."""
+    def __init__(
+        self, worker: Ask, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = (), *, last: bool = True
+    ) -> None:
+        """`fallbacks` are asked, in order, once the worker has failed for good; `last`: no other worker is asked then.
+
+        The last worker is waited for while its provider refuses calls as too many; that uses up no attempt.
+        """
         self.profile = profile
         self._worker = worker
         self._fallbacks = fallbacks
         self._limits = limits_of(profile, worker)
         self._per_minute = self._limits.per_minute
         self._adds_cost = profile.priced and not profile.free
+        self._patient = last and not fallbacks and profile.retries > 0
 
     @property
     def profiles(self) -> tuple[WorkerProfile, ...]:
@@ -158,10 +174,9 @@ class CallPipeline:
                 if known is not None:
                     return known
             try:
-                reply = await self._attempt(call)
+                return await self._attempt(call)
             except WorkerFailure as failure:
                 return await self._after_failure(call, failure)
-            return reply if reply.finish not in UNUSABLE else await self._after_failure(call, unusable(reply))
         except asyncio.CancelledError as error:
             _require_requested(error)  # a Conductor's; `_attempt` has checked those of other workers
             if deadline is None or not deadline.take_back():
@@ -182,7 +197,7 @@ class CallPipeline:
         limiters = (*environment.limiters, limits.concurrency)
         if not _try_acquire(limiters):
             await _queue_for(limiters, handle)
-        taken: Taking | None = None
+        taken: Taken | None = None
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None
         began = 0.0
@@ -193,6 +208,7 @@ class CallPipeline:
                 needed = self.profile.usage_bound(call)
                 if not environment.budget.try_reserve(needed):
                     await _wait_for_budget(needed, environment.budget, handle)
+                    limits.leaves(taken)
                 bound = needed
             began = environment.clock.steady()
             reply = await (self._worker(call) if environment.journal is None else self._journaled(call))
@@ -200,9 +216,8 @@ class CallPipeline:
                 reply = self._with_cost(reply)
             used = None if bound is None else self.profile.usage_of_reply(call, reply)
         except WorkerFailure as failure:
-            used = None if bound is None else usage_of_failure(failure, bound)
-            if failure.status in _OVERLOADED:
-                limits.concurrency.overloaded(began, environment.clock.steady())
+            used = None if bound is None else self.profile.usage_of_failure(call, failure, bound)
+            self._note_failure(handle, failure, began)
             raise
         except asyncio.CancelledError as error:
             _require_requested(error)  # what the call has used is unknown: the bound stays charged
@@ -212,10 +227,21 @@ class CallPipeline:
                 _settle(handle, bound, bound if used is None else used)
             for limiter in limiters:
                 limiter.release()
-        limits.concurrency.succeeded()
-        if taken is not None and limits.tokens is not None:
-            limits.tokens.correct(taken, reply.usage.total_tokens)
+        limits.concurrency.succeeded(began)
+        if taken is not None:
+            limits.correct(taken, reply.usage.total_tokens)
+        if reply.finish in UNUSABLE:
+            raise _rejected(handle, reply)
         return reply
+
+    def _note_failure(self, handle: StepCall, failure: WorkerFailure, began: float) -> None:
+        """Keep a reply that was paid for, and let the worker rest if its provider is overloaded."""
+        if failure.rejected is not None:
+            handle.rejected = (*handle.rejected, failure.rejected)
+        if failure.status in _OVERLOADED:
+            asked_s = failure.retry_after or 0.0
+            longest_s = handle.environment.config.longest_wait_s  # nothing is held back for a wait that no run makes
+            self._limits.concurrency.refused(began, asked_s if asked_s <= longest_s else None)
 
     async def _after_failure(self, call: Call, failure: WorkerFailure) -> Reply:
         """Ask again, then the fallback workers."""
@@ -228,27 +254,46 @@ class CallPipeline:
 
     async def _retry(self, call: Call, failure: WorkerFailure) -> Reply:
         handle: StepCall = call.run
-        clock, longest_wait_s = handle.environment.clock, handle.environment.config.longest_wait_s
-        attempts = self.profile.retries + 1
-        for attempt in range(1, attempts):
-            left = None if call.deadline is None else call.deadline - clock.steady()
-            wait_s = wait_before_retry(failure, attempt, longest_wait_s=longest_wait_s, seconds_left=left)
+        clock = handle.environment.clock
+        attempts, made, counted = self.profile.retries + 1, 1, 1
+        while True:
+            if self._patient and failure.status == _TOO_MANY:
+                wait_s = self._wait_for_provider(call, failure)
+            elif counted < attempts:
+                wait_s = wait_before_retry(failure, counted, **_limits_of_wait(call))
+                counted += 1
+            elif not failure.retryable or made == 1:
+                raise failure
+            else:
+                raise given_up(failure, made) from failure
             handle.retries += 1
             handle.doing = f"waiting to try again after: {failure}"
-            handle.emit(Retried(handle.path, attempt, wait_s, str(failure)))
+            handle.emit(Retried(handle.path, made, wait_s, str(failure)))
             await asyncio.sleep(wait_s)
             handle.retry_s = clock.now() - handle.started - handle.queue_s
             try:
-                reply = await self._attempt(call)
+                return await self._attempt(call)
             except WorkerFailure as next_failure:
                 failure = next_failure
-                continue
-            if reply.finish not in UNUSABLE:
-                return reply
-            failure = unusable(reply)
-        if not failure.retryable or attempts == 1:
+            made += 1
+
+    def _wait_for_provider(self, call: Call, failure: WorkerFailure) -> float:
+        """Seconds until the worker is asked again, after its provider refused a call as one too many.
+
+        Raises:
+            WorkerFailure: the failure, if the wait cannot help or would be too long.
+        """
+        if not failure.retryable:
             raise failure
-        raise given_up(failure, attempts) from failure
+        wait, environment = _limits_of_wait(call), call.run.environment
+        limiter, now = self._limits.concurrency, environment.clock.steady()
+        wait_s = limiter.held_s(now)
+        for each_s in (failure.retry_after or 0.0, wait_s):
+            require_worth_it(failure, each_s, **wait)
+        refused_s = limiter.refused_s(now)
+        if refused_s > wait["longest_wait_s"]:
+            raise refused_too_long(failure, refused_s, wait["longest_wait_s"]) from failure
+        return wait_s
 
     async def _fall_back(self, call: Call, failure: WorkerFailure) -> Reply:
         """Ask the fallback workers, in order."""
@@ -268,10 +313,9 @@ class CallPipeline:
     async def _persist(self, call: Call) -> Reply:
         """Ask, and ask again; without deadline, journal lookup and fallbacks."""
         try:
-            reply = await self._attempt(call)
+            return await self._attempt(call)
         except WorkerFailure as failure:
             return await self._retry(call, failure)
-        return reply if reply.finish not in UNUSABLE else await self._retry(call, unusable(reply))
 
     async def _known(self, call: Call, journal: RunJournal) -> Reply | None:
         """The reply that the journal has, of the worker or of a fallback worker."""
@@ -304,7 +348,7 @@ class CallPipeline:
         try:
             reply = await self._worker(call)
         except WorkerFailure as failure:
-            store.fail(row, str(failure), usage_of_failure(failure, bound), now())
+            store.fail(row, str(failure), profile.usage_of_failure(call, failure, bound), now())
             raise
         except asyncio.CancelledError:
             store.lose(row, now())
@@ -320,18 +364,32 @@ class CallPipeline:
         cost = self.profile.cost_usd(reply.usage)
         return replace(reply, paid_usd=cost, list_usd=cost)
 
-    async def _wait_for_rate(self, call: Call, handle: StepCall) -> Taking | None:
-        limits, clock = self._limits, handle.environment.clock
+    async def _wait_for_rate(self, call: Call, handle: StepCall) -> Taken:
+        clock = handle.environment.clock
         since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
-        if limits.requests is not None:
-            await limits.requests.take(1)
-        taken = None
-        if limits.tokens is not None:
-            output = self.profile.output_bound(call.settings) or 0
-            taken = await limits.tokens.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
+        output = self.profile.output_bound(call.settings) or 0
+        taken = await self._limits.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
         handle.queue_s += clock.steady() - since
         handle.doing = ASKING
         return taken
+
+
+class _WaitLimits(TypedDict):
+    """How long a call may wait for another attempt."""
+
+    longest_wait_s: float
+    seconds_left: float | None
+
+
+def _limits_of_wait(call: Call) -> _WaitLimits:
+    environment: Environment = call.run.environment
+    left = None if call.deadline is None else call.deadline - environment.clock.steady()
+    return {"longest_wait_s": environment.config.longest_wait_s, "seconds_left": left}
+
+
+def _rejected(handle: StepCall, reply: Reply) -> WorkerFailure:
+    handle.rejected = (*handle.rejected, reply)
+    return unusable(reply)
 
 
 def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:
@@ -397,81 +455,3 @@ def _timed_out(handle: StepCall) -> WorkerFailure | BudgetSpent:
     if handle.wall_time_is_over():
         return BudgetSpent(f"the budget's wall time is over, while {handle.doing}")
     return WorkerFailure(f"timed out while {handle.doing}; increase the timeout", retryable=True)
-
-
-class Pipelines:
-    """The call pipelines of a pool's workers, by index.
-
-    Each is built when it is first used, and kept for later runs in the same event loop as long as the pool gives the
-    same workers. A pool may say so by its `generation`; the workers of others are compared one by one.
-    """
-
-    __slots__ = ("_checked", "_generation", "_kept", "pool")
-
-    def __init__(self, pool: WorkerPool) -> None:
-        self.pool = pool
-        self._kept = _kept_for(pool)
-        self._generation: object | None = getattr(pool, "generation", None)
-        self._checked: dict[int, CallPipeline] = {}
-
-    def __getitem__(self, worker: int) -> CallPipeline:
-        pipeline = self._checked.get(worker)
-        if pipeline is None:
-            pipeline = self._checked[worker] = self._kept_one(worker) or self._new(worker)
-        return pipeline
-
-    def name_of(self, worker: int) -> str:
-        """The name of a worker, which need not be built for it."""
-        pipeline = self._checked.get(worker)
-        return str(self.pool.entry(worker).name) if pipeline is None else pipeline.profile.name
-
-    def _kept_one(self, worker: int) -> CallPipeline | None:
-        if worker not in self._kept:
-            return None
-        generation, workers, pipeline = self._kept[worker]
-        if generation is not None and generation is self._generation:
-            return pipeline
-        for each, known in zip((worker, *pipeline.profile.fallbacks), workers, strict=True):
-            if _inner(self.pool.worker(each)) is not known:
-                return None
-        return pipeline
-
-    def _new(self, worker: int) -> CallPipeline:
-        pipeline = _pipeline_of(self.pool, worker)
-        chain = (worker, *pipeline.profile.fallbacks)
-        self._kept[worker] = (self._generation, tuple(_inner(self.pool.worker(each)) for each in chain), pipeline)
-        return pipeline
-
-
-def _pipeline_of(pool: WorkerPool, index: int) -> CallPipeline:
-    profile, worker = profile_of(pool, index), pool.worker(index)
-    if getattr(worker, "conductor", False):
-        profile = replace(profile, conductor=True)
-    if profile.conductor:
-        return CallPipeline(worker, profile)
-    others = (CallPipeline(pool.worker(other), profile_of(pool, other)) for other in profile.fallbacks)
-    return CallPipeline(worker, profile, tuple(others))
-
-
-_Kept: TypeAlias = dict[int, tuple[object | None, tuple[Ask, ...], CallPipeline]]
-_KEPT: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[WorkerPool, _Kept]] = (
-    weakref.WeakKeyDictionary()
-)
-
-
-def _kept_for(pool: WorkerPool) -> _Kept:
-    """What earlier runs on a pool in this event loop have built; nothing for a pool that cannot be looked up."""
-    loop = asyncio.get_running_loop()
-    kept = _KEPT.get(loop)
-    if kept is None:
-        kept = _KEPT[loop] = weakref.WeakKeyDictionary()
-    try:
-        return kept.setdefault(pool, {})
-    except TypeError:
-        return {}
-
-
-def _inner(worker: Any) -> Ask:
-    """The worker inside what its pool has put around it."""
-    inner: Ask = getattr(worker, "worker", worker)
-    return inner

@@ -7,7 +7,7 @@ the system's clock cannot make a step end before it started.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.context import Question
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Finish, Message, RunStatus, StepState, Usage
+from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage
 from wfdsl.render.status import State, StepStatus
 
 FORMAT: Final = "wfdsl-run"
@@ -52,6 +52,7 @@ class StepRecord:
     retry_s: float = 0.0
     """The time that failed attempts and the waits after them took, in seconds."""
     usage: Usage = NOTHING
+    """Tokens of all its replies, those that could not be used but are billed included; so are the two prices."""
     paid_usd: float | None = 0.0
     """What this run paid for it, in US dollars: 0 for another run's reply; None if a price is not known."""
     list_usd: float | None = 0.0
@@ -246,6 +247,12 @@ def total_usd(costs: Iterable[float | None]) -> float | None:
             return None
         total += cost
     return total
+
+
+def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None]:
+    """The tokens of replies, what was paid for them and what they cost by the price list, in US dollars."""
+    usage = sum((reply.usage for reply in replies), NOTHING)
+    return usage, total_usd(reply.paid_usd for reply in replies), total_usd(reply.list_usd for reply in replies)
 
 
 def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:

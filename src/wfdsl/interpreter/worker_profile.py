@@ -118,19 +118,20 @@ class WorkerProfile:
         usage = Usage(self.input_bound(call.messages), utf8_bytes(reply.text))
         return BudgetUsage(1, usage.total_tokens, reply.paid_usd or self.cost_usd(usage) or 0.0)
 
+    def usage_of_failure(self, call: Call, failure: WorkerFailure, bound: BudgetUsage) -> BudgetUsage:
+        """What a failed attempt is charged: nothing if it was never sent, one call if the provider refused it, what a
+        rejected reply took, otherwise its bound, since the provider may have done the work.
+        """
+        if not failure.sent:
+            return BudgetUsage()
+        if failure.rejected is not None:
+            return self.usage_of_reply(call, failure.rejected)
+        refused = failure.status is not None and failure.status >= 400
+        return BudgetUsage(calls=1) if refused else bound
+
     @cached_property
     def _system_bytes(self) -> int:
         return utf8_bytes(self.system_prompt)
-
-
-def usage_of_failure(failure: WorkerFailure, bound: BudgetUsage) -> BudgetUsage:
-    """What a failed attempt is charged: nothing if it was never sent, one call if the provider refused it, otherwise
-    its bound, since the provider may have done the work.
-    """
-    if not failure.sent:
-        return BudgetUsage()
-    refused = failure.status is not None and failure.status >= 400
-    return BudgetUsage(calls=1) if refused else bound
 
 
 def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
