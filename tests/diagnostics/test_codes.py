@@ -15,7 +15,7 @@ SOURCES = Path(wfdsl.__file__).parent
 COMPLETION_CODES = [code for code in CODES.values() if code.form in ("completion", "both")]
 NO_EXAMPLE = {"text-too-long", "conductor-too-deep", "worker-unknown", "depth-unlisted", "more-of-the-same"}
 """What only a limit, a depth, a pool, printing or many problems bring about."""
-EMITTERS = {"Diagnostic", "_error", "_repair", "_wrong_type"}
+EMITTERS = {"Diagnostic", "_error", "_repair", "_report", "_wrong_type"}
 """What is called with a code as its first text."""
 
 

@@ -25,7 +25,8 @@ REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}
 UNREADABLE = {"not-a-literal", "list-continued", "nested-too-deep"}
 NUMBERS = {"number-as-string", "number-as-float", "number-too-large"}
 CODES_OF = {
-    "missing_list": {"list-missing"},
+    "missing_list": {"list-missing", "list-split"},
+    "ambiguous": {"lists-ambiguous"},
     "not_a_list": {"list-missing", "not-a-literal"},
     "not_a_literal": UNREADABLE,
     "changed": {"list-changed"},

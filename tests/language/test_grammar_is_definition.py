@@ -300,7 +300,7 @@ def codes(text: str, scan_with: Scanner | None = None) -> list[str]:
             'END_THINK.2: "</think>"',
             'END_THINK.2: "</thinking>"',
             PLAIN_LISTS + "\n</think>",
-            ["list-missing"] * 3,
+            ["list-missing"],
             [],
             id="another tag ends the reasoning",
         ),

@@ -10,18 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.language.check import Profile
-from wfdsl.language.completion_errors import cut_list, missing_lists, unexpected
-from wfdsl.language.completion_scanner import (
-    LABELS,
-    BadList,
-    Group,
-    Listed,
-    Scan,
-    Scanner,
-    changed_label,
-    choose,
-    scanner,
-)
+from wfdsl.language.completion_errors import ambiguous_lists, cut_list, missing_lists, unexpected
+from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, changed_label, choose, label_of
+from wfdsl.language.completion_scanner import BadList, Scan, Scanner, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
 from wfdsl.language.lalr import Phrase, Token
 from wfdsl.language.literals import MOST_DIGITS, joined_surrogates, quoted, string_value
@@ -57,8 +48,17 @@ def read_completion(text: str, profile: Profile, scan_with: Scanner | None = Non
     if groups.cut is not None:
         return Reading(None, [cut_list(text, groups.cut)])
     if groups.answer is None:
-        return Reading(None, missing_lists(text, groups.partial))
-    return _Answer(text, grammar, profile).read(groups.answer, groups.changes, scan)
+        return Reading(None, missing_lists(text, groups))
+    differing = _differing(text, grammar, groups.answer, groups.rivals) if groups.rivals else []
+    if unclear := next((rival for rival in differing if rival in groups.ambiguous), None):
+        return Reading(None, [ambiguous_lists(unclear)])
+    return _Answer(text, grammar, profile).read(groups, differing, scan)
+
+
+def _differing(text: str, grammar: Scanner, answer: Group, rivals: list[Listed]) -> list[Listed]:
+    """The rivals that say something else than the answer's list with the same label."""
+    values = {label: _Answer(text, grammar, "lenient").value(listed) for label, listed in answer.items()}
+    return [rival for rival in rivals if _Answer(text, grammar, "lenient").value(rival) != values[label_of(rival)]]
 
 
 class _Answer:
@@ -72,19 +72,31 @@ class _Answer:
         self._json = False
         self._counts: dict[str, int] = {}
 
-    def read(self, group: Group, changes: list[Token], scan: Scan) -> Reading:
-        lists = [group[label] for label in LABELS]
+    def read(self, groups: Groups, differing: list[Listed], scan: Scan) -> Reading:
+        answer = groups.answer or {}
+        lists = [answer[label] for label in LABELS]
         self._odd_spaces(scan.no_break_spaces, lists)
         workers = self._row(lists[0], self._worker)
         subtasks = self._row(lists[1], self._subtask)
         access = self._row(lists[2], self._access)
-        for change in changes:
+        for rival in differing:
+            self._rival(rival, answer[label_of(rival)])
+        for change in groups.changes:
             message = f"`{changed_label(change)}` is changed by code after its list"
             self._error("list-changed", message, change, "write the finished list: no code is run")
         span = Span(min(listed.start for listed in lists), max(listed.end for listed in lists))
-        complete = workers is not None and subtasks is not None and access is not None and not changes
+        complete = workers is not None and subtasks is not None and access is not None and not groups.changes
         tree = WorkflowTree(workers or (), subtasks or (), access or (), span)
         return Reading(tree, self.found, complete=complete)
+
+    def value(self, listed: Listed) -> object:
+        """What a list says, to be compared with others; if it has an error, its text."""
+        label = label_of(listed)
+        read: dict[str, Callable[[Token], Node | AccessNode]] = {"model_id": self._worker, "subtasks": self._subtask}
+        row = self._row(listed, read.get(label, self._access))
+        if row is None or any(found.is_error for found in self.found):
+            return self._text[listed.start : listed.end]
+        return [_seen(node) if isinstance(node, AccessNode) else node.value for node in row]
 
     # ---- lists
 
@@ -120,6 +132,13 @@ class _Answer:
 
     def _tuple(self, item: Token) -> None:
         self._repair("tuple-for-list", "this is a tuple, not a list", item, "write square brackets")
+
+    def _rival(self, rival: Listed, counted: Listed) -> None:
+        if isinstance(counted, BadList):
+            return
+        message = f"`{label_of(rival)}` has another value here than in the answer"
+        help_ = "the last three lists that belong together are the answer; write each of them only once"
+        self._report("list-differs", "warning", message, rival, help_)
 
     # ---- workers
 
@@ -292,6 +311,11 @@ class _Answer:
             self.found.append(Diagnostic(code, severity, message, Span(at.start, at.end), help=help_))
         elif count == MOST_SHOWN + 1:
             self.found.append(more_of_the_same(code, Span(at.start, at.end)))
+
+
+def _seen(entry: AccessNode) -> object:
+    """What an access entry means, however it is written."""
+    return ALL if entry.value == ALL else {index for index, _, _ in entry.value}
 
 
 def is_json_label(text: str, label: Token) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 
-from wfdsl.language.completion_scanner import LABELS, BadList, Group, label_of
+from wfdsl.language.completion_groups import LABELS, Groups, Listed, label_of
+from wfdsl.language.completion_scanner import BadList
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.lalr import Token
 from wfdsl.language.source import Span
 
 _WORD = re.compile(r"\w+")
@@ -18,6 +20,9 @@ _SEPARATED = re.compile(r"[\[(,]\s*\Z")
 _KEYWORDS = {"for", "if", "else", "in", "lambda", "not", "and", "or", "is", "await", "yield"}
 _PREFIXES = {"b": "bytes", "f": "an f-string", "t": "a template string"}
 _LISTED_NAME = re.compile(r"(?<!\w)(?P<name>\w{1,40})(?!\w)[\"'`*]{0,4}[ \t]{0,4}[=:][ \t]{0,4}\[")
+_WORD_BEFORE = re.compile(r"\w+\Z")
+_BINDING = re.compile(r"[\"'`*]{0,4}\s{0,20}(?:=|:|：)\s{0,20}(?P<list>[\[(])?")
+_MOST_OF_NAME = 40  # characters of a longer name around a label
 _LOOK_BACK = 200  # characters before an error that are looked at
 _LOOK_FOR_NAMES = 20_000  # characters before the end in which a misspelled label is looked for
 
@@ -34,35 +39,125 @@ def cut_list(text: str, bad: BadList) -> Diagnostic:
     )
 
 
-def missing_lists(text: str, partial: Group) -> list[Diagnostic]:
-    """The missing lists; `partial` holds the others."""
-    if not partial and not any(label in text for label in LABELS):
+def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
+    """Why there is no answer: lists are missing, do not count, or are not next to each other."""
+    found = {label_of(listed) for listed in groups.lists}
+    missing = [label for label in LABELS if label not in found]
+    if not missing:
+        return [_split(groups.lists)]
+    if not found and not groups.hidden and not any(label in text for label in LABELS):
         message = "there is no workflow: all three lists are missing"
         help_ = "write `model_id = [...]`, `subtasks = [...]` and `access_list = [...]`"
         return [Diagnostic("list-missing", "error", message, _end_of(text), help=help_)]
-    return [_missing(text, label) for label in LABELS if label not in partial]
+    hidden = [_hidden(tag, labels) for tag, labels in _by_tag(groups, missing)]
+    return [*hidden, *(_missing(text, label, groups.lists) for label in missing if label not in groups.hidden)]
 
 
-def _missing(text: str, label: str) -> Diagnostic:
-    at = text.rfind(label)
-    if at < 0:
+def _split(lists: list[Listed]) -> Diagnostic:
+    """All three lists are there, but never three different ones next to each other."""
+    again = lists[-1] if label_of(lists[-1]) in map(label_of, lists[-3:-1]) else lists[-2]
+    message = f"the three lists are not next to each other: `{label_of(again)}` is written more than once"
+    help_ = "write each of the three lists once, without another labelled list between them"
+    return Diagnostic("list-split", "error", message, _label_span(again), help=help_)
+
+
+def ambiguous_lists(rival: Listed) -> Diagnostic:
+    """There are several ways to cut the lists into groups, with different values."""
+    message = f"it is not clear which lists are the answer: `{label_of(rival)}` is written with different values"
+    help_ = "write the answer once more: model_id, subtasks, access_list, in this order, and nothing after them"
+    return Diagnostic("lists-ambiguous", "error", message, _label_span(rival), help=help_)
+
+
+def _label_span(listed: Listed) -> Span:
+    start = listed.start
+    return Span(start, min(listed.end, start + len(label_of(listed))))
+
+
+def _by_tag(groups: Groups, missing: list[str]) -> list[tuple[Token, list[str]]]:
+    tags: dict[int, tuple[Token, list[str]]] = {}
+    for label in missing:
+        if tag := groups.hidden.get(label):
+            tags.setdefault(tag.start, (tag, []))[1].append(label)
+    return list(tags.values())
+
+
+def _hidden(tag: Token, labels: list[str]) -> Diagnostic:
+    """Lists that are only in reasoning."""
+    named = ", ".join(f"`{label}`" for label in labels)
+    what = f"the list {named} is" if len(labels) == 1 else f"the lists {named} are"
+    span = Span(tag.start, tag.end)
+    if tag.type == "THINK":
+        message = f"{what} part of the reasoning, because this `<think>` is not closed"
+        return Diagnostic("list-missing", "error", message, span, help="write `</think>` before the three lists")
+    message = f"{what} only in the reasoning before this `</think>`, where lists do not count"
+    return Diagnostic("list-missing", "error", message, span, help="write the three lists after `</think>`")
+
+
+def _missing(text: str, label: str, lists: list[Listed]) -> Diagnostic:
+    mention = _mention(text, label, lists)
+    if mention is None:
         return _not_there(text, label)
+    word, binds = mention
+    name = text[word.start : word.end]
+    if name != label:
+        message = f"`{name}` is one name, and not the label `{label}`"
+        help_ = f"write `{label} = [...]` on a line of its own"
+        return Diagnostic("list-missing", "error", message, word, help=help_)
+    if not binds and (close := _close_name(text, label)):
+        return _did_you_mean(label, close)
     message = f"`{label}` is not followed by its list"
     help_ = f"write `=` or `:` after the label, and then the list: `{label} = [...]`"
-    return Diagnostic("list-missing", "error", message, Span(at, at + len(label)), help=help_)
+    return Diagnostic("list-missing", "error", message, word, help=help_)
+
+
+def _mention(text: str, label: str, lists: list[Listed]) -> tuple[Span, bool] | None:
+    """The last place outside the lists where a label is written, and whether it is bound to something there.
+
+    A place where it is bound is preferred; as a part of a longer name it counts only there.
+    """
+    plain: Span | None = None
+    end, before = len(text), len(lists)
+    while (at := text.rfind(label, 0, end)) >= 0:
+        end = at
+        while before and lists[before - 1].start > at:
+            before -= 1
+        if before and at < lists[before - 1].end:
+            continue
+        word = _whole_word(text, at, at + len(label))
+        bound = _BINDING.match(text, word.end)
+        is_label = word.end - word.start == len(label)
+        if bound and (is_label or bound["list"]):
+            return word, True
+        if is_label and plain is None:
+            plain = word
+    return (plain, False) if plain else None
+
+
+def _whole_word(text: str, start: int, end: int) -> Span:
+    before, after = _WORD_BEFORE.search(text, max(0, start - _MOST_OF_NAME), start), _WORD.match(text, end)
+    return Span(before.start() if before else start, min(after.end(), end + _MOST_OF_NAME) if after else end)
 
 
 def _not_there(text: str, label: str) -> Diagnostic:
+    if close := _close_name(text, label):
+        return _did_you_mean(label, close)
+    help_ = f"write `{label} = [...]`, with one item per step"
+    return Diagnostic("list-missing", "error", f"the list `{label}` is missing", _end_of(text), help=help_)
+
+
+def _did_you_mean(label: str, written: Span) -> Diagnostic:
     message = f"the list `{label}` is missing"
+    return Diagnostic("list-missing", "error", message, written, f"did you mean `{label}`?")
+
+
+def _close_name(text: str, label: str) -> Span | None:
+    """A name with a list that looks like a misspelled label."""
     tail = len(text) - _LOOK_FOR_NAMES
     names = {found["name"]: found.span("name") for found in _LISTED_NAME.finditer(text, max(0, tail))}
     from difflib import get_close_matches  # noqa: PLC0415  (start-up time, and only for a list that is not there)
 
     close = get_close_matches(label, [name for name in names if name not in LABELS], n=1)
-    if close:
-        return Diagnostic("list-missing", "error", message, Span(*names[close[0]]), f"did you mean `{label}`?")
-    help_ = f"write `{label} = [...]`, with one item per step"
-    return Diagnostic("list-missing", "error", message, _end_of(text), help=help_)
+    return Span(*names[close[0]]) if close else None
 
 
 def _end_of(text: str) -> Span:

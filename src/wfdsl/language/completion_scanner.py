@@ -1,8 +1,8 @@
-"""Completion text to labelled lists by `conductor.lark`, and which of the lists are the answer.
+"""Completion text to labelled lists by `conductor.lark`.
 
 The terminals and the LALR table come from the grammar file. What is added here is what the head of that file says:
-prose is skipped, a list that is not a literal becomes a `BadList`, and the last group of lists with all three labels
-counts. Every character is looked at a bounded number of times, nothing recurses, and no input raises.
+prose is skipped, and a list that is not a literal becomes a `BadList`. Every character is looked at a
+bounded number of times, nothing recurses, and no input raises.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN
 from wfdsl.language.grammar import load_grammar_data
-from wfdsl.language.lalr import END, Phrase, Stack, Table, Token
+from wfdsl.language.lalr import END, Stack, Table, Token
 from wfdsl.language.source import Span
 
 _START = "completion"
 _CUT = "cut"
 _CUT_STRING = "CUT_STRING"
 _PROSE = {"PROSE", "LANDMARK"}
-_CHANGE = "CHANGE"
 _FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
 _OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
 _CLOSING = frozenset({"COMMA", "_END", "RPAR"})
@@ -148,75 +147,3 @@ def _any_of(terminals: dict[str, str], names: list[str]) -> str:
 def scanner() -> Scanner:
     """The scanner of the grammar that comes with the package."""
     return Scanner()
-
-
-LABELS = ("model_id", "subtasks", "access_list")
-Listed: TypeAlias = Phrase | BadList
-Group: TypeAlias = dict[str, Listed]
-
-
-class Groups(NamedTuple):
-    """The group that counts, if one does; else the last one that comes closest."""
-
-    answer: Group | None
-    partial: Group
-    cut: BadList | None
-    """The list that the text ends in."""
-    changes: list[Token]
-    """Code that changes a list of the answer after it."""
-
-
-def label_of(listed: Listed) -> str:
-    """The label of a list, as it should be spelled."""
-    return listed.type if isinstance(listed, Phrase) else listed.label.type.removeprefix("X_").lower()
-
-
-def changed_label(change: Token) -> str:
-    """The label of the list that a change is about."""
-    return next(label for label in LABELS if change.text.startswith(label))
-
-
-def choose(parts: Sequence[Token]) -> Groups:
-    """Find the answer among the parts of a completion."""
-    kept = _outside_reasoning(parts)
-    groups = _grouped([part for part in kept if isinstance(part, Phrase | BadList)])
-    answer = next((group for group in reversed(groups) if len(group) == len(LABELS)), None)
-    partial = max(reversed(groups), key=len, default={})
-    # A text that ends inside a list was cut off, also where it had gone back to reasoning.
-    last = parts[-1] if parts else None
-    changes = [
-        part for part in kept if part.type == _CHANGE and answer and part.start > answer[changed_label(part)].end
-    ]
-    return Groups(answer, partial, last if isinstance(last, BadList) and last.cut else None, changes)
-
-
-def _outside_reasoning(parts: Sequence[Token]) -> list[Token]:
-    """The parts that are neither between reasoning tags, nor before a lone closing, nor after a lone opening one."""
-    kept: list[Token] = []
-    opened: int | None = None
-    for part in parts:
-        if part.type == "END_THINK":
-            del kept[opened or 0 :]
-            opened = None
-        elif part.type != "THINK":
-            kept.append(part)
-        elif opened is None:
-            opened = len(kept)
-    return kept if opened is None else kept[:opened]
-
-
-def _grouped(lists: list[Listed]) -> list[Group]:
-    """Three labels that follow one another in their order are always a group; else one starts when a label returns."""
-    labels = [label_of(listed) for listed in lists]
-    groups: list[Group] = [{}]
-    index = 0
-    while index < len(lists):
-        if tuple(labels[index : index + 3]) == LABELS:
-            groups += [dict(zip(LABELS, lists[index : index + 3], strict=True)), {}]
-            index += 3
-            continue
-        if labels[index] in groups[-1]:
-            groups.append({})
-        groups[-1][labels[index]] = lists[index]
-        index += 1
-    return [group for group in groups if group]

@@ -203,21 +203,18 @@ def prose(rng: Choices) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def before(rng: Choices, *, in_order: bool) -> str:
-    """What may precede the answer. `in_order`: it is written model_id, subtasks, access_list.
-
-    Lists in another order could be joined to a draft that is not complete, or complete in another order.
-    """
+def before(rng: Choices, *, partial: bool) -> str:
+    """What may precede the answer. `partial`: drafts may lack lists, which those of the answer could stand in for."""
     text = _reasoning(rng) if rng.one_in(4) else ""
     while rng.one_in(4):
-        text += prose(rng) + (rng.choose((*_COMPLETE, *_PARTIAL)) if in_order else rng.choose(_COMPLETE)) + "\n"
+        text += prose(rng) + (rng.choose((*_COMPLETE, *_PARTIAL)) if partial else rng.choose(_COMPLETE)) + "\n"
     return text + prose(rng)
 
 
-def after(rng: Choices, *, in_order: bool) -> str:
-    """What may follow the answer; begins on a line of its own."""
+def after(rng: Choices, *, mentions: bool) -> str:
+    """What may follow the answer; begins on a line of its own. `mentions`: among it labelled lists."""
     text = "\n" + prose(rng)
-    if in_order and rng.one_in(4):
+    if mentions and rng.one_in(2):
         text += rng.choose(_MENTIONS) + "\n"
     if rng.one_in(8):
         text += "<think>" + prose(rng) + rng.choose(_COMPLETE) + rng.choose(("\n", "\n</think>\n"))
@@ -319,9 +316,10 @@ def write_completion(rng: Choices, workflow: Workflow, *, surroundings: bool = T
     """
     order = rng.shuffled(LABELS)
     in_order = tuple(order) == LABELS
+    mentions = in_order and rng.one_in(2)  # with lists on both sides, others than those of the answer may be grouped
     text = _lists(rng, workflow, order, between=surroundings)
     if surroundings:
-        text = before(rng, in_order=in_order) + _fenced(rng, text) + after(rng, in_order=in_order)
+        text = before(rng, partial=in_order and not mentions) + _fenced(rng, text) + after(rng, mentions=mentions)
     return Written(text, workflow, frozenset(rng.used))
 
 

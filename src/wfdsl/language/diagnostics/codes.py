@@ -41,10 +41,41 @@ _COMPLETION = (
         "completion",
         "one of the three lists is missing",
         "A completion holds three labelled lists: model_id, subtasks and access_list. Each label is followed by `=` or "
-        "`:` and then directly by its list. Text in reasoning tags does not count, and lists of different "
-        "drafts are not mixed: the last group that has all three counts.",
+        "`:` and then directly by its list. Lists in reasoning (between `<think>` and `</think>`, before a lone "
+        "`</think>`, or after a `<think>` that is not closed) do not count.",
         'model_id = [0]\nsubtasks = ["Solve it."]',
         'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]',
+    ),
+    Code(
+        "list-split",
+        "error",
+        "completion",
+        "the three lists are not next to each other",
+        "The answer is three neighbouring lists with three different labels. Prose may stand between them, but not "
+        "a second list with the label of one of them.",
+        _plan().replace("subtasks", 'subtasks = ["Solve it."]\nsubtasks'),
+        _FINE,
+    ),
+    Code(
+        "lists-ambiguous",
+        "error",
+        "completion",
+        "it is not clear which lists are the answer",
+        "Lists are grouped by threes, and the last group is the answer. Where groups can be made in several ways, the "
+        "one in the order model_id, subtasks, access_list counts. If none is in this order, and their values "
+        "differ, nothing is guessed.",
+        'access_list = [[]]\nsubtasks = ["Solve it."]\nmodel_id = [0]\naccess_list = ["all"]',
+        'access_list = [[]]\nsubtasks = ["Solve it."]\nmodel_id = [0]',
+    ),
+    Code(
+        "list-differs",
+        "warning",
+        "completion",
+        "a list beside the answer has another value",
+        "A label is written again after the answer, or just before it, with a list of another value. It does not "
+        "count; the warning is there because it may have been meant as a correction.",
+        _FINE + "\nmodel_id = [0, 0] would be cheaper.",
+        _FINE,
     ),
     Code(
         "list-truncated",
