@@ -222,3 +222,41 @@ def test_an_account_refuses_what_can_never_fit_and_waits_for_what_may() -> None:
         return told
 
     assert on_test_clock(account()) == ["waits", "went through"]
+
+
+def test_after_a_reply_over_its_bound_no_further_call_is_made() -> None:
+    greedy = Answering(_greedy)
+    pool = pool_of(greedy, entries=[{"max_tokens": 100, "prices": {"input": 1.0, "output": 1.0}}])
+    chain = Workflow((Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", (1,))))
+
+    with pytest.raises(BudgetExhausted, match=r"a reply took 2000010 tokens, where at most 1[0-9][0-9] were reserved"):
+        on_test_clock(run(chain, "Q", pool, budget=Budget(tokens=10_000_000)))
+    with pytest.raises(BudgetExhausted, match=r"a reply cost \$2\.000010, where at most \$0\.0001"):
+        on_test_clock(run(chain, "Q", pool, budget=Budget(usd=1000.0)))
+
+    assert len(greedy.calls) == 2
+
+
+def test_what_a_chat_template_adds_breaks_no_bound() -> None:
+    async def templated(call: Call) -> Reply:
+        return Reply("x", usage=Usage(60, 100))
+
+    pool = pool_of(Answering(templated), entries=[{"max_tokens": 100}])
+    chain = Workflow((Step(0, "a"), Step(0, "b", (0,))))
+
+    done = on_test_clock(run(chain, "Q", pool, budget=Budget(tokens=1000)))
+
+    assert done.charged is not None
+    assert done.charged.tokens == 320
+
+
+def test_replies_over_their_bounds_leave_a_budget_of_calls_alone() -> None:
+    chain = Workflow((Step(0, "a"), Step(0, "b", (0,))))
+
+    done = on_test_clock(run(chain, "Q", pool_of(Answering(_greedy)), budget=Budget(calls=2)))
+
+    assert done.status == "done"
+
+
+async def _greedy(call: Call) -> Reply:
+    return Reply("x", usage=Usage(10, 2_000_000), paid_usd=2.00001)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,8 @@ from wfdsl import Pool, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import run, run_sync, stream
-from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, Worker, WorkerFailure
+from wfdsl.workers.entry import WorkerEntry
 
 if TYPE_CHECKING:
     from wfdsl.interpreter.record import Run
@@ -337,3 +339,80 @@ async def test_a_cancellation_by_the_caller_cancels_the_run() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_run_that_failed_leaves_no_cancel_behind_on_the_caller() -> None:
+    async def late_failure(call: Call) -> Reply:
+        await asyncio.sleep(0.01)
+        raise WorkerFailure("gone", retryable=False)
+
+    task = asyncio.current_task()
+    assert task is not None
+    with pytest.raises(RunFailed, match="gone"):
+        await run(FAN_OUT, "Q", pool_of(always("x"), Answering(late_failure)))
+
+    assert task.cancelling() == 0
+    with pytest.raises(RunFailed, match="cancelled, but not by the run"):
+        await run(Workflow((Step(0, "a"),)), "Q", pool_of(Answering(_cancelled_inside)))
+
+
+async def test_a_run_that_failed_leaves_the_caller_s_own_cancels_as_they_were() -> None:
+    async def late_failure(call: Call) -> Reply:
+        await asyncio.sleep(0.01)
+        raise WorkerFailure("gone", retryable=False)
+
+    async def cancelled_before() -> tuple[int, int]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        before = task.cancelling()
+        with suppress(RunFailed):
+            await run(FAN_OUT, "Q", pool_of(always("x"), Answering(late_failure)))
+        return before, task.cancelling()
+
+    assert await asyncio.create_task(cancelled_before()) == (1, 1)
+
+
+class KeyMissing(Pool):
+    """A pool whose worker 1 cannot be built."""
+
+    def worker(self, index: int) -> Any:
+        if index == 1:
+            raise UsageError("worker w1 needs a key")
+        return super().worker(index)
+
+
+def with_a_key_missing(first: Worker, *, provider: str = "function", fallback: str | None = None) -> Pool:
+    entries = [
+        WorkerEntry(name="w0", provider=provider, fallback=fallback),
+        WorkerEntry(name="w1", provider="function"),
+    ]
+    return KeyMissing(entries, workers={"w0": first})
+
+
+@pytest.mark.parametrize("fallback", [None, "w1"])
+async def test_a_worker_that_cannot_be_built_is_found_before_any_call(fallback: str | None) -> None:
+    first = always("x")
+    steps = (Step(0, "a"), Step(0, "b") if fallback else Step(1, "b"), Step(0, "c", "all"))
+
+    with pytest.raises(UsageError, match="worker w1 needs a key"):
+        await run(Workflow(steps), "Q", with_a_key_missing(first, fallback=fallback))
+
+    assert not first.calls
+
+
+async def test_a_worker_that_a_conductor_may_ask_is_built_before_the_conductor_is_asked() -> None:
+    conductor = always("x")
+
+    with pytest.raises(UsageError, match="worker w1 needs a key"):
+        await run(Workflow((Step(0, "a"),)), "Q", with_a_key_missing(conductor, provider="conductor"))
+
+    assert not conductor.calls
+
+
+async def test_a_worker_that_the_workflow_does_not_ask_need_not_be_usable() -> None:
+    done = await run(Workflow((Step(0, "a"),)), "Q", with_a_key_missing(always("x")))
+
+    assert done.answer == "x"

@@ -183,12 +183,11 @@ class _RootConductor:
 
         Raises:
             WorkerFailure, RunFailed, BudgetExhausted: as `Rounds.finish` does.
-            UsageError: a worker that would be offered cannot be built.
+            UsageError: the model has no known bound, under a budget.
         """
         handle: Any = call.run
         handle.limit_steps(self._step_timeout_s)
         _require_bounded_model(self._model, handle)
-        _require_all_built(handle.pool)
         listing = WorkerListing.of(handle.pool, self._numbers)
         rounds = Rounds(self._settings, self._model.worker(0), handle, listing, self._question)
         self.unplaced = rounds.unplaced
@@ -230,7 +229,12 @@ class _RootPool:
 
     def worker(self, index: int) -> Worker:
         """A worker, or the Conductor."""
-        return self._root if index == ROOT else self._pool.worker(index)
+        if index == ROOT:
+            return self._root
+        try:
+            return self._pool.worker(index)
+        except UsageError as error:
+            raise UsageError(f"{error}; or leave it out (--without, conductor.without)") from error
 
     def subset(self, indices: Iterable[int]) -> WorkerPool:
         """Some of the workers, never the root Conductor."""
@@ -252,16 +256,3 @@ def _require_bounded_model(model: Pool, handle: ConductorCall) -> None:
     tracker = handle.environment.budget
     if tracker is not None:
         require_bounded([profile_of(model, 0)], tracker.budget, {})
-
-
-def _require_all_built(pool: WorkerPool) -> None:
-    """Build every worker that is offered, so that a missing key is noticed before a Conductor is paid for choosing it.
-
-    Raises:
-        UsageError: a worker cannot be built.
-    """
-    for index in pool.indices:
-        try:
-            pool.worker(index)
-        except UsageError as error:
-            raise UsageError(f"{error}; or leave it out (--without, conductor.without)") from error

@@ -61,15 +61,19 @@ class BudgetSpent(WfdslError):  # noqa: N818  (an event, like StopIteration: the
 
 _ROUNDING = 1e-12
 """Sums of dollars are floating-point numbers, so the last call that fits exactly needs a little room."""
+_TEMPLATE_TOKENS = 256
+"""What a server's chat template may add to the input tokens of a call before its bound counts as broken. Our choice."""
 
 
 class BudgetTracker:
     """What has been spent of a budget; one for a whole tree of runs, or for several runs that share a budget.
 
-    Invariant: what is spent or reserved never exceeds the budget by more than replies exceed their bounds.
+    Invariant: what is spent or reserved never exceeds the budget by more than replies exceed their bounds. The first
+    reply that does ends it: nothing more can be reserved, since the other bounds are as little worth.
     """
 
     __slots__ = (
+        "_broken",
         "_calls",
         "_max_calls",
         "_max_tokens",
@@ -93,6 +97,8 @@ class BudgetTracker:
         self._max_tokens = math.inf if budget.tokens is None else budget.tokens
         self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
         self._waiting: list[asyncio.Future[None]] = []
+        self._broken = ""
+        """Which reply has taken more than its bound, in words."""
 
     @property
     def spent(self) -> BudgetUsage:
@@ -102,7 +108,7 @@ class BudgetTracker:
     def try_reserve(self, bound: BudgetUsage) -> bool:
         """Reserve an amount if it fits now."""
         calls, tokens, usd = self._calls + bound[0], self._tokens + bound[1], self._usd + bound[2]
-        if calls > self._max_calls or tokens > self._max_tokens or usd > self._max_usd:
+        if calls > self._max_calls or tokens > self._max_tokens or usd > self._max_usd or self._broken:
             return False
         self._calls, self._tokens, self._usd = calls, tokens, usd
         return True
@@ -127,13 +133,27 @@ class BudgetTracker:
         self.calls += actual[0]
         self.tokens += actual[1]
         self.usd += actual[2]
+        if actual[1] > bound[1] + _TEMPLATE_TOKENS or (actual[2] > bound[2] and actual[1] <= bound[1]):
+            self._note_broken(bound, actual)
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for settled in waiting:
                 if not settled.done():
                     settled.set_result(None)
 
+    def _note_broken(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
+        budget = self.budget
+        if budget.tokens is not None and actual.tokens > bound.tokens + _TEMPLATE_TOKENS:
+            self._broken = f"a reply took {actual.tokens} tokens, where at most {bound.tokens} were reserved"
+        elif budget.usd is not None and actual.usd > bound.usd * (1 + _ROUNDING):
+            self._broken = f"a reply cost ${actual.usd:.6f}, where at most ${bound.usd:.6f} were reserved"
+
     def _require_possible(self, bound: BudgetUsage) -> None:
+        if self._broken:
+            raise BudgetSpent(
+                f"the budget cannot be enforced any more: {self._broken}; no further calls are made; "
+                "check the worker's max_tokens and prices, then resume"
+            )
         needed = self.spent.plus(bound)
         if needed.calls > self._max_calls or needed.tokens > self._max_tokens or needed.usd > self._max_usd:
             raise BudgetSpent(f"the budget of {self._excess(needed)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import sys
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
 from typing import Any, NoReturn, TypeAlias
@@ -150,21 +151,24 @@ class Execution:
 
     async def finish(self) -> Run:
         """Run every step, and give the run."""
-        self._require_bounded()
+        self._require_ready()
         self._announce()
         status: RunStatus = "stopped"
-        first = self._schedule.first
+        first, waited = self._schedule.first, False
         try:
             async with self._group as group:
                 for step in first[1:]:
                     group.create_task(self._follow(step))
                 await self._follow(first[0])
+                waited = True
             if self._records[-1] is None:  # the group takes a task that others cancelled for one that has ended
                 lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
                 self._failure, status = (f"the run has no answer: {lost}", lost), "failed"
             else:
                 status = "done"
         except BaseExceptionGroup as several:
+            if waited:
+                _take_back_cancel()
             if self._failure is None:
                 raise _single(several) from None
             status = "budget" if isinstance(self._failure[1], BudgetSpent | BudgetExhausted) else "failed"
@@ -180,14 +184,20 @@ class Execution:
         kind = BudgetExhausted if run.status == "budget" else RunFailed
         raise kind(message, run, resumable=self._environment.journal is not None, cause=cause) from cause
 
-    def _require_bounded(self) -> None:
-        """Under a budget, refuse workers whose calls have no upper bound, before the first of them is made."""
-        tracker = self._environment.budget
-        if tracker is None:
-            return
+    def _require_ready(self) -> None:
+        """Build every worker that may be asked, and under a budget refuse those whose calls have no upper bound.
+
+        Both before the first call is made: a missing key is found before anything is paid for.
+        """
+        pipelines, tracker = self._level.pipelines, self._environment.budget
         for worker in self._schedule.workers:
             assert isinstance(worker, int)  # require_runnable has checked it
-            require_bounded(self._level.pipelines[worker].profiles, tracker.budget, {})
+            pipeline = pipelines[worker]
+            if tracker is not None:
+                require_bounded(pipeline.profiles, tracker.budget, {})
+            if pipeline.profile.conductor:  # it may ask any worker of the pool
+                for other in self._level.pool.indices:
+                    pipelines[other]
 
     async def _follow(self, step: int) -> None:
         """Run a step, then one that it made ready, and so on; tasks are started for the others."""
@@ -335,6 +345,16 @@ class Execution:
                 self._prefix, self._environment.run_id, self._workflow, self._names, workers, self._schedule.pruned
             )
         )
+
+
+def _take_back_cancel() -> None:
+    """Take back the cancel by which a task group has ended its own wait for its tasks; later ones would count it.
+
+    Python does so itself from 3.13 on.
+    """
+    task = asyncio.current_task()
+    if sys.version_info < (3, 13) and task is not None and task.cancelling():
+        task.uncancel()
 
 
 class _DeltaSink:
