@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
 import signal
 import sqlite3
@@ -143,7 +144,7 @@ def test_kill_at_a_random_moment(home: Path, server: ChatServer, moment: int) ->
         assert len(server.asked) == CALLS
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer, stop: signal.Signals) -> None:
     process = run_forty(home)
     server.wait_for(9)
@@ -163,6 +164,37 @@ def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer
     assert all(step["response"] in server.replied[_as_asked(step["step"])] for step in trace["steps"])
     # A call that was noted and then cancelled before it was sent stays charged as well.
     assert len(server.asked) <= trace["charged"]["calls"] == CALLS + len(trace["lost"])
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.005, 0.04])
+def test_more_ctrl_c_does_not_take_the_hint_away(home: Path, server: ChatServer, pause_s: float) -> None:
+    process = run_forty(home)
+    server.wait_for(9)
+    for _ in range(4):
+        process.send_signal(signal.SIGINT)
+        time.sleep(pause_s)
+
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "continue with: wfdsl resume " in err
+    assert "Traceback" not in err
+
+
+def test_a_run_under_nohup_outlives_its_terminal(home: Path, server: ChatServer) -> None:
+    ours, its = pty.openpty()
+    command = f"trap '' HUP; exec {sys.executable} -m wfdsl run forty.txt -q Q --pool pool.toml --max-steps 40"
+    environment = {**os.environ, "WFDSL_HOME": str(home), "OPENAI_API_KEY": "unused"}
+    with subprocess.Popen(
+        ["bash", "-c", command], cwd=home, env=environment, stdin=its, stdout=subprocess.PIPE, stderr=its
+    ) as process:
+        os.close(its)
+        server.wait_for(9)
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=60)
+
+    assert (process.returncode, out) == (0, f"{server.replied['Conclude.'][0]}\n".encode())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")

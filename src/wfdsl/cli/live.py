@@ -7,6 +7,7 @@ they execute: rich and the interpreter take start-up time.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 import sys
@@ -15,7 +16,7 @@ import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, TextIO, TypeAlias, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -23,8 +24,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from wfdsl.cli.answers import Display, NoDisplay, StreamedAnswer, print_result
 from wfdsl.cli.consoles import stderr_console
-from wfdsl.cli.streams import OutputFailed, print_exactly
+from wfdsl.cli.output import Interrupted
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
     BudgetCharged,
@@ -62,49 +64,36 @@ def new_run_options(experiment: Experiment, *, run_id: str | None = None, origin
     }
 
 
-def print_run(run: Run, *, as_json: bool) -> None:
+def print_run(run: Run, display: Display | None = None, *, as_json: bool) -> None:
     """The answer, or the trace, on standard output."""
-    print_result(run, run.to_json(indent=2) if as_json else None)
+    print_result(run, run.to_json(indent=2) if as_json else None, display)
 
 
-def print_result(run: Run, json: str | None) -> None:
-    """What a run came to, on standard output: this JSON, or its answer exactly as it is.
+def followed(work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool, again: str | None) -> Run:
+    """Wait for a run, showing it; a run that ends without an answer is printed if JSON was asked for.
 
-    Raises:
-        OutputFailed: it cannot be written.
+    `again` is the command that continues it, None if nothing can.
     """
     try:
-        if json is None:
-            print_exactly(f"{run.answer}\n")
-        else:
-            print(json, flush=True)
-    except OutputFailed as failure:
-        failure.advice = f"`wfdsl resume {run.id}` prints the answer"
-        raise
-
-
-def followed(run_id: str, work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool, kept: bool) -> Run:
-    """Wait for a run, showing it; a run that ends without an answer is printed if JSON was asked for."""
-    try:
         with display:
-            return asyncio.run(stopped_by_sigterm(work))
+            return asyncio.run(stopped_by_signals(work))
     except (RunFailed, BudgetExhausted) as error:
         if as_json:
             print_run(error.run, as_json=True)
         raise
     except (KeyboardInterrupt, asyncio.CancelledError):
-        if kept:
-            print(f"continue with: wfdsl resume {run_id}", file=sys.stderr)
-        raise KeyboardInterrupt from None
+        raise Interrupted("" if again is None else f"continue with: {again}") from None
 
 
-async def stopped_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
-    """Let SIGTERM, which a system sends when it shuts down, end some work as Ctrl-C does."""
+async def stopped_by_signals(work: Coroutine[Any, Any, _T]) -> _T:
+    """Let SIGTERM and SIGHUP end some work as Ctrl-C does: the system shuts down, or the terminal has gone."""
     task = asyncio.current_task()
     assert task is not None  # asyncio.run has made it
-    # Windows has no such signal, and only the main thread may listen to one.
+    # Windows has no such signals, and only the main thread may listen to them. `nohup` ignores SIGHUP.
     if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for stop in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(stop) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(stop, task.cancel)
     return await work
 
 
@@ -129,9 +118,17 @@ def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
     return both
 
 
-def display_for_stderr() -> Display:
-    """What shows events: a live table if standard error is a terminal, plain lines otherwise."""
-    return TerminalDisplay(stderr_console()) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
+def display_for(args: argparse.Namespace) -> Display:
+    """What shows a run: a live table if standard error is a terminal, plain lines otherwise, nothing if `--quiet`.
+
+    If standard output is a terminal, it shows the answer as it comes.
+    """
+    display: Display
+    if args.quiet:
+        display = NoDisplay()
+    else:
+        display = TerminalDisplay(stderr_console()) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
+    return StreamedAnswer(display) if sys.stdout.isatty() and not args.json else display
 
 
 class PlainDisplay:
@@ -156,6 +153,9 @@ class PlainDisplay:
         line = self._line(event)
         if line:
             print(line, file=self._out, flush=True)
+
+    def finish(self) -> None:
+        """Say nothing: every event has had its line."""
 
     def _line(self, event: Event) -> str:
         match event:
@@ -198,9 +198,11 @@ class TerminalDisplay:
         self._rows: dict[Path, _Row] = {}
         self._budget: BudgetCharged | None = None
         self._summary = ""
-        self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=8)
+        self._console = console
+        self._live = Live()
 
     def __enter__(self) -> TerminalDisplay:
+        self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8)
         self._live.__enter__()
         return self
 
@@ -232,6 +234,10 @@ class TerminalDisplay:
             case RunFinished() if not event.path:
                 self._summary = _summary(event)
 
+    def finish(self) -> None:
+        """Print what the run cost, which the table could not show yet."""
+        self._console.print(Text(self._summary, style="dim"))
+
     def _open(self, event: RunStarted) -> None:
         titles = _titles(event)
         for step, worker in enumerate(event.worker_names):
@@ -257,8 +263,6 @@ class TerminalDisplay:
     def _budget_line(self) -> str:
         return "" if self._budget is None else budget_line(self._budget)
 
-
-Display: TypeAlias = PlainDisplay | TerminalDisplay
 
 _MARKS = {
     "waiting": Text("·", style="dim"),

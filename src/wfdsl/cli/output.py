@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +20,18 @@ if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or a signal has stopped a command; the message says how to continue."""
+
+
 def ended(program: str, work: Callable[[], int], *, on_interrupt: str = "interrupted") -> int:
     """Do all the work of a process; the exit code, also after an error or when the reader of a pipe has left."""
     with safe_streams():
         try:
             code = reported(program, work, on_interrupt=on_interrupt)
             sys.stdout.flush()
+        except KeyboardInterrupt:  # a second one, while the first was reported
+            return INTERRUPTED
         except OutputFailed as failure:
             if failure.closed:
                 return OK
@@ -39,8 +49,9 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
         return _said(f"{program}: {error}", USAGE)
     except WfdslError as error:
         return _failed(program, error)
-    except KeyboardInterrupt:
-        return _said(f"{program}: {on_interrupt}", INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        advice = f"{interrupt}\n" if isinstance(interrupt, Interrupted) else ""
+        return _said_at_last(f"{advice}{program}: {on_interrupt}", INTERRUPTED)
 
 
 def advised(error: RunEnded, command: str | None = None) -> str:
@@ -91,4 +102,16 @@ def print_messages(messages: Sequence[Message], stamp: Mapping[str, Any], *, as_
 def _said(message: str, code: int) -> int:
     sys.stdout.flush()
     print(message, file=sys.stderr)
+    return code
+
+
+def _said_at_last(message: str, code: int) -> int:
+    """Print the last words of a process; more Ctrl-C does not take them away, and ends the process at once."""
+    heard = threading.current_thread() is threading.main_thread()
+    if heard:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _said(message, code)
+    if heard:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python drops its own handlers when it ends
     return code

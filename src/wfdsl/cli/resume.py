@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Resume the run and print its answer."""
-    from wfdsl.cli.live import display_for_stderr, followed, listener_for, print_run
+    from wfdsl.cli.live import display_for, followed, listener_for, print_run
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, request_of, run_of
     from wfdsl.interpreter.running import resume
@@ -63,7 +63,7 @@ def execute(args: argparse.Namespace) -> int:
     if "solve" in plan.origin:
         raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
     _print_lost(before.lost)
-    display = display_for_stderr()
+    display = display_for(args)
     work = resume(
         run_id,
         _pool(plan) if experiment.pool is None else experiment.pool,
@@ -72,8 +72,8 @@ def execute(args: argparse.Namespace) -> int:
         on_event=listener_for(display, otel=args.otel),
         **_changes(experiment.run),
     )
-    after = followed(run_id, work, display, as_json=args.json, kept=True)
-    print_run(after, as_json=args.json)
+    after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
+    print_run(after, display, as_json=args.json)
     return 0
 
 

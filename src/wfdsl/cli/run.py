@@ -19,12 +19,10 @@ from wfdsl.cli.output import print_json
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.record import Run
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.estimate import RunEstimate
-    from wfdsl.interpreter.running import RunOptions
     from wfdsl.workers.pool import Pool
 
 
@@ -45,8 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.live import new_run_options, print_run
-    from wfdsl.interpreter.running import new_run_id
+    from wfdsl.cli.live import display_for, followed, listener_for, new_run_options, print_run
+    from wfdsl.interpreter.running import new_run_id, run
 
     experiment = experiment_of(args)
     require_no_size(args)
@@ -61,21 +59,16 @@ def execute(args: argparse.Namespace) -> int:
     origin |= {"pool": pool_name} if pool_name is not None else {}
     options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
     options["names"] = names_of(checked)
-    print_run(_run(checked.workflow, question, pool, options, args), as_json=args.json)
-    return 0
-
-
-def _run(workflow: Workflow, question: str, pool: Pool, options: RunOptions, args: argparse.Namespace) -> Run:
-    from wfdsl.cli.live import display_for_stderr, followed, listener_for
-    from wfdsl.interpreter.running import run
-
-    display, run_id = display_for_stderr(), str(options["run_id"])
+    display = display_for(args)
     options["on_event"] = listener_for(display, otel=args.otel)
-    work = run(workflow, question, pool, **options)
+    again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
+    work = run(checked.workflow, question, pool, **options)
     try:
-        return followed(run_id, work, display, as_json=args.json, kept=options["journal"] is not None)
+        done = followed(work, display, as_json=args.json, again=again)
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
+    print_run(done, display, as_json=args.json)
+    return 0
 
 
 def _question(args: argparse.Namespace) -> str:

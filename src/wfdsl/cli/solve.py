@@ -29,6 +29,7 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import Run
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.cli.answers import Display
     from wfdsl.cli.solving import Solving
     from wfdsl.conductor.policy import Solution
 
@@ -52,7 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
-    from wfdsl.cli.live import print_result
+    from wfdsl.cli.answers import print_result
+    from wfdsl.cli.live import display_for
     from wfdsl.cli.solving import solve_lines, solving_of
 
     _require_fitting_options(args)
@@ -62,10 +64,11 @@ def execute(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_dry_run(solving, args.question, as_json=args.json)
         return 0
-    solution = _solve(solving, args)
-    for event in solution.events:
+    display = display_for(args)
+    solution = _solve(solving, display, args)
+    for event in () if args.quiet else solution.events:
         print(event, file=sys.stderr)
-    print_result(solution.run, solution.to_json(indent=2) if args.json else None)
+    print_result(solution.run, solution.to_json(indent=2) if args.json else None, display)
     return 0
 
 
@@ -95,12 +98,12 @@ def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
     print_messages(first_messages(solving, solver, question), solver.settings.prompt.fingerprint, as_json=as_json)
 
 
-def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
-    from wfdsl.cli.live import display_for_stderr, followed, listener_for, new_run_options
+def _solve(solving: Solving, display: Display, args: argparse.Namespace) -> Solution:
+    from wfdsl.cli.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
 
-    run_id, display = args.run_id or new_run_id(), display_for_stderr()
+    run_id = args.run_id or new_run_id()
     options = new_run_options(solving.experiment, run_id=run_id, origin=solving.origin)
     options["on_event"] = listener_for(display, otel=args.otel)
     kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
@@ -110,10 +113,6 @@ def _solve(solving: Solving, args: argparse.Namespace) -> Solution:
         return (await solving.solve(args.question, options)).run
 
     try:
-        return Solution(followed(run_id, solved(), display, as_json=args.json, kept=False))
+        return Solution(followed(solved(), display, as_json=args.json, again=command if kept else None))
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
-    except KeyboardInterrupt:
-        if kept:
-            print(f"continue with: {command}", file=sys.stderr)
-        raise

@@ -28,9 +28,9 @@ from rich.progress import Progress as Bar
 from wfdsl.api import Checked, analyze_path
 from wfdsl.cli.consoles import stderr_console
 from wfdsl.cli.inputs import names_of, require_workflow
-from wfdsl.cli.live import listener_for, new_run_options, stopped_by_sigterm
+from wfdsl.cli.live import listener_for, new_run_options, stopped_by_signals
 from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
-from wfdsl.cli.output import FAILED, SPENT, advised
+from wfdsl.cli.output import FAILED, SPENT, Interrupted, advised
 from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
 from wfdsl.cli.streams import OutputFailed
 from wfdsl.conductor.conductor import Conductor
@@ -140,11 +140,10 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
         return 0
     batch = _Batch(solving, args, before.given_up)
     try:
-        with open_answers(args.target) as out, progress_on_stderr(len(left)) as progress:
-            asyncio.run(stopped_by_sigterm(batch.work(left, out, progress)))
+        with open_answers(args.target) as out, progress_on_stderr(len(left), quiet=args.quiet) as progress:
+            asyncio.run(stopped_by_signals(batch.work(left, out, progress)))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        print("continue with: the same command", file=sys.stderr)
-        raise KeyboardInterrupt from None
+        raise Interrupted("continue with: the same command") from None
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     return batch.code()
@@ -300,10 +299,10 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress_on_stderr(total: int) -> Iterator[Progress]:
-    """Show progress until the end of the block."""
-    if not sys.stderr.isatty():
-        yield Lines(total, sys.stderr)
+def progress_on_stderr(total: int, *, quiet: bool) -> Iterator[Progress]:
+    """Show progress until the end of the block; `quiet` leaves only the questions without an answer."""
+    if quiet or not sys.stderr.isatty():
+        yield Lines(total, sys.stderr, lines=0 if quiet else _LINES)
         return
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     # Standard output may be a pipe with the answers: nothing of it is to be redrawn.
@@ -333,11 +332,12 @@ class _Tally:
 
 
 class Lines:
-    """A line for each twentieth of the questions, and for each that got no answer."""
+    """A number of lines over all questions, and one for each that got no answer."""
 
-    def __init__(self, total: int, out: TextIO) -> None:
+    def __init__(self, total: int, out: TextIO, *, lines: int = _LINES) -> None:
         self._tally = _Tally(total)
         self._out = out
+        self._lines = lines
 
     def answered(self, usd: float | None) -> None:
         """A question has an answer."""
@@ -352,8 +352,9 @@ class Lines:
         self._print()
 
     def _print(self) -> None:
-        tally = self._tally
-        if tally.done == tally.total or tally.done * _LINES // tally.total > (tally.done - 1) * _LINES // tally.total:
+        tally, lines = self._tally, self._lines
+        step = tally.done * lines // tally.total > (tally.done - 1) * lines // tally.total
+        if step or (lines and tally.done == tally.total):
             remarks = tally.remarks()
             print(f"{tally.done} of {tally.total}{f', {remarks}' if remarks else ''}", file=self._out, flush=True)
 

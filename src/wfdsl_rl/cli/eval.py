@@ -131,6 +131,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="ask and write nothing: print what would be asked")
     parser.add_argument("--no-plots", action="store_true", help="write no plots")
+    parser.add_argument("--quiet", action="store_true", help="print no progress: only the results and errors")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed at the end")
 
 

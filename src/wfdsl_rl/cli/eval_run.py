@@ -15,9 +15,9 @@ from typing import Final
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from wfdsl.cli.consoles import stderr_console
-from wfdsl.cli.live import stopped_by_sigterm
+from wfdsl.cli.live import stopped_by_signals
 from wfdsl.cli.options import experiment_of, parameters_of
-from wfdsl.cli.output import FAILED, SPENT, print_json
+from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
@@ -68,8 +68,7 @@ class _Session:
             stopped = self._evaluate(settled)
         except (KeyboardInterrupt, asyncio.CancelledError):
             write_summaries(read_report(self._folder), plots=False)
-            print(f"to continue: {self._again()}", file=sys.stderr)
-            raise KeyboardInterrupt from None
+            raise Interrupted(f"to continue: {self._again()}") from None
         report = read_report(self._folder)
         write_summaries(report, plots=not self._args.no_plots)
         _print_report(report, self._args)
@@ -83,7 +82,7 @@ class _Session:
         store = Journal() if self._experiment.run.journal else nullcontext()
         with store as journal, Results(self._results) as results:
             try:
-                return asyncio.run(stopped_by_sigterm(self._trials(settled, journal, results)))
+                return asyncio.run(stopped_by_signals(self._trials(settled, journal, results)))
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
@@ -92,7 +91,7 @@ class _Session:
         simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
         counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
         tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled)
-        with progress_on_stderr(total, counts) as count:
+        with progress_on_stderr(total, counts, quiet=self._args.quiet) as count:
 
             def keep(trial: Trial) -> None:
                 results.keep(trial)
@@ -249,11 +248,14 @@ class Counts:
 
 
 @contextmanager
-def progress_on_stderr(total: int, counts: Counts) -> Iterator[Callable[[Trial], None]]:
+def progress_on_stderr(total: int, counts: Counts, *, quiet: bool) -> Iterator[Callable[[Trial], None]]:
     """Show progress until the end of the block: a bar on a terminal, else a line for every twentieth of the trials.
 
     Gives a function that counts a trial. `counts` holds the trials that are done already.
     """
+    if quiet:
+        yield counts.add
+        return
     if not sys.stderr.isatty():
         every = max(total // _LINES, 1)
 
