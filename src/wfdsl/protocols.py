@@ -24,8 +24,12 @@ class Message(TypedDict):
 PROBE: Final = "Reply with the word ok."
 """The question that tests a worker. A worker that knows certain questions only has to answer this one too."""
 
-Finish: TypeAlias = Literal["stop", "length", "refusal", "filtered", "empty"]
-"""How a reply ended. `length` and `refusal` are responses, marked as such; `filtered` and `empty` are retried."""
+Finish: TypeAlias = Literal[
+    "stop", "length", "refusal", "filtered", "empty", "only_thinking", "tool_calls", "out_of_tokens"
+]
+"""How a reply ended. `length` and `refusal` are responses, marked as such. The others are not used: `filtered` was
+withheld, and four have no text. All of them are retried but `out_of_tokens`, which reached its limit before any text.
+"""
 
 StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
 """How a step of a run ended. `stopped`: it was running when the run ended for another reason. `pruned`: it cannot

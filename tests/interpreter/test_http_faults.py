@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.workers.wire import good_body, refusing, reply, serving
 
 from wfdsl import Pool, RunFailed, Step, WorkerEntry, Workflow
+from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.running import run
 from wfdsl.workers.entry import Prices
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TWO = Workflow((Step(0, "Plan."), Step(0, "Answer.", (0,))))
 GOOD = reply(json.dumps(good_body("chat")).encode())
@@ -110,6 +114,33 @@ async def test_a_refused_request_ends_the_run_at_once(status: int, monkeypatch: 
             await run(TWO, "Q", chat_pool(wire.url, monkeypatch))
 
     assert len(wire.requests) == 1
+
+
+async def test_a_reply_that_was_all_thinking_up_to_its_limit_is_paid_for_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    choice = {"message": {"content": "", "reasoning_content": "Hm."}, "finish_reason": "length"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 4096}
+    body = reply(json.dumps({"choices": [choice], "usage": usage}).encode())
+    async with serving(body) as wire:
+        pool = chat_pool(wire.url, monkeypatch, prices=Prices(input=1, output=10))
+        with pytest.raises(RunFailed, match="raise max_tokens") as caught:
+            await run(TWO, "Q", pool, journal=str(tmp_path / "journal.db"))
+
+    assert len(wire.requests) == 1
+    assert caught.value.run.charged == BudgetUsage(1, 4106, pytest.approx((10 + 40960) / 1e6))
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_failure_whose_text_cannot_be_stored_is_a_failure_like_others(
+    status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    body = reply(b'{"error": {"message": "cut \\ud800 here \\u001b[2J"}}', status=status)
+    async with serving(body) as wire:
+        with pytest.raises(RunFailed, match="cut \ufffd here \ufffd\\[2J"):
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1), journal=str(tmp_path / "journal.db"))
+
+    assert len(wire.requests) == (1 if status == 400 else 2)
 
 
 async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,19 @@ def test_a_step_that_fails_says_what_its_rejected_replies_cost() -> None:
     assert failed.charged == (2, 100, 0.5)
 
 
+@pytest.mark.parametrize("finish", ["only_thinking", "tool_calls"])
+def test_a_reply_without_text_is_tried_again_and_said_to_be_what_it_is(finish: Any) -> None:
+    with pytest.raises(RunFailed, match=r"only thinking|asked for a tool"):
+        run_one(Reply("", finish), Reply("", finish), retries=1)
+
+    assert run_one(Reply("", finish), Reply("ok"), retries=1).answer == "ok"
+
+
+def test_a_reply_that_ran_out_of_tokens_before_any_text_is_not_bought_again() -> None:
+    with pytest.raises(RunFailed, match="raise max_tokens"):
+        run_one(Reply("", "out_of_tokens"))  # there is no second reply
+
+
 def test_a_reply_that_stays_empty_fails_the_step() -> None:
     with pytest.raises(RunFailed, match="the reply was empty"):
         run_one(*[Reply("", "empty")] * 5)

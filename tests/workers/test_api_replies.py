@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, g
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
+from wfdsl.workers import http_worker
 from wfdsl.workers.entry import Prices
 
 PRICES = Prices(input=1.0, output=10.0, cached=0.5)
@@ -81,16 +83,28 @@ FINISHES = [
         "No.",
     ),
     ("chat", {"choices": [{"message": {"content": " "}, "finish_reason": "stop"}]}, "empty", " "),
-    ("chat", {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}, "empty", ""),
+    ("chat", {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}, "out_of_tokens", ""),
+    ("chat", {"choices": [{"message": {"reasoning_content": "hm"}, "finish_reason": "stop"}]}, "only_thinking", ""),
+    ("chat", {"choices": [{"message": {"tool_calls": [{"id": "1"}]}, "finish_reason": "x"}]}, "tool_calls", ""),
     ("chat", {"choices": [{"message": {"content": [{"type": "text", "text": "A"}]}}]}, "stop", "A"),
     ("responses", {"incomplete_details": {"reason": "max_output_tokens"}}, "length", ANSWER),
     ("responses", {"incomplete_details": {"reason": "content_filter"}}, "filtered", ANSWER),
     ("responses", {"output": [{"content": [{"type": "refusal", "refusal": "No."}]}]}, "refusal", "No."),
     ("responses", {"output": []}, "empty", ""),
+    ("responses", {"output": [{"type": "reasoning"}]}, "only_thinking", ""),
+    ("responses", {"output": [{"type": "function_call"}]}, "tool_calls", ""),
+    (
+        "responses",
+        {"output": [{"type": "reasoning"}], "incomplete_details": {"reason": "max_output_tokens"}},
+        "out_of_tokens",
+        "",
+    ),
     ("anthropic", {"stop_reason": "max_tokens"}, "length", ANSWER),
     ("anthropic", {"stop_reason": "refusal", "content": []}, "refusal", ""),
     ("anthropic", {"stop_reason": "stop_sequence"}, "stop", ANSWER),
-    ("anthropic", {"content": [{"type": "thinking", "thinking": "hm"}]}, "empty", ""),
+    ("anthropic", {"content": [{"type": "thinking", "thinking": "hm"}]}, "only_thinking", ""),
+    ("anthropic", {"content": [{"type": "tool_use"}], "stop_reason": "tool_use"}, "tool_calls", ""),
+    ("anthropic", {"content": [{"type": "thinking"}], "stop_reason": "max_tokens"}, "out_of_tokens", ""),
 ]
 
 
@@ -148,6 +162,153 @@ async def test_thinking_and_cached_tokens_are_counted_as_each_provider_means_the
         got = await ask(entry_for(kind, wire.url))
 
     assert got.usage == expected
+
+
+UNREADABLE = [None, True, "10", 10.0, -1, 2**53 + 1, 10**400, [], {}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", UNREADABLE, ids=lambda value: repr(value)[:8])
+async def test_a_count_that_cannot_be_right_is_charged_at_its_bound(kind: str, value: Any) -> None:
+    asked, said = ("prompt_tokens", "completion_tokens") if kind == "chat" else ("input_tokens", "output_tokens")
+    got = []
+    for usage in ({asked: value, said: 5}, {asked: 11, said: value}, {asked: value, said: value}, {said: 5}, value):
+        async with serving(_json(good_body(kind, "é" * 10, usage=usage))) as wire:
+            got.append((await ask(entry_for(kind, wire.url), call("é" * 7))).usage)
+
+    assert got == [Usage(14, 5), Usage(11, 20), Usage(14, 20), Usage(14, 5), Usage(14, 20)]
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"total_tokens": 200}, Usage(14, 186, 166)),
+        ({"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 10**400}, Usage(9, 7)),
+        ({"prompt_tokens": 2**53, "completion_tokens": 0}, Usage(2**53, 0)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 1000}},
+            Usage(9, 7, 0, 9),
+        ),
+    ],
+)
+async def test_counts_that_say_a_part_are_used_as_far_as_they_go(usage: dict[str, Any], expected: Usage) -> None:
+    async with serving(_json(good_body("chat", "é" * 10, usage=usage))) as wire:
+        got = await ask(entry_for("chat", wire.url), call("é" * 7))
+
+    assert got.usage == expected
+
+
+async def test_a_later_count_with_nothing_in_it_does_not_replace_an_earlier_one() -> None:
+    events = good_events("anthropic")
+    assert isinstance(events[-2], dict)
+    events[-2]["usage"] = {"input_tokens": None, "output_tokens": 5}
+    async with serving(stream(*events)) as wire:
+        got = await ask(entry_for("anthropic", wire.url), call(on_delta=lambda piece: None))
+
+    assert got.usage == Usage(11, 5)
+
+
+# Servers that stream in their own way.
+
+
+def _labelled(body: bytes, label: str) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\n{label}connection: close\r\n\r\n"
+    return head.encode() + body
+
+
+EVENT_STREAM = "content-type: text/event-stream\r\n"
+LABELS = ["content-type: text/plain; charset=utf-8\r\n", "", "content-type: application/json\r\n", EVENT_STREAM]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("label", LABELS, ids=["text", "none", "json", "events"])
+async def test_a_reply_is_read_by_what_it_is_whatever_was_asked_for_and_however_it_is_labelled(
+    kind: str, streams: bool, label: str
+) -> None:
+    whole = b"\n " + json.dumps(good_body(kind)).encode()
+    events = stream(*good_events(kind)).partition(b"\r\n\r\n")[2]
+    for body in (whole, events, b": keep-alive\n\n" + events, b"\xef\xbb\xbf" + events):
+        async with serving(_labelled(body, label)) as wire:
+            got = await ask(entry_for(kind, wire.url), call(on_delta=(lambda piece: None) if streams else None))
+
+        assert (got.text, got.finish, got.usage) == (ANSWER, "stop", Usage(11, 5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n"], ids=repr)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+async def test_lines_of_a_stream_end_in_each_of_the_three_ways(kind: str, end: bytes, size: int) -> None:
+    body = stream(*good_events(kind)).partition(b"\r\n\r\n")[2].replace(b"\r\n", end)
+
+    async def in_pieces(writer: Any) -> None:
+        writer.write(_labelled(b"", EVENT_STREAM))
+        for start in range(0, len(body), size):
+            writer.write(body[start : start + size])
+            await writer.drain()
+
+    async with serving(in_pieces) as wire:
+        got = await ask(entry_for(kind, wire.url), call(on_delta=lambda piece: None))
+
+    assert got.text == ANSWER
+
+
+async def test_a_stream_that_is_ended_without_a_reason_is_whole() -> None:
+    events = [event for event in good_events("chat") if "finish_reason" not in str(event)]
+    async with serving(stream(*events)) as wire:
+        got = await ask(entry_for("chat", wire.url), call(on_delta=lambda piece: None))
+
+    assert (got.text, got.finish, got.usage) == (ANSWER, "stop", Usage(11, 5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_whole_reply_is_not_held_up_by_a_connection_that_stays_open(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_worker, "_LINGER_S", 0.05)
+    events = [event for event in good_events(kind) if event != "[DONE]"]
+
+    async def stay(writer: Any) -> None:
+        writer.write(stream(*events))
+        await writer.drain()
+        await asyncio.sleep(60)
+
+    async with serving(stay) as wire:
+        got = await ask(entry_for(kind, wire.url, timeout_s=30), call(on_delta=lambda piece: None))
+
+    assert (got.text, got.usage) == (ANSWER, Usage(11, 5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_whole_reply_is_not_lost_by_a_connection_that_breaks_after_it(kind: str) -> None:
+    events = [event for event in good_events(kind) if event != "[DONE]"]
+
+    async def break_off(writer: Any) -> None:
+        body = stream(*events).partition(b"\r\n\r\n")[2]
+        writer.write(b"HTTP/1.1 200 OK\r\n" + EVENT_STREAM.encode() + b"transfer-encoding: chunked\r\n\r\n")
+        writer.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
+        await writer.drain()
+
+    async with serving(break_off) as wire:
+        got = await ask(entry_for(kind, wire.url), call(on_delta=lambda piece: None))
+
+    assert (got.text, got.usage) == (ANSWER, Usage(11, 5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_worker_may_be_asked_without_streams(kind: str) -> None:
+    request = await _sent(kind, call(on_delta=lambda piece: None), stream=False)
+
+    assert not {"stream", "stream_options"} & set(request.body)
+
+
+async def test_a_stream_may_be_asked_for_without_options() -> None:
+    with_options = await _sent("chat", call(on_delta=lambda piece: None))
+    without = await _sent("chat", call(on_delta=lambda piece: None), stream_options=False)
+
+    assert with_options.body["stream_options"] == {"include_usage": True}
+    assert without.body["stream"] is True
+    assert "stream_options" not in without.body
 
 
 async def _sent(kind: str, asked: Any = None, **fields: Any) -> Any:

@@ -358,13 +358,6 @@ async def test_a_web_page_with_status_200_is_a_failure(kind: str, streams: bool)
 
 
 @ALL_KINDS
-async def test_an_answer_in_one_piece_where_a_stream_was_asked_for_is_a_failure(kind: str) -> None:
-    failure = await _fault(kind, reply(json.dumps(good_body(kind)).encode()), streams=True)
-
-    assert "not with a stream" in str(failure)
-
-
-@ALL_KINDS
 @pytest.mark.parametrize(
     ("error", "retryable"),
     [

@@ -14,7 +14,14 @@ FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 60.0
 """Doubling from the first to the longest, of each a random part of at least one half. Our choice."""
 
-UNUSABLE = {"empty": "the reply was empty", "filtered": "the provider's filter withheld the reply"}
+UNUSABLE = {
+    "empty": "the reply was empty",
+    "filtered": "the provider's filter withheld the reply",
+    "only_thinking": "the reply holds only thinking, and no text",
+    "tool_calls": "the reply has no text: the model asked for a tool, and workers have none",
+    "out_of_tokens": "the reply reached its token limit before any text, as when all of it went into thinking; "
+    "raise max_tokens, or let the model think less",
+}
 """Replies that count as failures, by how they finished."""
 
 
@@ -64,8 +71,8 @@ def part_of(back_off_s: float) -> float:
 
 
 def unusable(reply: Reply) -> UnusableReply:
-    """The failure that an empty or filtered reply is."""
-    return UnusableReply(UNUSABLE[reply.finish], retryable=True, rejected=reply)
+    """The failure that an empty or filtered reply is. One that ran out of tokens would do so again."""
+    return UnusableReply(UNUSABLE[reply.finish], retryable=reply.finish != "out_of_tokens", rejected=reply)
 
 
 def given_up(failure: WorkerFailure, attempts: int) -> WorkerFailure:

@@ -25,6 +25,8 @@ _NOT_IDENTITY = {
     "prices",
     "timeout_s",
     "idle_timeout_s",
+    "stream",
+    "stream_options",
     "retries",
     "fallback",
     "api_key_env",

@@ -10,7 +10,7 @@ import anthropic
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system
+from wfdsl.workers.call_settings import Sampling, empty_finish, require_grammar, sampling, split_system
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import count, error_in_body, mapping, mappings, text, usage_bound
 from wfdsl.workers.http_worker import (
@@ -110,6 +110,8 @@ class MessagesAnswer:
     _finish: str = ""
     _model: str = ""
     _usage: dict[str, Any] = field(default_factory=dict)
+    _kinds: set[str] = field(default_factory=set)
+    """The types of the message's parts."""
     _ended: bool = False
 
     @property
@@ -128,6 +130,7 @@ class MessagesAnswer:
         if not isinstance(body.get("content"), list):
             raise WorkerFailure("the server sent a message without any content", retryable=True)
         self._text += [text(part.get("text")) for part in mappings(body["content"]) if part.get("type") == "text"]
+        self._kinds |= {text(part.get("type")) for part in mappings(body["content"])}
         self._begin(body)
 
     def piece(self, event: Mapping[str, Any]) -> str:
@@ -141,30 +144,48 @@ class MessagesAnswer:
         kind, delta = event.get("type"), mapping(event.get("delta"))
         self._begin(mapping(event.get("message")))
         self._finish = text(delta.get("stop_reason")) or self._finish
-        self._usage |= mapping(event.get("usage"))
+        self._kinds.add(text(mapping(event.get("content_block")).get("type")))
+        self._count(event)
         self._ended = self._ended or kind == "message_stop"
         new = text(delta.get("text")) if delta.get("type") == "text_delta" else ""
         self._text.append(new)
         return new
 
+    def done(self) -> None:
+        """The end of the stream says nothing more than its last event."""
+
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged."""
         said = "".join(self._text)
         finish = _FINISHES.get(self._finish, "stop")
-        finish = "empty" if not said.strip() and finish != "refusal" else finish
-        return Reply(said, finish, _tokens(self._usage) or usage_bound(messages, said), self._model)
+        if not said.strip() and finish != "refusal":
+            tools, thinking = "tool_use" in self._kinds, not self._kinds.isdisjoint(_THINKING)
+            finish = empty_finish(cut=finish == "length", tools=tools, thinking=thinking)
+        return Reply(said, finish, _tokens(self._usage, usage_bound(messages, said)), self._model)
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._model = text(message.get("model")) or self._model
         self._finish = text(message.get("stop_reason")) or self._finish
-        self._usage |= mapping(message.get("usage"))
+        self._count(message)
+
+    def _count(self, part: Mapping[str, Any]) -> None:
+        """Later counts replace earlier ones, unless there is nothing in them."""
+        counts = mapping(part.get("usage")).items()
+        self._usage |= {name: value for name, value in counts if value is not None}
 
 
-def _tokens(usage: Mapping[str, Any]) -> Usage | None:
+_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+def _tokens(counts: Mapping[str, Any], bound: Usage) -> Usage:
     """Anthropic counts what it reads from the cache, and writes into it, apart from the other input."""
-    if "input_tokens" not in usage:
-        return None
-    cached = count(usage, "cache_read_input_tokens")
-    asked = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
-    thinking = count(mapping(usage.get("output_tokens_details")), "thinking_tokens")
-    return Usage(asked, count(usage, "output_tokens"), thinking, cached)
+    asked, output = count(counts, "input_tokens"), count(counts, "output_tokens")
+    cached = count(counts, "cache_read_input_tokens") or 0
+    written = count(counts, "cache_creation_input_tokens") or 0
+    thinking = count(mapping(counts.get("output_tokens_details")), "thinking_tokens") or 0
+    return Usage(
+        (bound.input_tokens if asked is None else asked) + cached + written,
+        bound.output_tokens if output is None else output,
+        thinking,
+        cached,
+    )

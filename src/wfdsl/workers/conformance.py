@@ -39,7 +39,7 @@ async def check_reply(worker: Worker, question: str) -> None:
     _promise(isinstance(reply.text, str), f"the text of a reply is a str, not {type(reply.text).__name__}")
     _promise(reply.finish in get_args(Finish), f"finish is one of {get_args(Finish)}, not {reply.finish!r}")
     blank = not reply.text.strip()
-    _promise(not blank or reply.finish in ("empty", "filtered", "refusal"), 'a blank text has the finish "empty"')
+    _promise(not blank or reply.finish not in ("stop", "length"), 'a blank text has the finish "empty"')
     _promise(isinstance(reply.usage, Usage), "the usage of a reply is a Usage")
     counts = (
         reply.usage.input_tokens,

@@ -99,6 +99,10 @@ class WorkerEntry(_Strict):
     base_url: str | None = None
     """The server, for everything that is not the provider's own; no user name, password or key in it. Its query, such
     as Azure's `?api-version=`, is sent with each request."""
+    stream: bool = True
+    """Whether replies may be asked for piece by piece; false for servers that refuse it."""
+    stream_options: bool = True
+    """Whether a stream is asked for its token counts (`stream_options`); false for servers that refuse the field."""
     token_limit_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     """What the server calls its limit; `auto`: the second at OpenAI itself, the first elsewhere."""
     grammar_field: Literal["auto", "grammar", "structured_outputs", "guided_grammar", "ebnf"] = "auto"

@@ -44,37 +44,79 @@ class Body(Protocol):
         ...
 
 
-async def read_object(body: Body, scrub: Scrubber) -> dict[str, Any]:
-    """The whole body, which is a JSON object.
+class ReplyBody:
+    """The body of a successful response: a JSON object, or a stream of server-sent events.
 
-    Raises:
-        WorkerFailure: it is not, or it is too long.
+    Which of the two it is shows in how it begins: servers ignore that a stream was asked for, or label one wrongly.
     """
-    raw = bytearray()
-    async for piece in body.iter_bytes():
-        raw += piece
-        _check_length(len(raw), MAX_BODY_BYTES)
-    return _as_object(bytes(raw), _content_type(body), scrub)
+
+    def __init__(self, body: Body, scrub: Scrubber) -> None:
+        self.done = False
+        """Whether the server has ended its stream with `[DONE]`."""
+        self._kind = body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
+        self._rest = body.iter_bytes()
+        self._start = b""
+        self._scrub = scrub
+
+    async def is_stream(self) -> bool:
+        """Whether it is a stream of events. Reads as much as is needed to tell."""
+        labelled = self._kind == "text/event-stream"
+        async for piece in self._rest:
+            self._start += piece
+            head = self._start.removeprefix(_BYTE_ORDER_MARK).lstrip()
+            if len(head) >= (1 if labelled else _LONGEST_FIELD_BYTES) or len(self._start) > MAX_ERROR_BYTES:
+                break
+        head = self._start.removeprefix(_BYTE_ORDER_MARK).lstrip()
+        return not head.startswith((b"{", b"[")) if labelled else _FIRST_FIELD.match(head) is not None
+
+    async def whole(self) -> dict[str, Any]:
+        """The whole body, which is a JSON object.
+
+        Raises:
+            WorkerFailure: it is not, or it is too long.
+        """
+        raw = bytearray()
+        async for piece in self._pieces(MAX_BODY_BYTES):
+            raw += piece
+        return self._object(bytes(raw))
+
+    async def events(self) -> AsyncGenerator[dict[str, Any], None]:
+        """The JSON objects of a stream of events, up to its end or `[DONE]`.
+
+        Raises:
+            WorkerFailure: an event is not a JSON object, or the stream is too long.
+        """
+        events = _Events()
+        async for piece in self._pieces(MAX_STREAM_BYTES):
+            for data in events.feed(piece):
+                if data == b"[DONE]":
+                    self.done = True
+                    return
+                yield self._object(data)
+
+    async def _pieces(self, limit_bytes: int) -> AsyncIterator[bytes]:
+        count = len(self._start)
+        yield self._start
+        async for piece in self._rest:
+            count += len(piece)
+            if count > limit_bytes:
+                raise WorkerFailure(f"the reply is longer than {limit_bytes // 2**20} MiB", retryable=False)
+            yield piece
+
+    def _object(self, raw: bytes) -> dict[str, Any]:
+        value = _json(raw)
+        if isinstance(value, dict):
+            return value
+        said = self._scrub(raw[:MAX_ERROR_BYTES].decode("utf-8", "replace"))  # first: half a key is not recognised
+        start = _shortened(said, _MAX_START_CHARS)
+        raise WorkerFailure(
+            f"the server's reply ({self._kind}) is not a JSON object; it begins: {start}", retryable=True
+        )
 
 
-async def read_events(body: Body, scrub: Scrubber) -> AsyncGenerator[dict[str, Any], None]:
-    """The JSON objects of a stream of server-sent events, up to its end or `[DONE]`.
-
-    Raises:
-        WorkerFailure: this is not such a stream, an event is not a JSON object, or the stream is too long.
-    """
-    kind = _content_type(body)
-    if kind != "text/event-stream":
-        raise WorkerFailure(f"the server answered with {kind}, not with a stream of events", retryable=True)
-    events = _Events()
-    count = 0
-    async for piece in body.iter_bytes():
-        count += len(piece)
-        _check_length(count, MAX_STREAM_BYTES)
-        for data in events.feed(piece):
-            if data == b"[DONE]":
-                return
-            yield _as_object(data, kind, scrub)
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
+_LONGEST_FIELD_BYTES: Final = len(b"retry:")
 
 
 class _Events:
@@ -83,16 +125,28 @@ class _Events:
     def __init__(self) -> None:
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
+        self._first = True
+        self._after_return = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """The events that end in this piece."""
-        if b"\n" not in piece:
-            self._rest.append(piece)
-            return
-        *lines, rest = b"".join([*self._rest, piece]).split(b"\n")
-        self._rest = [rest]
+        if self._first:
+            piece, self._first = piece.removeprefix(_BYTE_ORDER_MARK), False
+        *lines, rest = self._with_plain_line_ends(piece).split(b"\n")
         for line in lines:
-            yield from self._take(line.removesuffix(b"\r"))
+            yield from self._take(b"".join([*self._rest, line]))
+            self._rest = []
+        self._rest.append(rest)
+
+    def _with_plain_line_ends(self, piece: bytes) -> bytes:
+        """The piece with line feeds only: a line ends with one, with a carriage return, or with both."""
+        if self._after_return and piece:
+            piece = piece.removeprefix(b"\n")
+            self._after_return = False
+        if b"\r" not in piece:
+            return piece
+        self._after_return = piece.endswith(b"\r")
+        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _take(self, line: bytes) -> Iterator[bytes]:
         if not line and self._data:
@@ -100,24 +154,6 @@ class _Events:
             self._data = []
         elif line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
-
-
-def _check_length(count_bytes: int, limit_bytes: int) -> None:
-    if count_bytes > limit_bytes:
-        raise WorkerFailure(f"the reply is longer than {limit_bytes // 2**20} MiB", retryable=False)
-
-
-def _content_type(body: Body) -> str:
-    return body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
-
-
-def _as_object(raw: bytes, kind: str, scrub: Scrubber) -> dict[str, Any]:
-    value = _json(raw)
-    if not isinstance(value, dict):
-        said = scrub(raw[:MAX_ERROR_BYTES].decode("utf-8", "replace"))  # before it is cut: half a key is not recognised
-        start = _shortened(said, _MAX_START_CHARS)
-        raise WorkerFailure(f"the server's reply ({kind}) is not a JSON object; it begins: {start}", retryable=True)
-    return value
 
 
 def _json(raw: bytes) -> Any:
@@ -359,10 +395,14 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def count(counts: Mapping[str, Any], name: str) -> int:
-    """A number of tokens, 0 if there is none."""
+_MAX_COUNT: Final = 2**53
+"""Larger numbers are not exact in JSON, and more tokens than anything has."""
+
+
+def count(counts: Mapping[str, Any], name: str) -> int | None:
+    """A number of tokens; None if there is none that can be right."""
     value = counts.get(name)
-    return max(value, 0) if isinstance(value, int) else 0
+    return value if type(value) is int and 0 <= value <= _MAX_COUNT else None
 
 
 def usage_bound(messages: Sequence[Message], reply: str) -> Usage:

@@ -6,6 +6,7 @@ only in the client that sends them.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
 from wfdsl.workers.call_settings import in_time, priced
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_reply import Body, read_events, read_object, refuse_errors, with_failures
+from wfdsl.workers.http_reply import Body, ReplyBody, refuse_errors, with_failures
 from wfdsl.workers.redaction import Scrubber
 
 
@@ -41,6 +42,10 @@ class Answer(Protocol):
 
     def piece(self, event: Mapping[str, Any]) -> str:
         """Take in an event of a stream; the text that it adds."""
+        ...
+
+    def done(self) -> None:
+        """Take in that the server has ended its stream on purpose."""
         ...
 
     def reply(self, messages: Sequence[Message]) -> Reply:
@@ -77,6 +82,8 @@ class HttpWorker:
         Raises:
             WorkerFailure: there is no usable reply.
         """
+        if not self._entry.stream:
+            call = call._replace(on_delta=None)
         request = self._dialect.request(self._entry, call)
         async with in_time(call, self._entry.timeout_s):
             answer = await with_failures(self._attempt(call, request), self._dialect.errors, self._scrub)
@@ -88,16 +95,11 @@ class HttpWorker:
             return await self._read(response, call)
 
     async def _read(self, response: Body, call: Call) -> Answer:
-        answer = self._dialect.answer()
-        if call.on_delta is None:
-            answer.whole(await read_object(response, self._scrub))
-            return answer
-        async with aclosing(read_events(response, self._scrub)) as events:
-            async for event in events:
-                if text := answer.piece(event):
-                    call.on_delta(text)
-        if not answer.complete:
-            raise WorkerFailure("the stream ended before the reply was complete", retryable=True)
+        answer, body = self._dialect.answer(), ReplyBody(response, self._scrub)
+        if await body.is_stream():
+            await _follow(body, answer, call.on_delta)
+        else:
+            answer.whole(await body.whole())
         return answer
 
     async def aclose(self) -> None:
@@ -108,6 +110,31 @@ class HttpWorker:
         return f"HttpWorker({self._entry.name!r})"
 
 
+async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], None] | None) -> None:
+    """Take in a stream up to its end; once the answer is complete, only what comes right after it."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as clock, aclosing(body.events()) as events:
+            async for event in events:
+                text = answer.piece(event)
+                if text and on_delta is not None:
+                    on_delta(text)
+                if answer.complete:
+                    clock.reschedule(loop.time() + _LINGER_S)
+    except TimeoutError:
+        if not clock.expired():
+            raise
+    except httpx2.HTTPError:
+        if not answer.complete:
+            raise
+    if body.done:
+        answer.done()
+    if not answer.complete:
+        raise WorkerFailure("the stream ended before the reply was complete", retryable=True)
+
+
+_LINGER_S: Final = 2.0
+"""How long a connection that stays open after a complete answer may take for the token counts. Our choice."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 """Our choice."""
 _CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=None)

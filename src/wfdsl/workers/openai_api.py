@@ -13,14 +13,22 @@ import openai
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system, with_grammar, with_system
+from wfdsl.workers.call_settings import (
+    Sampling,
+    empty_finish,
+    require_grammar,
+    sampling,
+    split_system,
+    with_grammar,
+    with_system,
+)
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import (
+    ReplyBody,
     count,
     error_in_body,
     mapping,
     mappings,
-    read_object,
     text,
     usage_bound,
     with_failures,
@@ -111,7 +119,7 @@ def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
             "stop": list(asked.stop) or None,
             "reasoning_effort": asked.reasoning_effort,
             "stream": streams or None,
-            "stream_options": {"include_usage": True} if streams else None,
+            "stream_options": {"include_usage": True} if streams and entry.stream_options else None,
             "extra_body": _extra_body(entry, asked),
         }
     )
@@ -192,7 +200,9 @@ class ChatAnswer:
     _refusal: list[str] = field(default_factory=list)
     _finish: str = ""
     _model: str = ""
-    _usage: Usage | None = None
+    _usage: Mapping[str, Any] = field(default_factory=dict)
+    _thinking: list[str] = field(default_factory=list)
+    _tools: bool = False
 
     @property
     def complete(self) -> bool:
@@ -217,11 +227,24 @@ class ChatAnswer:
         """
         return self._take(event, "delta")
 
+    def done(self) -> None:
+        """Take in that the server has ended its stream; some never say how the reply ended."""
+        if not self._finish and any(self._text):
+            self._finish = "stop"
+
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged: a token has at least one byte."""
-        said, refusal = "".join(self._text), "".join(self._refusal)
-        usage = self._usage or usage_bound(messages, said + refusal)
-        return Reply(said or refusal, _finish(self._finish, said, refusal), usage, self._model)
+        said, refusal, thinking = "".join(self._text), "".join(self._refusal), "".join(self._thinking)
+        usage = _usage(self._usage, usage_bound(messages, said + refusal + thinking))
+        return Reply(said or refusal, self._how_it_ended(said, refusal), usage, self._model)
+
+    def _how_it_ended(self, said: str, refusal: str) -> Finish:
+        known = _FINISHES.get(self._finish, "stop")
+        if known == "filtered" or said.strip():
+            return known
+        if refusal:
+            return "refusal"
+        return empty_finish(cut=known == "length", tools=self._tools, thinking=any(self._thinking))
 
     def _take(self, body: Mapping[str, Any], part: str) -> str:
         if body.get("error"):
@@ -231,19 +254,16 @@ class ChatAnswer:
         new = _content(message.get("content"))
         self._text.append(new)
         self._refusal.append(text(message.get("refusal")))
+        self._tools = self._tools or bool(message.get("tool_calls") or message.get("function_call"))
+        self._thinking.append(next(filter(None, (text(message.get(name)) for name in _THINKING)), ""))
         self._finish = text(choice.get("finish_reason")) or self._finish
         self._model = text(body.get("model")) or self._model
-        self._usage = _usage(mapping(body.get("usage"))) or self._usage
+        self._usage = mapping(body.get("usage")) or self._usage
         return new
 
 
-def _finish(reason: str, said: str, refusal: str) -> Finish:
-    known = _FINISHES.get(reason, "stop")
-    if known == "filtered":
-        return known
-    if not said.strip():
-        return "refusal" if refusal else "empty"
-    return known
+_THINKING: Final = ("reasoning_content", "reasoning")
+"""What servers call the thinking that is not part of a reply's text: DeepSeek, vLLM, OpenRouter."""
 
 
 def _content(content: Any) -> str:
@@ -251,15 +271,16 @@ def _content(content: Any) -> str:
     return "".join(text(part.get("text")) for part in mappings(content)) or text(content)
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    if "prompt_tokens" not in usage:
-        return None
-    asked, completion = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+def _usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
+    """The tokens that a server counts, and the bound for those that it does not."""
+    asked, completion = count(counts, "prompt_tokens"), count(counts, "completion_tokens")
+    asked = bound.input_tokens if asked is None else asked
+    completion = bound.output_tokens if completion is None else completion
     # Some servers leave thinking out of completion_tokens, but none leaves it out of the total.
-    output = max(completion, count(usage, "total_tokens") - asked)
-    said = count(mapping(usage.get("completion_tokens_details")), "reasoning_tokens")
-    cached = count(mapping(usage.get("prompt_tokens_details")), "cached_tokens")
-    return Usage(asked, output, max(said, output - completion), cached)
+    output = max(completion, (count(counts, "total_tokens") or 0) - asked)
+    said = count(mapping(counts.get("completion_tokens_details")), "reasoning_tokens") or 0
+    cached = count(mapping(counts.get("prompt_tokens_details")), "cached_tokens") or 0
+    return Usage(asked, output, max(said, output - completion), min(cached, asked))
 
 
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -275,6 +296,9 @@ class ResponsesAnswer:
     def complete(self) -> bool:
         """Whether the response has come."""
         return bool(self._body)
+
+    def done(self) -> None:
+        """The end of the stream says nothing more than its last event."""
 
     def whole(self, body: Mapping[str, Any]) -> None:
         """Take in a response.
@@ -303,29 +327,35 @@ class ResponsesAnswer:
 
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged."""
-        parts = [part for item in mappings(self._body.get("output")) for part in mappings(item.get("content"))]
+        items = mappings(self._body.get("output"))
+        parts = [part for item in items for part in mappings(item.get("content"))]
         said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
         refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
-        usage = _response_usage(mapping(self._body.get("usage"))) or usage_bound(messages, said + refusal)
-        return Reply(said or refusal, self._finish(said, refusal), usage, text(self._body.get("model")))
+        usage = _response_usage(mapping(self._body.get("usage")), usage_bound(messages, said + refusal))
+        kinds = {text(item.get("type")) for item in items}
+        return Reply(said or refusal, self._how_it_ended(said, refusal, kinds), usage, text(self._body.get("model")))
 
-    def _finish(self, said: str, refusal: str) -> Finish:
+    def _how_it_ended(self, said: str, refusal: str, kinds: set[str]) -> Finish:
         reason = mapping(self._body.get("incomplete_details")).get("reason")
         if reason == "content_filter":
             return "filtered"
-        if not said.strip():
-            return "refusal" if refusal else "empty"
-        return "length" if reason == "max_output_tokens" else "stop"
+        cut = reason == "max_output_tokens"
+        if said.strip():
+            return "length" if cut else "stop"
+        if refusal:
+            return "refusal"
+        tools = any(kind.endswith("_call") for kind in kinds)
+        return empty_finish(cut=cut, tools=tools, thinking="reasoning" in kinds)
 
 
-def _response_usage(usage: Mapping[str, Any]) -> Usage | None:
-    if "input_tokens" not in usage:
-        return None
+def _response_usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
+    asked, output = count(counts, "input_tokens"), count(counts, "output_tokens")
+    asked = bound.input_tokens if asked is None else asked
     return Usage(
-        count(usage, "input_tokens"),
-        count(usage, "output_tokens"),
-        count(mapping(usage.get("output_tokens_details")), "reasoning_tokens"),
-        count(mapping(usage.get("input_tokens_details")), "cached_tokens"),
+        asked,
+        bound.output_tokens if output is None else output,
+        count(mapping(counts.get("output_tokens_details")), "reasoning_tokens") or 0,
+        min(count(mapping(counts.get("input_tokens_details")), "cached_tokens") or 0, asked),
     )
 
 
@@ -345,4 +375,4 @@ async def server_models(entry: WorkerEntry) -> list[str]:
 
 async def _list(client: openai.AsyncOpenAI, scrub: Scrubber) -> dict[str, Any]:
     async with client.models.with_streaming_response.list() as response:
-        return await read_object(response, scrub)
+        return await ReplyBody(response, scrub).whole()

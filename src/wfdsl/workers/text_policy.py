@@ -1,4 +1,4 @@
-"""What a reply's text may be: how long, and of which characters. The same for every worker of a pool.
+"""What a reply's or a failure's text may be: how long, and of which characters. The same for every worker of a pool.
 
 Control characters could rewrite a terminal and lone surrogates cannot be stored, so each becomes U+FFFD, one for one.
 """
@@ -42,11 +42,14 @@ class PolicedWorker:
         Raises:
             WorkerFailure: there is no usable reply, or it is too long and the pool refuses such replies.
         """
-        if call.on_delta is None:
-            return self._policed(await self.worker(call))
-        pieces = _Pieces(call.on_delta, self._max_chars)
-        reply = self._policed(await self.worker(call.streaming_to(pieces)))
-        pieces.finish(reply.text)
+        pieces = None if call.on_delta is None else _Pieces(call.on_delta, self._max_chars)
+        try:
+            reply = self._policed(await self.worker(call if pieces is None else call.streaming_to(pieces)))
+        except WorkerFailure as failure:
+            failure.args = (clean(str(failure)), *failure.args[1:])  # it may quote what a server wrote
+            raise
+        if pieces is not None:
+            pieces.finish(reply.text)
         return reply
 
     def _policed(self, reply: Reply) -> Reply:
@@ -58,8 +61,9 @@ class PolicedWorker:
                     f'raise max_reply_chars, or set oversize = "cut"',
                     retryable=False,
                 )
-            return replace(reply, text=self._cut(text), finish="length")
-        return reply if text == reply.text else replace(reply, text=text)
+            return replace(reply, text=self._cut(text), finish="length", model=clean(reply.model))
+        model = clean(reply.model)
+        return reply if (text, model) == (reply.text, reply.model) else replace(reply, text=text, model=model)
 
     def _cut(self, text: str) -> str:
         left_out = len(text) - self._max_chars
