@@ -128,7 +128,7 @@ async def test_a_reply_that_was_all_thinking_up_to_its_limit_is_paid_for_once(
             await run(TWO, "Q", pool, journal=str(tmp_path / "journal.db"))
 
     assert len(wire.requests) == 1
-    assert caught.value.run.charged == BudgetUsage(1, 4106, pytest.approx((10 + 40960) / 1e6))
+    assert caught.value.run.charged == BudgetUsage(1, 4106, 0.04097)
 
 
 @pytest.mark.parametrize("status", [400, 500])

@@ -164,7 +164,7 @@ async def test_thinking_and_cached_tokens_are_counted_as_each_provider_means_the
     assert got.usage == expected
 
 
-UNREADABLE = [None, True, "10", 10.0, -1, 2**53 + 1, 10**400, [], {}]
+UNREADABLE: list[Any] = [None, True, "10", 10.0, -1, 2**53 + 1, 10**400, [], {}]
 
 
 @pytest.mark.parametrize("kind", KINDS)
