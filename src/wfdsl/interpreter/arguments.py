@@ -27,9 +27,14 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value is None and name not in _REQUIRED:
             continue
+        kind = (name, type(value))
+        if kind in _fitting:
+            continue
         fits, wanted = _RULES[name]
         if not fits(value):
             raise UsageError(f"{name} must be {wanted} (got {_shown(value)})")
+        if name in _BY_TYPE:
+            _fitting.add(kind)
 
 
 def checked_question(question: Any) -> Question:
@@ -95,6 +100,9 @@ def _is_pool(value: Any) -> bool:
 def _is_listener(value: Any) -> bool:
     if not callable(value):
         return False
+    code = getattr(value, "__code__", None)
+    if code is not None:  # inspect takes as long as a tenth of a step
+        return not code.co_flags & inspect.CO_COROUTINE
     return not inspect.iscoroutinefunction(value) and not inspect.iscoroutinefunction(type(value).__call__)
 
 
@@ -128,6 +136,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "origin": (_is_origin, "a mapping of texts to texts"),
 }
 _REQUIRED = frozenset({"workflow", "pool"})
+_BY_TYPE = frozenset({"workflow", "pool", "config", "budget", "journal", "limiter"})
+_fitting: set[tuple[str, type]] = set()
+"""Types whose values fit, of the arguments where the type alone says so: programs run many workflows alike."""
 
 
 def _shown(value: Any) -> str:
