@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,8 @@ from wfdsl.protocols import Call, Reply, Usage, Worker, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wfdsl.interpreter.record import Run
 
 FAN_OUT = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "c"), Step(1, "d", "all")))
@@ -416,3 +419,40 @@ async def test_a_worker_that_the_workflow_does_not_ask_need_not_be_usable() -> N
     done = await run(Workflow((Step(0, "a"),)), "Q", with_a_key_missing(always("x")))
 
     assert done.answer == "x"
+
+
+SET_BY_WORKERS: ContextVar[str] = ContextVar("set_by_workers", default="nothing")
+
+
+@pytest.mark.parametrize("journaled", [False, True])
+async def test_what_a_worker_sets_in_its_context_no_other_step_and_no_caller_sees(
+    journaled: bool, tmp_path: Path
+) -> None:
+    async def sets(call: Call) -> Reply:
+        seen = SET_BY_WORKERS.get()
+        SET_BY_WORKERS.set(f"step {call.path[-1]}")
+        await asyncio.sleep(0)
+        return Reply(f"{seen}, then {SET_BY_WORKERS.get()}")
+
+    SET_BY_WORKERS.set("the caller's")
+    worker = Answering(sets)
+
+    done = await run(FAN_OUT, "Q", pool_of(worker, worker), journal=tmp_path / "journal.db" if journaled else None)
+
+    assert [step.response for step in done.steps] == [f"the caller's, then step {step}" for step in range(4)]
+    assert SET_BY_WORKERS.get() == "the caller's"
+
+
+async def test_an_exception_of_what_a_worker_waits_for_reaches_the_worker() -> None:
+    async def waits(call: Call) -> Reply:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.set_exception, OSError("gone"))
+        try:
+            await future
+        except OSError as error:
+            return Reply(f"heard: {error}")
+        return Reply("nothing")
+
+    done = await run(Workflow((Step(0, "a"),)), "Q", pool_of(Answering(waits)))
+
+    assert done.answer == "heard: gone"

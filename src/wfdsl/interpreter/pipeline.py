@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Generator
+from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from types import coroutine
+from typing import Any, TypedDict
 
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunConfig
@@ -79,6 +82,7 @@ class StepCall:
 
     __slots__ = (
         "answered_by",
+        "context",
         "doing",
         "environment",
         "key",
@@ -100,6 +104,8 @@ class StepCall:
         self.worker = worker
         self.messages = messages
         self.started = environment.clock.now()
+        self.context = copy_context()
+        """The step's own context variables: what its worker sets, neither other steps nor the caller see."""
         self.queue_s = 0.0
         self.retries = 0
         self.retry_s = 0.0
@@ -168,7 +174,7 @@ class CallPipeline:
         deadline = None if call.deadline is None else environment.timer.start(call.deadline)
         try:
             if self.profile.conductor:
-                return await self._worker(call)
+                return await _in_context(handle.context, self._worker, call)
             if environment.journal is not None:
                 known = await self._known(call, environment.journal)
                 if known is not None:
@@ -211,7 +217,11 @@ class CallPipeline:
                     limits.leaves(taken)
                 bound = needed
             began = environment.clock.steady()
-            reply = await (self._worker(call) if environment.journal is None else self._journaled(call))
+            reply = await (
+                _in_context(handle.context, self._worker, call)
+                if environment.journal is None
+                else self._journaled(call)
+            )
             if self._adds_cost:
                 reply = self._with_cost(reply)
             used = None if bound is None else self.profile.usage_of_reply(call, reply)
@@ -346,7 +356,7 @@ class CallPipeline:
         entry = CallEntry(journal.run_id, self._key(call), call, profile.name, bound)
         row = await store.begin(entry, now())
         try:
-            reply = await self._worker(call)
+            reply = await _in_context(call.run.context, self._worker, call)
         except WorkerFailure as failure:
             store.fail(row, str(failure), profile.usage_of_failure(call, failure, bound), now())
             raise
@@ -372,6 +382,25 @@ class CallPipeline:
         handle.queue_s += clock.steady() - since
         handle.doing = ASKING
         return taken
+
+
+@coroutine
+def _in_context(context: Context, worker: Ask, call: Call) -> Generator[Any, Any, Reply]:
+    """A worker's reply, awaited inside a context. A task with that context would cost several times as much."""
+    run = context.run
+    reply = run(worker, call).__await__()
+    try:
+        waits_for = run(reply.send, None)
+        while True:
+            try:
+                yield waits_for
+            except BaseException as error:  # noqa: BLE001  (it is handed on)
+                waits_for = run(reply.throw, error)
+            else:
+                waits_for = run(reply.send, None)
+    except StopIteration as over:
+        result: Reply = over.value
+        return result
 
 
 class _WaitLimits(TypedDict):
