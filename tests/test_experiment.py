@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.named import conductor_name
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, RunSettings, Setting, read_experiment
 from wfdsl.interpreter.budget import Budget
@@ -63,7 +64,7 @@ def test_without_a_file_everything_is_as_usual() -> None:
     found = read_experiment()
 
     assert found == Experiment()
-    assert (found.pool, found.conductor.model, found.budget, found.train) == (None, "local", Budget(), {})
+    assert (found.pool, found.conductor.model, found.budget, found.train) == (None, None, Budget(), {})
     assert found.with_pool()[0].name == found.with_pool()[1] == "local"
 
 
@@ -252,12 +253,15 @@ def test_a_pool_may_have_its_own_conductor_which_any_other_source_overrides() ->
     pool = write(workers, "sub/pool.toml")
     theirs = write(f'{workers}[conductor]\nmodel = "openai:theirs"\nmax_rounds = 2\n', "sub/both.toml")
 
-    assert read_experiment(None, [f"pool.use={pool}"]).conductor.model == str(Path("sub/ours.wf"))
-    assert read_experiment(pool).conductor == ConductorConfig(model=str(Path("sub/ours.wf")))
-    assert read_experiment(None, [f"pool.use={pool}", "conductor.max_rounds=0"]).conductor.max_rounds == 0
-    assert read_experiment(theirs).conductor.model == "openai:theirs"
-    assert read_experiment(pool, ["conductor.model=local"]).conductor.model == "local"
-    assert read_experiment(pool, ["pool.conductor=7"]).conductor.model == "7"
+    def chosen(*sources: Any) -> str:
+        found = read_experiment(*sources)
+        return conductor_name(found.conductor, found.pool)
+
+    assert chosen(None, [f"pool.use={pool}"]) == str(Path("sub/ours.wf"))
+    assert chosen(pool) == str(Path("sub/ours.wf"))
+    assert chosen(theirs) == "openai:theirs"
+    assert chosen(pool, ["conductor.model=local"]) == "local"
+    assert chosen(pool, ["pool.conductor=7"]) == "7"
 
 
 @pytest.mark.usefixtures("folder")

@@ -56,6 +56,7 @@ HOMES = {
         "conductor.named",
         "interpreter.record_schema",
         "workers.entry",
+        "workers.model_list",
         "workers.pool_file",
     ],
     "rich": ["render.", "cli."],

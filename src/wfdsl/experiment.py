@@ -120,8 +120,6 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
     for setting in given:
         _put(tables, setting)
     pool, name = _pool(tables.get("pool"), source, path, given)
-    if pool is not None and pool.settings.conductor is not None:
-        tables["conductor"] = {"model": pool.settings.conductor, **tables.get("conductor", {})}
     built = {table: _built(config, tables.get(table, {}), f"{source}: {table}") for table, config in CONFIGS.items()}
     train = MappingProxyType(tables.get("train", {}))
     return Experiment(pool=pool, pool_name=name, train=train, **built)

@@ -42,6 +42,8 @@ class Chat:
         """Worker and messages of each call of a worker."""
         self.bodies: list[dict[str, Any]] = []
         """Whole requests to the Conductor's model."""
+        self.keys: set[str] = set()
+        """What was sent as the key."""
         self.finish = "stop"
         self.answer: Callable[[str, list[dict[str, str]]], str | int] = lambda name, messages: (
             f"{name}: {messages[-1]['content'].splitlines()[-1]}"
@@ -52,10 +54,11 @@ class Chat:
     def _respond(self, request: Request) -> Response:
         body = json.loads(request.get_data())
         name, messages = body["model"], body["messages"]
+        self.keys.add(request.headers.get("Authorization", ""))
         if name == "conductor":
             self.asked.append(messages)
             self.bodies.append(body)
-            return _response(self.script.pop(0), self.finish)
+            return _response(self.script.pop(0), self.finish, streamed=bool(body.get("stream")))
         self.called.append((name, messages))
         return _response(self.answer(name, messages), "stop", streamed=bool(body.get("stream")))
 

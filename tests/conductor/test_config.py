@@ -9,7 +9,7 @@ import pytest
 
 from wfdsl import Conductor, UsageError, WorkerEntry
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.named import with_model_defaults
+from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.node import build
 from wfdsl.config import from_table, options_of, to_table
 from wfdsl.workers.registry import OpenWorkers
@@ -87,7 +87,7 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
 
 
 def test_the_defaults_of_the_local_model_are_filled_in_once_and_only_for_it() -> None:
-    local = with_model_defaults(ConductorConfig(max_steps=4))
+    local = named_conductor(ConductorConfig(max_steps=4)).config
 
     assert (local.prompt, local.max_steps, local.grammar, local.max_prose, local.max_subtask) == (
         "tiny",
@@ -96,8 +96,8 @@ def test_the_defaults_of_the_local_model_are_filled_in_once_and_only_for_it() ->
         0,
         80,
     )
-    assert with_model_defaults(ConductorConfig(grammar="off")).grammar == "off"
-    assert with_model_defaults(ConductorConfig(model="openai:m")) == ConductorConfig(model="openai:m")
+    assert named_conductor(ConductorConfig(grammar="off")).config.grammar == "off"
+    assert named_conductor(ConductorConfig(model="openai:m")).config == ConductorConfig(model="openai:m")
 
 
 def test_a_pool_file_s_node_takes_the_same_options() -> None:

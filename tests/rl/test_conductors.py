@@ -12,9 +12,8 @@ import pytest
 from wfdsl.cli.main import main
 from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.named import conductor_names, model_entry, named_conductor
+from wfdsl.conductor.named import conductor_name, conductor_names, model_entry, named_conductor
 from wfdsl.errors import UsageError
-from wfdsl.experiment import read_experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, load
@@ -57,9 +56,10 @@ def test_a_name_that_the_gym_does_not_know_is_refused() -> None:
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_it_answers_on_every_gym_pool_unless_another_is_named(preset: str) -> None:
-    assert read_experiment(None, [f"pool.use={preset}"]).conductor.model == GYM_TINY
-    assert read_experiment(None, [f"pool.use={preset}", "conductor.model=local"]).conductor.model == "local"
-    assert read_experiment(None, ["pool.use=paper"]).conductor.model == "local"
+    pool = Pool.load(preset)
+
+    assert conductor_name(ConductorConfig(), pool) == GYM_TINY
+    assert conductor_name(ConductorConfig(model="local"), pool) == "local"
 
 
 def test_it_is_shown_the_question_and_the_workers_as_it_was_trained(capsys: pytest.CaptureFixture[str]) -> None:

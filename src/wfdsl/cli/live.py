@@ -42,7 +42,7 @@ from wfdsl.interpreter.events import (
     StepStarted,
 )
 from wfdsl.interpreter.journal_file import default_path
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, known_costs
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.render.status import dollars, duration
 
@@ -329,7 +329,9 @@ def _summary(event: RunFinished) -> str:
     if run.usage.total_tokens:
         parts.append(f"{run.usage.total_tokens:,} tokens")
     if run.paid_usd is None:
-        parts.append("price not known")
+        known, unknown = known_costs(run)
+        parts += [f"at least {dollars(known)}"] if known else []
+        parts.append(f"price of {', '.join(unknown)} not known")
     elif run.paid_usd:
         parts.append(dollars(run.paid_usd))
     return f"run {run.id}: {', '.join(parts)}"

@@ -82,7 +82,13 @@ def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = Tr
 
 def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa: A002  (argparse's word)
     """Add `--pool`."""
-    parser.add_argument("--pool", dest="pool.use", action=_Keep, metavar="NAME|FILE", help=help)
+    parser.add_argument(
+        "--pool",
+        dest="pool.use",
+        action=_Keep,
+        metavar="NAME|FILE|MODELS",
+        help=f"{help}; or models, as in openai:A,openai:B",
+    )
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:

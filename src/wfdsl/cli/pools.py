@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for command in made.values():
         command.add_argument("--format", choices=["text", "json"], default="text", help="default: %(default)s")
     for name in ("show", "check"):
-        made[name].add_argument("pool", metavar="NAME|FILE", help="a pool's name, or a TOML file")
+        made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help="a pool's name, a TOML file, or models")
     _configure_init(made["init"])
 
 

@@ -48,15 +48,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the messages."""
     from wfdsl.conductor.listing import list_workers
-    from wfdsl.conductor.named import named_prompt
+    from wfdsl.conductor.named import conductor_name, named_prompt
 
     require_no_parameters(args, "a Conductor has no parameters")
     experiment = experiment_of(args)
     table = experiment.conductor
-    if table.model.endswith(".wf"):
-        raise UsageError(f"{table.model} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
     pool, _ = experiment.with_pool()
-    asked, listing = named_prompt(table), list_workers(table, pool, args.question)
+    name = conductor_name(table, pool)
+    if name.endswith(".wf"):
+        raise UsageError(f"{name} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
+    asked, listing = named_prompt(table, pool), list_workers(table, pool, args.question)
     print_messages(_messages(args, experiment, asked, listing), asked.prompt.fingerprint, as_json=args.json)
     return 0
 

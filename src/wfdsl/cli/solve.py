@@ -1,8 +1,10 @@
 """Answer a question: a Conductor writes a workflow, the workers of the pool carry it out, the Conductor may revise it.
 
-The answer goes to standard output, progress and remarks to standard error. Without --conductor and --pool both are the
-small model that runs on this machine. A .wf file instead of a Conductor is run on the question as it is. With --from
-and --to, questions come from one JSON lines file and answers go to another; the same command resumes where it stopped.
+The answer goes to standard output, progress and remarks to standard error. --pool takes models by their names, such as
+openai:gpt-5,openai:gpt-5-mini; the first one writes the workflow unless --conductor names another. Without --pool, a
+very small model that runs on this machine plans and answers. A .wf file instead of a Conductor is run on the question
+as it is. With --from and --to, questions come from one JSON lines file and answers go to another; the same command
+resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ from wfdsl.cli.options import (
     run_name,
     some_text,
 )
-from wfdsl.cli.output import print_messages
+from wfdsl.cli.output import print_json, print_messages
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import Run
+from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.cli.answers import Display
     from wfdsl.cli.solving import Solving
+    from wfdsl.conductor.estimate import SolveEstimate
     from wfdsl.conductor.policy import Solution
 
 
@@ -41,7 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
     parser.add_argument("--to", dest="target", metavar="FILE", help="the JSON lines file that takes the answers")
     parser.add_argument("--map", metavar="OURS=THEIRS,...", help="the file's names for `question` and `id`")
-    parser.add_argument("--dry-run", action="store_true", help="call no model: print what the Conductor would be sent")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="call no model: print what the Conductor would be sent, and what the question may cost",
+    )
     parser.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
@@ -55,10 +63,13 @@ def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
     from wfdsl.cli.answers import print_result
     from wfdsl.cli.live import display_for
-    from wfdsl.cli.solving import solve_lines, solving_of
+    from wfdsl.cli.solving import remark_on_choice, solve_lines, solving_of
 
     _require_fitting_options(args)
     solving = solving_of(args)
+    remark = remark_on_choice(solving)
+    if remark:
+        print(f"note: {remark}", file=sys.stderr)
     if args.source is not None:
         return solve_lines(solving, args)
     if args.dry_run:
@@ -88,14 +99,28 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
     from wfdsl.cli.run import print_estimate
-    from wfdsl.cli.solving import FixedWorkflow, first_messages
+    from wfdsl.cli.solving import FixedWorkflow, estimate_of
 
     solver, pool = solving.solver, solving.pool
     if isinstance(solver, FixedWorkflow):
         names = names_of(solver.checked)
         print_estimate(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
         return
-    print_messages(first_messages(solving, solver, question), solver.settings.prompt.fingerprint, as_json=as_json)
+    found, stamp = estimate_of(solving, solver, question), solver.settings.prompt.fingerprint
+    if as_json:
+        bound = {"calls": found.calls, "usd": found.usd, "price_not_known": found.price_not_known}
+        print_json({"prompt": stamp, "messages": found.messages, **bound}, indent=2)
+        return
+    print_messages(found.messages, stamp, as_json=False)
+    print(f"\n{_bound(found)}")
+
+
+def _bound(found: SolveEstimate) -> str:
+    rounds = f"{found.rounds} round{'s' if found.rounds > 1 else ''} of {found.steps} steps"
+    calls = f"calls at most: {found.calls} ({rounds}, and {found.completions} completions in each)"
+    if found.usd is None:
+        return f"{calls}\ncost at most: not known, without the prices of {', '.join(found.price_not_known)}"
+    return f"{calls}\ncost at most: {dollars(found.usd)}, usually far less"
 
 
 def _solve(solving: Solving, display: Display, args: argparse.Namespace) -> Solution:

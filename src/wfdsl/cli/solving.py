@@ -34,7 +34,9 @@ from wfdsl.cli.output import FAILED, SPENT, Interrupted, advised
 from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
 from wfdsl.cli.streams import OutputFailed
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.named import named_conductor
+from wfdsl.conductor.config import LOCAL
+from wfdsl.conductor.estimate import SolveEstimate, estimate_solve
+from wfdsl.conductor.named import conductor_name, named_conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
@@ -47,7 +49,6 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
-from wfdsl.protocols import Message
 from wfdsl.render.status import dollars
 from wfdsl.workers.pool import Pool
 
@@ -100,29 +101,41 @@ def solving_of(args: argparse.Namespace) -> Solving:
     """
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
-    solver = _solver(experiment, pool, args)
-    model = experiment.conductor.model
-    found = {"solve": model} if isinstance(solver, Conductor) else {"file": str(Path(model).absolute())}
+    name = conductor_name(experiment.conductor, pool)
+    solver = _solver(name, experiment, pool, args)
+    found = {"solve": name} if isinstance(solver, Conductor) else {"file": str(Path(name).absolute())}
     origin = found | ({} if pool_name is None else {"pool": pool_name})
     return Solving(solver, pool, origin, experiment)
 
 
-def first_messages(solving: Solving, conductor: Conductor, question: Question) -> list[Message]:
-    """What a Conductor would be sent first."""
-    settings, listing = conductor.settings, conductor.listing(question, solving.pool)
-    question_for = solving.experiment.run.question_for
-    return list(settings.prompt.ask(question, listing, max_steps=settings.max_steps, question_for=question_for))
+def remark_on_choice(solving: Solving) -> str:
+    """Who conducts, where no one has been named; what the small model is, where nothing else is there."""
+    name = solving.origin.get("solve")
+    if name is None or solving.experiment.conductor.model or solving.pool.settings.conductor:
+        return ""
+    if name != LOCAL:
+        return f"{name}, the first worker of the pool, writes the workflow; --conductor names another model"
+    if solving.experiment.pool is not None:
+        return ""
+    return (
+        "no pool is named, so a very small model on this machine (135 million parameters) plans and answers, and is "
+        "often wrong; for real answers name models, such as --pool openai:gpt-5-mini with the key in OPENAI_API_KEY"
+    )
 
 
-def _solver(experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
-    table = experiment.conductor
-    if not table.model.endswith(".wf"):
+def estimate_of(solving: Solving, conductor: Conductor, question: Question) -> SolveEstimate:
+    """What a Conductor would be sent first, and what the question may take."""
+    return estimate_solve(conductor, question, solving.pool, question_for=solving.experiment.run.question_for)
+
+
+def _solver(name: str, experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
+    if not name.endswith(".wf"):
         require_no_parameters(args, "a Conductor has no parameters")
-        return named_conductor(table, pool)
+        return named_conductor(experiment.conductor, pool)
     idle = [option for key, option in given(args, "conductor").items() if key != "model"]
     if idle:
-        raise UsageError(f"{table.model} is run as it is, without a Conductor: leave out {idle[0]}")
-    return FixedWorkflow(require_workflow(analyze_path(table.model, pool=pool, params=parameters_of(args))))
+        raise UsageError(f"{name} is run as it is, without a Conductor: leave out {idle[0]}")
+    return FixedWorkflow(require_workflow(analyze_path(name, pool=pool, params=parameters_of(args))))
 
 
 def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
@@ -167,7 +180,7 @@ def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> Non
         solver = solving.solver
         if isinstance(solver, Conductor):
             row["prompt"] = solver.settings.prompt.fingerprint
-            row["messages"] = first_messages(solving, solver, asked.question)
+            row["messages"] = list(estimate_of(solving, solver, asked.question).messages)
         print(_line(row))
 
 

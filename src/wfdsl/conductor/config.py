@@ -21,15 +21,15 @@ MAX_RESPONSE_CHARS: Final = 20_000
 class ConductorConfig:
     """Which model conducts, and how."""
 
-    model: str = option(
-        LOCAL,
-        help="openai:MODEL, anthropic:MODEL, a checkpoint's folder, a pool file with one worker, a .wf file that is "
-        "run as it is, or local",
+    model: str | None = option(
+        None,
+        help="a worker of the pool by its name, openai:MODEL, anthropic:MODEL, a checkpoint's folder, a pool file with "
+        "one worker, a .wf file that is run as it is, or local",
         flag="--conductor",
         metavar="MODEL",
         minimum=1,
         path=True,
-        default_text="the pool's own Conductor, else local",
+        default_text="the Conductor that the pool names, else its first worker; local for the pool local",
     )
     prompt: str | None = option(
         None,
@@ -72,7 +72,7 @@ class ConductorConfig:
         help="the most characters of an answer that a revision is shown; a longer one is abridged in the middle",
         flag="--max-response-chars",
         metavar="N",
-        minimum=100,
+        minimum=1,
     )
     """The default is our choice: about the 4096 tokens that workers have in arXiv 2512.04388."""
     reasks: int = option(
@@ -169,7 +169,7 @@ class ConductorConfig:
         flag="--max-tokens",
         metavar="N",
         minimum=1,
-        default_text="1024; what a pool file says of its workers",
+        default_text="1024 for a checkpoint, 4096 for a provider's model, what a pool file says of its worker",
     )
     temperature: float | None = option(
         None,

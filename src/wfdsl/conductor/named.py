@@ -1,7 +1,8 @@
 """Policies by name: what commands, files and evaluations call a Conductor or a fixed workflow.
 
+NAME              a worker of the pool
 local             the small model on this machine, with a shorter prompt and a grammar
-PROVIDER:MODEL    a model of a provider
+PROVIDER:MODEL    a model of a provider; with @URL, on this server
 FOLDER            a checkpoint, prompted as it was trained; `local:FOLDER` and `transformers:FOLDER` choose what runs it
 gym/tiny          a checkpoint that comes with a package, by the name under which it is registered
 FILE.toml         a pool file with one worker
@@ -24,13 +25,14 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.workers.entry import Prices, WorkerEntry, first_problem
-from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, runtime_of
-from wfdsl.workers.pool import Pool
+from wfdsl.workers.entry import WorkerEntry, first_problem
+from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
+from wfdsl.workers.model_list import entry_of_model
+from wfdsl.workers.pool import FREE, Pool, list_prices
 from wfdsl.workers.registry import providers
 
 MAX_TOKENS: Final = 1024
-"""Tokens of a completion. Source: arXiv 2512.04388, section 4."""
+"""Tokens of a checkpoint's completion. Source: arXiv 2512.04388, section 4. Models of providers may think first."""
 PLUGIN_GROUP: Final = "wfdsl.conductors"
 """Entry points of Conductors that come with a plug-in: the object is called with the name asked for, and returns the
 folder of a checkpoint. The entry point `gym` answers for every name that begins with `gym/`. Its method `names()`, if
@@ -43,60 +45,92 @@ _LOCAL_DEFAULTS: Final[Mapping[str, Any]] = {
 }
 _MODEL_FIELDS: Final = ("base_url", "api_key_env", "max_tokens", "temperature")
 """Options of a Conductor that are fields of its model's entry."""
-_FREE: Final = Prices(input=0.0, output=0.0, source="runs on this machine")
+
+
+def conductor_name(config: ConductorConfig, pool: Pool | None) -> str:
+    """Who conducts: the model that the configuration names, else the pool's Conductor, else its first worker.
+
+    Without a pool, and where the first worker is the small model on this machine, that is `local`.
+
+    Raises:
+        UsageError: the pool has only Conductors.
+    """
+    named = config.model or (LOCAL if pool is None else pool.settings.conductor)
+    if named is not None or pool is None:
+        return named or LOCAL
+    entry = next((each for each in pool if each.provider != "conductor"), None)
+    if entry is None:
+        raise UsageError(f"the pool {pool.name!r} has only Conductors: name the model that conducts (--conductor)")
+    return LOCAL if entry.provider == "local" and is_shipped(entry) else entry.name
 
 
 def named_policy(config: ConductorConfig, pool: Pool, *, params: Mapping[str, str] | None = None) -> Policy:
-    """The policy that `config.model` names: the workflow of a `.wf` file with its parameters, or a Conductor.
+    """The policy that `conductor_name` gives: the workflow of a `.wf` file with its parameters, or a Conductor.
 
     Raises:
         UsageError: the name is not known, or an option cannot be used.
         WorkflowError: the file, or the default workflow, is not a valid workflow.
     """
-    if config.model.endswith(".wf"):
-        return WorkflowPolicy(load(config.model, pool=pool, params=params))
+    name = conductor_name(config, pool)
+    if name.endswith(".wf"):
+        return WorkflowPolicy(load(name, pool=pool, params=params))
     return named_conductor(config, pool)
 
 
 def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conductor:
-    """The Conductor that a configuration describes; the pool is the one that the default workflow is read for.
+    """The Conductor that a configuration describes for a pool, by `conductor_name`.
 
     Raises:
         UsageError: the name is not known, or an option cannot be used.
         WorkflowError: the default workflow is not valid.
     """
+    entry, config = _named_entry(config, pool)
     default = None if config.default is None else load(config.default, pool=pool)
-    return Conductor(config_entry(config), config=with_model_defaults(config), default=default)
+    return Conductor(entry, config=config, default=default)
 
 
-def named_prompt(config: ConductorConfig) -> PromptSettings:
-    """How the Conductor that a configuration describes is prompted.
+def named_prompt(config: ConductorConfig, pool: Pool | None = None) -> PromptSettings:
+    """How the Conductor that a configuration describes for a pool is prompted.
 
     Raises:
         UsageError: the name is not known, the prompt cannot be used, or a checkpoint was trained with another.
     """
-    found = with_model_defaults(config)
-    return prompt_settings(
-        config_entry(config), prompt=found.prompt, examples=found.examples, max_steps=found.max_steps
-    )
+    entry, found = _named_entry(config, pool)
+    return prompt_settings(entry, prompt=found.prompt, examples=found.examples, max_steps=found.max_steps)
 
 
-def with_model_defaults(config: ConductorConfig) -> ConductorConfig:
-    """The configuration with the defaults of the model that it names filled in."""
-    if config.model != LOCAL:
-        return config
+def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntry, ConductorConfig]:
+    """The entry of the model that conducts, and the configuration with that model's defaults filled in."""
+    name = conductor_name(config, pool)
+    given = {field: getattr(config, field) for field in _MODEL_FIELDS}
+    index = None if pool is None else pool.find(name)
+    if pool is None or index is None:
+        return model_entry(name, **given), _with_local_defaults(config) if name == LOCAL else config
+    for field in ("base_url", "api_key_env"):
+        if given[field] is not None:
+            raise UsageError(
+                f"conductor.{field} is for a model that is not in the pool, and {name!r} is a worker of it: "
+                "name the server with the worker, as in --pool openai:MODEL@URL or in a pool file"
+            )
+    entry = pool.entry(index)
+    if entry.provider == "local" and is_shipped(entry):
+        return model_entry(LOCAL, **given), _with_local_defaults(config)
+    return _changed(_conducting(entry), {field: value for field, value in given.items() if value is not None}), config
+
+
+def _conducting(entry: WorkerEntry) -> WorkerEntry:
+    """The entry of a worker that conducts: without what makes it good at its own steps."""
+    if entry.provider in ("conductor", "function"):
+        raise UsageError(f"the worker {entry.name!r} cannot conduct: its provider is {entry.provider!r}")
+    own = {"system_prompt": "", "stop": (), "fallback": None, "max_tokens": max(entry.max_tokens, MAX_TOKENS)}
+    return entry.model_copy(update=own)
+
+
+def _with_local_defaults(config: ConductorConfig) -> ConductorConfig:
+    """The configuration with the defaults of the small local model filled in."""
     grammar = "on" if config.grammar == "auto" else config.grammar
     missing = {name: value for name, value in _LOCAL_DEFAULTS.items() if getattr(config, name) is None}
     return replace(config, grammar=grammar, **missing)
-
-
-def config_entry(config: ConductorConfig) -> WorkerEntry:
-    """The entry of the model that a configuration names.
-
-    Raises:
-        UsageError: the name is not known, or an option does not fit it.
-    """
-    return model_entry(config.model, **{name: getattr(config, name) for name in _MODEL_FIELDS})
 
 
 def local_entry() -> WorkerEntry:
@@ -110,7 +144,7 @@ def local_entry() -> WorkerEntry:
         extra_body={"repeat_penalty": 1.2},  # without it a model this small fills every text to its limit
         max_tokens=MAX_TOKENS,
         timeout_s=300,
-        prices=_FREE,
+        prices=FREE,
     )
 
 
@@ -127,27 +161,29 @@ def model_entry(name: str, **settings: Any) -> WorkerEntry:
         return _changed(local_entry(), given)
     if name.endswith(".toml") or Path(name).is_file():
         return _changed(_only(Pool.load(name), name), given)
-    provider, model = _provider_and_model(name)
-    prices = None
+    name = _with_provider(name)
+    provider, _, model = name.partition(":")
+    own: dict[str, Any] = {"name": "conductor"}
     if provider in ("local", "transformers"):
         _require_checkpoint(provider, Path(model))
-        prices = _FREE if provider == "local" else None
-    entry = WorkerEntry(name="conductor", provider=provider, model=model, max_tokens=MAX_TOKENS, prices=prices)
-    return _changed(entry, given)
+        own["max_tokens"] = MAX_TOKENS
+    return _changed(entry_of_model(name, prices_of=list_prices, **own), given)
 
 
-def _provider_and_model(name: str) -> tuple[str, str]:
+def _with_provider(name: str) -> str:
+    """`PROVIDER:MODEL`, also for a checkpoint's folder or a plug-in's name."""
     folder = name if name and Path(name).is_dir() else _of_plugin(name)
     if folder is not None:
-        return runtime_of(Path(folder)), folder
+        return f"{runtime_of(Path(folder))}:{folder}"
     provider, _, model = name.partition(":")
-    if not model or provider not in providers() or provider in ("conductor", "function"):
+    if not model or provider not in providers() or provider in ("conductor", "function", "scripted"):
         known = ", ".join(f"{each}:MODEL" for each in ("openai", "anthropic", "google", "transformers"))
         shipped = "".join(f"{each}, " for each in conductor_names())
         raise UsageError(
-            f"no Conductor {name!r}: write {LOCAL}, {known}, {shipped}a checkpoint's folder, or a pool file"
+            f"no Conductor {name!r}: write {LOCAL}, {known}, {shipped}a checkpoint's folder, a pool file, "
+            "or the name of a worker of the pool"
         )
-    return provider, model
+    return name
 
 
 def conductor_names() -> tuple[str, ...]:

@@ -249,6 +249,20 @@ def total_usd(costs: Iterable[float | None]) -> float | None:
     return total
 
 
+def known_costs(run: Run) -> tuple[float, tuple[str, ...]]:
+    """What is known of a run's cost in US dollars, and the names of the workers whose price is not."""
+    total, unknown = 0.0, dict[str, None]()
+    for step in run.steps:
+        if step.paid_usd is not None:
+            total += step.paid_usd
+            continue
+        parts = [known_costs(nested) for nested in step.nested]
+        total += sum(usd for usd, _ in parts)
+        names = [name for _, inside in parts for name in inside]
+        unknown |= dict.fromkeys(names or [step.worker_name])
+    return total, tuple(unknown)
+
+
 def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None]:
     """The tokens of replies, what was paid for them and what they cost by the price list, in US dollars."""
     usage = sum((reply.usage for reply in replies), NOTHING)

@@ -21,8 +21,9 @@ from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Worker
 from wfdsl.toml_file import parse_toml, read_toml_file
-from wfdsl.workers.entry import PoolSettings, WorkerEntry
+from wfdsl.workers.entry import PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
+from wfdsl.workers.model_list import listed_entries, lists_models
 from wfdsl.workers.pool_file import describe_pool, names_a_file, pool_table, used_pool
 from wfdsl.workers.registry import OpenWorkers, build_worker
 from wfdsl.workers.text_policy import PolicedWorker
@@ -30,6 +31,9 @@ from wfdsl.workers.text_policy import PolicedWorker
 PLUGIN_GROUP: Final = "wfdsl.pools"
 """Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
 `gym` answers for every name that begins with `gym/`. Its method `names()`, if it has one, lists the names it knows."""
+
+
+FREE: Final = Prices(input=0.0, output=0.0, source="runs on this machine")
 
 
 class Pool:
@@ -58,13 +62,17 @@ class Pool:
 
     @classmethod
     def load(cls, path_or_name: str) -> Pool:
-        """Read a pool file, or a pool by the name under which it is shipped or was installed by a plug-in.
+        """Read a pool file, make a pool of models (`openai:gpt-5,openai:gpt-5-mini`), or find a pool by its name.
+
+        Names are those of shipped pools and of plug-ins.
 
         Raises:
-            UsageError: there is no such file or name, or the file is not a valid pool.
+            UsageError: there is no such file, model or name, or the file is not a valid pool.
         """
         if names_a_file(path_or_name):
             return _pool_of_file(Path(path_or_name))
+        if lists_models(path_or_name):
+            return cls(listed_entries(path_or_name, list_prices), settings=PoolSettings(name=path_or_name))
         return _named_pool(path_or_name)
 
     @classmethod
@@ -262,6 +270,15 @@ def pool_names() -> tuple[str, ...]:
     return (*shipped_names(), *(name for plugin in plugins for name in _names_of(plugin)))
 
 
+def list_prices(provider: str, model: str) -> Prices | None:
+    """What a model costs at its provider, if a shipped pool knows it."""
+    for name in shipped_names():
+        for entry in _named_pool(name):
+            if (entry.provider, entry.model, entry.base_url) == (provider, model, None):
+                return entry.prices
+    return FREE if provider == "local" else None
+
+
 def _pool_of_file(path: Path) -> Pool:
     return pool_of_table(pool_table(read_toml_file(path, "pool file"), str(path)), str(path))
 
@@ -276,7 +293,9 @@ def _named_pool(name: str) -> Pool:
     known = pool_names()
     meant = did_you_mean(name, known)
     listed = f"{meant} Known: {', '.join(known)}" if not meant.startswith("Known") else meant
-    raise UsageError(f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file')
+    raise UsageError(
+        f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file, or PROVIDER:MODEL'
+    )
 
 
 def _shipped() -> dict[str, Traversable]:

@@ -1,0 +1,82 @@
+"""Estimate of a question that a Conductor answers: what it would be sent first, and the most calls and dollars.
+
+Each completion is counted at its longest, each round with the most steps, each step at the dearest worker that is
+offered and as if it saw all earlier replies, and text at its UTF-8 bytes. So the bound is far above what is usual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.interpreter.context import Question, QuestionFor
+from wfdsl.interpreter.worker_profile import utf8_bytes
+from wfdsl.protocols import Message, Usage
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.pool import Pool
+
+_REASK_TOKENS = 2000
+"""More than a message with five problems of 300 characters each can be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveEstimate:
+    """What a question may take at most, without retries and the calls of Conductor nodes."""
+
+    messages: tuple[Message, ...]
+    """What the Conductor would be sent first."""
+    rounds: int
+    """Round 0 included."""
+    steps: int
+    """The most steps of a round's workflow."""
+    completions: int
+    """The most completions of a round, re-asks included."""
+    usd: float | None
+    """US dollars at most; None if a price is not known."""
+    price_not_known: tuple[str, ...]
+    """The names of the models without a price."""
+
+    @property
+    def calls(self) -> int:
+        """Calls of Conductor and workers together."""
+        return self.rounds * (self.steps + self.completions)
+
+
+def estimate_solve(
+    conductor: Conductor, question: Question, pool: Pool, *, question_for: QuestionFor = "all"
+) -> SolveEstimate:
+    """Work out what answering a question could take."""
+    settings, listing = conductor.settings, conductor.listing(question, pool)
+    messages = settings.prompt.ask(question, listing, max_steps=settings.max_steps, question_for=question_for)
+    workers = [pool.entry(index) for index in listing.pool_indices.values()]
+    rounds, completions = settings.max_rounds + 1, settings.config.reasks + 1
+    unknown = dict.fromkeys(entry.name for entry in (conductor.entry, *workers) if entry.prices is None)
+    usd = None
+    if not unknown:
+        asked = sum(utf8_bytes(message["content"]) for message in messages)
+        shown = settings.config.max_response_chars
+        usd = _conductor_usd(conductor.entry, asked, shown, rounds, completions)
+        usd += rounds * max(_steps_usd(entry, asked, settings.max_steps) for entry in workers)
+    return SolveEstimate(
+        messages=messages,
+        rounds=rounds,
+        steps=settings.max_steps,
+        completions=completions,
+        usd=usd,
+        price_not_known=tuple(unknown),
+    )
+
+
+def _conductor_usd(entry: WorkerEntry, asked: int, shown: int, rounds: int, completions: int) -> float:
+    written = entry.output_limit
+    total = 0.0
+    for before in range(rounds):
+        for reasks in range(completions):
+            read = asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
+            total += entry.cost_usd(Usage(read, written)) or 0.0
+    return total
+
+
+def _steps_usd(entry: WorkerEntry, asked: int, steps: int) -> float:
+    written = entry.output_limit
+    return sum(entry.cost_usd(Usage(asked + step * written, written)) or 0.0 for step in range(1, steps + 1))
