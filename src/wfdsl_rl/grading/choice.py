@@ -12,12 +12,13 @@ from string import ascii_uppercase
 from wfdsl_rl.grading.markers import MOST_MARKED, MarkedAnswer, marked_answers
 from wfdsl_rl.grading.text import normal_text
 from wfdsl_rl.grading.verdict import Verdict
+from wfdsl_rl.grading.wording import alternative, retractions, without_denied
 
 _MOST = 10
 """How many letters there are if the options are not known: A to J, as in MMLU-Pro."""
 _WRAPPED = r"[*_`\"'“‘(\[{]{0,6}(?:\\(?:text|textbf|mathrm|mathbf|mbox|rm)\s{0,2}\{?\s{0,2})?[(\[{*_]{0,4}"
 _CLOSED = r"[)\]}*_`\"'”’]{0,8}"
-_SEPARATOR = r"(?:,(?:\s*+(?:and|or))?|;|/|&|\+|\band\b|\bor\b|\band/or\b)"
+_SEPARATOR = r"(?:,(?:\s*+(?:and|or))?|;|/|\||&|\+|\band\b|\bor\b|\band/or\b)"
 _JOIN = (
     rf"(?:\s++{_SEPARATOR}?|{_SEPARATOR})\s*+"
     r"(?:either\s+|also\s+|maybe\s+|option\s+|choice\s+)?"
@@ -30,10 +31,12 @@ _LEAD = re.compile(
 _FULL_WIDTH = {0xFEE0 + ord(letter): letter for letter in (*ascii_uppercase, *ascii_uppercase.lower(), *"().:")}
 _AFTER = r"(?![\w’'])(?![-–]\w)"
 _DENIED = re.compile(
-    r"\b(?:not|never|neither|nor|n't|isn't|eliminate[sd]?|exclude[sd]?|rules?\s+out)\s+(?:option\s+|choice\s+)?[*(]{0,4}[A-Z][*)]{0,4}(?!\w)|"
-    r"\b[A-Z][*)]{0,4}\s+(?:is|are|was)\s+(?:clearly\s+)?(?:not|wrong|incorrect|false|out)\b"
+    r"\b[A-Z][*)]{0,4}\s+(?:(?:is|are|was|can|could|does|do|must)(?:n['’]t|\s+(?:clearly\s+)?(?:not|wrong|incorrect|false|out)|not)|"
+    r"fails)\b|\b(?:eliminate[sd]?|exclude[sd]?|rules?\s+out)\s+(?:option\s+|choice\s+)?[*(]{0,4}[A-Z]\b"
 )
 """Letters that are named because they are not the answer."""
+_SINGLE = re.compile(r"(?<![\w'’\\])[A-Za-z](?![\w'’])")
+_TEXT_COMMAND = re.compile(r"\$?\\(?:text|textbf|mathrm|mathbf|mbox|rm)\s?\{([^{}]*)\}\$?")
 _ALL = re.compile(r"\W*(?:all|none)\s+of\s+the\b|\W*(?:all|any)\s+(?:four|five|options|choices)", re.IGNORECASE)
 _CONNECTIVES = frozenset(
     "because since as is are and or for so which that given but due with by if would not in however therefore".split()  # noqa: SIM905
@@ -43,6 +46,7 @@ _CHOICE = re.compile(
     r"my\s+(?:choice|pick)|(?:option|choice))\s*(?:is|are|:|=)?(?=[\s:*(])\s*(?:\*\*)?",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _MARKS = " \t\r\n*_`."
 _LABEL = re.compile(r"[\s*_(\[]*([A-Za-z])[\s*_]*(?:[)\].:]|\s[-–]\s)[\s*_]*")
 
@@ -63,6 +67,8 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
 def final_letters(text: str, choices: Sequence[str] = ()) -> str | None:
     """The letters that a reply chooses in the end, joined by commas; if it quotes an option, its letter."""
     text = text.translate(_FULL_WIDTH)
+    last_line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    text = _DENIED.sub(lambda found: "?" * len(found[0]), without_denied(text, _SINGLE))
     pattern = _Letters(len(choices) or _MOST)
     for marked in reversed(_marked(text, pattern)[-MOST_MARKED:]):
         if found := _chosen(marked, pattern, choices):
@@ -70,7 +76,7 @@ def final_letters(text: str, choices: Sequence[str] = ()) -> str | None:
     lines = [line for line in text.splitlines() if line.strip()]
     if several := pattern.listed(lines):
         return several
-    return _quoted(lines[-1], choices) or pattern.alone(lines[-1]) or pattern.opening(lines) or pattern.last(text)
+    return _quoted(last_line, choices) or pattern.alone(lines[-1]) or pattern.opening(lines) or pattern.last(text)
 
 
 class _Letters:
@@ -107,6 +113,8 @@ class _Letters:
                 break
             found.append(following[2].upper())
             before = following
+        other = alternative(_SENTENCE.split(said[before.end() :], maxsplit=1)[0])
+        found += [letter[1] for letter in self._bare.finditer(other) if not self._is_word(letter, other)]
         return ", ".join(sorted(set(found)))
 
     def _is_word(self, letter: re.Match[str], said: str, group: int = 1) -> bool:
@@ -145,12 +153,11 @@ class _Letters:
 
     def last(self, text: str) -> str | None:
         """The last letters of the last sentence that has any: marked ones before bare ones."""
-        for sentence in reversed(re.split(r"(?<=[.!?])\s+|\n", text)):
-            said = _DENIED.sub(" ", sentence)
-            marked = [next(filter(None, found.groups())) for found in self._marked.finditer(said)]
-            bare = [found[1] for found in self._bare.finditer(said) if not self._is_word(found, said)]
+        for sentence in reversed(_SENTENCE.split(text)):
+            marked = [next(filter(None, found.groups())) for found in self._marked.finditer(sentence)]
+            bare = [found[1] for found in self._bare.finditer(sentence) if not self._is_word(found, sentence)]
             if marked or bare:
-                return self._hedged(said, marked or bare)
+                return self._hedged(sentence, marked or bare)
         return None
 
     def _hedged(self, sentence: str, letters: list[str]) -> str:
@@ -171,7 +178,8 @@ def _same_shape(one: re.Match[str], other: re.Match[str]) -> bool:
 def _marked(text: str, pattern: _Letters) -> list[MarkedAnswer]:
     chosen = [MarkedAnswer(found.start(), found[1].upper(), "line") for found in pattern.chosen.finditer(text)]
     verbs = [
-        MarkedAnswer(found.start(), _rest_of_line(text, found.end()), "phrase") for found in _CHOICE.finditer(text)
+        MarkedAnswer(found.start(), _rest_of_line(text, found.end()), "phrase")
+        for found in (*_CHOICE.finditer(text), *(one for one in retractions(text) if one["word"].lower() != "or"))
     ]
     return sorted((*marked_answers(text), *chosen, *verbs), key=lambda marked: marked.start)
 
@@ -185,7 +193,8 @@ def _chosen(marked: MarkedAnswer, pattern: _Letters, choices: Sequence[str]) -> 
     said = marked.text.strip().removeprefix("$").removeprefix("\\(")
     if _ALL.match(said) and not choices:
         return None
-    return _quoted(marked.text, choices) or pattern.leading(said)
+    inner = _TEXT_COMMAND.fullmatch(said.strip())
+    return _quoted(inner[1] if inner else marked.text, choices) or pattern.leading(said)
 
 
 def _quoted(said: str, choices: Sequence[str]) -> str | None:
@@ -195,8 +204,12 @@ def _quoted(said: str, choices: Sequence[str]) -> str | None:
     text, label = normal_text(said), _LABEL.match(said)
     if not text or text.upper() in options:
         return None
-    if label and normal_text(options.get(label[1].upper(), "")) == normal_text(said[label.end() :]):
-        return label[1].upper()
+    if label and label[1].upper() in options and (rest := normal_text(said[label.end() :])):
+        letters = [letter for letter, option in options.items() if normal_text(option) == rest]
+        if letters:  # `C) Mars` is C if that is what it says, and two letters if Mars is another option
+            return (
+                label[1].upper() if label[1].upper() in letters else ", ".join(sorted({label[1].upper(), letters[0]}))
+            )
     exact = [letter for letter, option in options.items() if option == said]
     alike = [letter for letter, option in options.items() if normal_text(option) == text]
     return next((same[0] for same in (exact, alike) if len(same) == 1), None)

@@ -14,6 +14,15 @@ from collections.abc import Iterator, Sequence
 from wfdsl_rl.grading.choice import final_letters
 from wfdsl_rl.grading.markers import MOST_MARKED, MarkedAnswer, marked_answers
 from wfdsl_rl.grading.quantities import PLAIN
+from wfdsl_rl.grading.wording import (
+    alternative,
+    is_asked,
+    is_changed_after,
+    is_changed_before,
+    is_denied,
+    retractions,
+    without_struck,
+)
 from wfdsl_rl.tasks.task import Kind
 
 LONGEST_TAIL = 20_000
@@ -37,12 +46,11 @@ _REASON = re.compile(
     r"(?<![.\d])\.(?=\s|$)|(?<=\d)\.(?=\s|$)|[!?](?=\s|$)|\n|\s[—–]\s)"
 )
 _LEAD = re.compile(
-    r"(?:(?:approximately|about|around|roughly|exactly|equal to|equals|simply|just|that|therefore|thus|indeed|now|"
-    r"clearly|obviously|the (?:number|value|sum|total|result)(?: of [a-z ]{1,40})?(?: is)?|"
-    r"is|be|a total of|of|:|=|≈|~)\s*)+",
+    r"(?:\b(?:approximately|about|around|roughly|exactly|equal to|equals|simply|just|that|therefore|thus|indeed|now|"
+    r"clearly|obviously|the (?:number|value|sum|total|result)(?: of [a-z ]{1,40} is|(?: of| is)\b)|"
+    r"is|be|a total of|of)\b\s*|[:=≈~]\s*)+",
     re.IGNORECASE,
 )
-_HEDGE = re.compile(r"(?:either|both|between|one of|any of|from|not|neither|never)\b", re.IGNORECASE)
 _NOT_BUT = re.compile(r"\Anot\b[^.\n]{1,80}?\b(?:but(?:\s+rather)?|rather)\s+")
 _ATOM = (
     r"(?>\d[\d,]*+(?:\.\d++)?+|\.\d++|\\[a-zA-Z]++|\\.|sqrt|pi|sin|cos|tan|log|ln|exp|infty|infinity|"
@@ -64,6 +72,15 @@ _JOIN = (
 )
 _LIST = re.compile(rf"{_NUMBER}(?:{_JOIN}{_NUMBER})+", re.IGNORECASE)
 _SCALE = re.compile(r"\s*(?:hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
+_BASE = re.compile(r"\s*\b(?:in\s+)?base\s+(\d+|ten|two|eight)\b", re.IGNORECASE)
+_SIGN = re.compile(r"(?<!\w)(?:negative|minus)\s+\Z", re.IGNORECASE)
+_VALUE = re.compile(r"(?<![=\w^_/.-])(?<![=][ ])[-−+]?[$€£¥]?(?:\d|\.\d|\\[a-zA-Z])")
+_NOT_VALUE = re.compile(r"(?:\bnot|n['’]t(?: be)?)\s+\S{1,40}", re.IGNORECASE)
+_STATEMENT_END = re.compile(r"[.!?](?=\s|\Z)|\n")
+_REMARK = re.compile(r"(\d[^()\n]{0,40}?)\s\([^()\n]{1,200}\)(?=[\s.!*_]*\Z)")
+_OR = re.compile(r",?\s+(?:or|and)\s+|,\s+(?=[a-z]\s?=)")
+_EITHER = re.compile(r"\b(?:or|nor)\s*\Z", re.IGNORECASE)
+_MIXED = re.compile(r"(?<![\w.])(?:\d+\s?)?(?:[½⅓⅔¼¾]|\d*[√π])(?:\s?[\d√π]+)*")
 _LONGEST_SAID = 2_000
 """How many characters of a phrase, or of the last line, are read. Our choice."""
 LONGEST_PROGRAM = 200_000
@@ -86,7 +103,7 @@ def final_answer(text: str, kind: Kind, *, choices: Sequence[str] = ()) -> str |
     """
     if kind == "code":
         return final_code(text)
-    part = _tail(final_part(text)).strip()
+    part = without_struck(_tail(final_part(text))).strip()
     if not part:
         return None
     if kind == "choice":
@@ -132,25 +149,52 @@ def _final_math(text: str) -> str | None:
     """A marked answer in plain words ("the answer is reasonable") gives way to one that has mathematics in it."""
     found = marked_answers(text)[-MOST_MARKED:]
     for marked in reversed(found):
-        value = _math_of(marked)
+        value = _math_of(marked, text[: marked.start])
         if value and (marked.form != "phrase" or _SAYS_MATH.search(value)):
-            return value
-    words = _math_of(found[-1]) if found and not re.search(r"\d", text[found[-1].start :]) else None
+            return _corrected(value, text[marked.start : marked.start + _LONGEST_SAID])
+    words = _math_of(found[-1], "") if found and not re.search(r"\d", text[found[-1].start :]) else None
     return words or _last_value(text)
 
 
-def _math_of(marked: MarkedAnswer) -> str | None:
-    return marked.text if marked.form == "box" else _leading_value(marked.text)
+def _corrected(value: str, said: str) -> str:
+    """The value that a correction after the marked answer names, if there is one: `5. No, 6`. `5. Or 6` names both."""
+    for found in reversed(retractions(said)):
+        if found["word"] != "or" and _VALUE.match(said, found.end()):
+            other = _leading_value(said[found.end() :].splitlines()[0]) or value
+            return f"{value} or {other}" if found["word"] == "Or" else other
+    return value
+
+
+def _math_of(marked: MarkedAnswer, before: str) -> str | None:
+    if marked.form == "box":
+        return marked.text
+    return f"not {marked.text.strip()}" if is_denied(before) else _leading_value(marked.text)
 
 
 def _final_text(text: str) -> str | None:
     found = marked_answers(text)
-    if found:
-        last = found[-1]
-        return _cleaned(_SENTENCE_END.split(last.text, maxsplit=1)[0] if last.form == "phrase" else last.text)
+    if not found:
+        return _last_line(text)
+    last = found[-1]
+    if last.form != "phrase":
+        return _cleaned(last.text)
+    if corrected := retractions(text[last.start : last.start + _LONGEST_SAID]):
+        return _last_line(text[last.start + corrected[-1].end() :].strip() or last.text)
+    said = _cleaned(_SENTENCE_END.split(last.text, maxsplit=1)[0])
+    return f"{text[: last.start][-100:]}{said}" if is_denied(text[: last.start]) else said
+
+
+def _last_line(text: str) -> str | None:
+    """What is bold in the last line, unless its sentence denies it, asks or lists; else the line."""
     line = text.splitlines()[-1]
-    bold = [one or other for one, other in _BOLD.findall(line)]
-    return _cleaned(bold[-1] if bold else line)
+    bold = list(_BOLD.finditer(line))
+    if not bold:
+        return _cleaned(line)
+    before, after = line[: bold[-1].start()], line[bold[-1].end() :]
+    is_listed = len(bold) > 1 and _OR.fullmatch(line[bold[-2].end() : bold[-1].start()])
+    if is_listed or is_denied(before) or is_asked(after) or _EITHER.search(before):
+        return line.strip()
+    return _cleaned(bold[-1][1] or bold[-1][2])
 
 
 def _cleaned(text: str) -> str | None:
@@ -166,30 +210,51 @@ def _leading_value(said: str) -> str | None:
     """What a phrase says first: an expression, a number, several of them, or words if there is neither."""
     said = said[:_LONGEST_SAID].strip().strip("*_`\"' ")
     said = said[found.end() :] if (found := _LEAD.match(said)) else said
-    spans = _spans(said)
-    if spans and spans[0][0] <= (2 if spans[0][2].strip() else 0):
-        return _joined(said, spans)
-    clause = _clause(_NOT_BUT.sub("", said))
-    if _is_expression(clause):
-        return clause.strip(" *_`")
+    said = _NOT_BUT.sub("", said)
+    clause, spans = _clause(said), _spans(said)
     if spans and spans[0][0] < len(clause):
-        return _joined(said, spans)
-    return _first_number(clause) or clause.strip(" *_`\"'.,;:") or None
+        value, end = _joined(said, spans)
+        return _stated(said, spans[0][0], end, value)
+    if parts := _expressions(clause):
+        return _stated(said, 0, len(clause), parts)
+    if number := _first_number(clause):
+        return _stated(said, *number.span(), number[0])
+    return clause.strip(" *_`\"'.,;:") or None
 
 
 def _last_value(text: str) -> str | None:
     """The last expression or number of a text that does not say which one is its answer."""
     line = next((line for line in reversed(text.splitlines()) if re.search(r"\d|\$.+\$|\\[(\[\]]", line)), "")
     window = text[max(0, text.rfind(line) - 2_000) :] if line.strip().startswith(("$$", "\\]")) else line
-    window = window[-_LONGEST_SAID:]
+    window = _REMARK.sub(r"\1", window[-_LONGEST_SAID:])
     spans, numbers = _spans(window), list(_NUMBERS.finditer(window))
     if spans and (not numbers or numbers[-1].start() < spans[-1][1]):
-        return _after_equals(spans[-1][2]) or None
+        start, end, value = spans[-1]
+        return _stated(window, start, end, _after_equals(value))
     if not numbers:
         return None
     hedged = [found for found in _LIST.finditer(window) if found.end() >= numbers[-1].end() and _is_hedge(found[0])]
     last = hedged[-1] if hedged else numbers[-1]
-    return _with_scale(window, last)
+    return _stated(window, *last.span(), last[0])
+
+
+def _stated(said: str, start: int, end: int, value: str) -> str | None:
+    """The value, with its scale, sign and base; the whole statement if its other words deny or change the value."""
+    while scale := _SCALE.match(said, end):
+        value, end = value + scale[0], scale.end()
+    if base := _BASE.match(said, end):
+        value, end = f"{value.strip()}_{base[1]}", base.end()
+    if sign := _SIGN.search(said, max(0, start - 20), start):
+        value, start = f"-{value}", sign.start()
+    before, after = said[:start], said[end:]
+    rest = _STATEMENT_END.split(after, maxsplit=1)[0]
+    other = _NOT_VALUE.sub(" ", alternative(rest))
+    if (
+        is_denied(before) or is_changed_before(before) or is_changed_after(after) or is_asked(after[len(rest) :])
+        or _VALUE.search(other)
+    ):  # fmt: skip
+        return (said[: end + len(rest) + 1]).strip(" *_`\"'") or None
+    return value.strip() or None
 
 
 def _is_hedge(listed: str) -> bool:
@@ -215,34 +280,27 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
     return [span for span in found if not _PROSE.search(_SPELLED.sub("", span[2]))]
 
 
-def _joined(said: str, spans: list[tuple[int, int, str]]) -> str:
-    """The first piece of mathematics, with those that are listed with it, and a percent sign after it."""
+def _expressions(clause: str) -> str:
+    """The expression that a clause is, or the expressions that it lists; empty if it has other words."""
+    parts = [part.strip(" *_`") for part in _OR.split(clause)]
+    return ", ".join(parts) if all(map(_is_expression, parts)) else ""
+
+
+def _joined(said: str, spans: list[tuple[int, int, str]]) -> tuple[str, int]:
+    """The first piece of mathematics, with those that are listed with it, and where they end."""
     values, end = [spans[0][2].strip()], spans[0][1]
     for start, stop, value in spans[1:]:
         if not re.fullmatch(r"\s*(?:,|;|/|,?\s*(?:and|or|to|and/or))\s*", said[end:start]):
             break
         values.append(value.strip())
         end = stop
-    percent = re.match(r"\s?(?:\\?%|percent)", said[end:])
-    return ", ".join(values) + ("%" if percent else "")
+    percent = re.match(r"\s?(?:\\?%|percent\b)", said[end:])
+    return ", ".join(values) + ("%" if percent else ""), end + (percent.end() if percent else 0)
 
 
-def _first_number(clause: str) -> str | None:
-    first = _NUMBERS.search(clause)
-    if first is None:
-        return None
-    listed = _LIST.match(clause, first.start())
-    if _HEDGE.search(clause[: first.start()]) and listed is None:
-        return clause.strip()
-    return _with_scale(clause, listed or first)
-
-
-def _with_scale(text: str, number: re.Match[str]) -> str:
-    """The number, with a scale word such as `million` and with its unit, if one follows."""
-    end = number.end()
-    while scale := _SCALE.match(text, end):
-        end = scale.end()
-    return text[number.start() : end].strip()
+def _first_number(clause: str) -> re.Match[str] | None:
+    first = _MIXED.search(clause) or _NUMBERS.search(clause)
+    return (_LIST.match(clause, first.start()) or first) if first else None
 
 
 def _after_equals(expression: str) -> str:

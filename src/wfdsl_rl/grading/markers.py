@@ -36,6 +36,8 @@ _CHECKING = re.compile(
     re.IGNORECASE,
 )
 """What follows `we may check our answer:` is a check, not an answer."""
+_FIELD = re.compile(r'"([^"\n]+)"|[\s:]([^\s",}\]][^",}\]\n]*)(?=[,}\]\n])')
+"""The value of `"answer": ...` in JSON, from the character before it."""
 _DISPLAY = re.compile(r"\s*(?:\$\$.{1,2000}?\$\$|\\\[.{1,2000}?\\\])", re.DOTALL)
 
 
@@ -113,6 +115,9 @@ def _all(text: str) -> Iterator[MarkedAnswer]:
     yield from (MarkedAnswer(line.start(), line[1].strip(), "line") for line in _HASHES.finditer(text))
     for phrase in _PHRASE.finditer(text):
         said = _said(text, phrase.end())
+        if text[max(0, phrase.start() - 1) : phrase.start()] == '"' and (field := _FIELD.match(text, phrase.end() - 1)):
+            yield MarkedAnswer(phrase.start(), (field[1] or field[2]).strip(), "tag")
+            continue
         is_check = _CHECKING.search(text, max(0, phrase.start() - 60), phrase.start())
         if said.strip() and "\\boxed" not in said and not is_check:
             yield MarkedAnswer(phrase.start(), said, "phrase")

@@ -52,7 +52,7 @@ class Comparison:
     """The result of comparing two expressions."""
 
     outcome: str
-    """`right`, `wrong`, `unread-gold`, `unread-answer` or `failed`."""
+    """`right`, `wrong`, `unread-gold`, `unread-answer`, `failed`, or `not-started` if the process never was ready."""
     reason: str = ""
 
 
@@ -100,7 +100,7 @@ class MathProcesses:
             found = process.ask(gold, answer, limit_s=self._limit_s, memory_bytes=self._memory_bytes)
         except _ProcessLost as lost:
             process.end()
-            return Comparison("failed", str(lost))
+            return Comparison("failed" if process.asked else "not-started", str(lost))
         except BaseException:
             process.end()
             raise
@@ -143,7 +143,7 @@ class _Process:
 
     def ask(self, gold: str, answer: str, *, limit_s: float, memory_bytes: int) -> Comparison:
         if not self.asked:
-            self._line(START_LIMIT_S, memory_bytes)
+            self._line(START_LIMIT_S, MEMORY_BYTES)
         self.asked += 1
         request = json.dumps({"gold": gold, "answer": answer, "limit_s": limit_s + 1})
         try:

@@ -14,23 +14,31 @@ from itertools import pairwise
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.grading.math_processes import Comparison, MathProcesses, shared_processes
-from wfdsl_rl.grading.quantities import Number, read_number, same_number
+from wfdsl_rl.grading.quantities import Number, canonical_unit, read_number, same_number
 from wfdsl_rl.grading.text import same_text
 from wfdsl_rl.grading.verdict import Verdict
+from wfdsl_rl.grading.wording import is_changed_after
 
 LONGEST_EXPRESSION = 1_000
 """How many characters an answer may have to be compared as an expression. Our choice; the longest gold answer of
 MATH-500 has 53."""
 _SEVERAL = re.compile(r"\\pm|\\mp|\\\{|^\{|\\ne(?![a-zA-Z])")
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|lt|gt|ne)(?![a-zA-Z])")
+_STARTS_WITH_RELATION = re.compile(r"(?:[a-z]\s*)?(?:[<>~]|\\(?:le|ge|lt|gt|ne|neq|not|sim|neg|lnot)(?![a-zA-Z]))")
 _LETTER = re.compile(r"[a-zA-Z]")
 _VARIABLE = re.compile(r"[\d\s][a-zA-Z]$")
 """`2k` may be read as a number with a unit, but of a gold answer it is a variable."""
 _ODD_JOIN = re.compile(r"\\\\|\\(?:lor|vee|mid|to|l?dots|cdots|q?quad)(?![a-zA-Z])|\\text\{[^{}]*\}|\.\.+|[|&~]")
 _POINT = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
+_CHAIN = re.compile(r"(?<![<>!\\])=|\\approx(?![a-zA-Z])|≈")
 _LONGEST_CHAIN = 20
 _COMMANDS = re.compile(r"\\[a-zA-Z]+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_WITH_UNIT = re.compile(r"(.*?[\d})\]a-z])\s*(?:\\text\{([^{}\d]*)\}|(?<![a-zA-Z\\])([a-z]{2,12}))((?:\^\d)?)")
+_JOINED_WORDS = re.compile(r"\b(?:and|or|not|to|maybe|if|when|for|is|are|at|no)\b")
+_SUBSCRIPT = re.compile(r"[\d.}]_")
+_PROSE = re.compile(r"(?<![^\W\d_])(?:[^\W\d_]{3,}|or|no|if|of|at|is|to)(?![^\W\d_])")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{\w+\*?\}")
 _BASED = re.compile(r"(-?[0-9A-Za-z]+)_\(?(\d+)\)?")
 _IS_MATH = re.compile(r"\d|\\(?!text)|[+*/^=<>|]|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 _CHARACTERS = {
@@ -52,7 +60,7 @@ _REWRITES = [
             "",
         ),
         (r"\{,\}|(?<=\d),\s*\\!\s*(?=\d{3}(?!\d))", ","),
-        (r"\\[,!;: ]|(?<!\\)~|\\q?quad(?![a-zA-Z])", " "),
+        (r"(?<!\\)\\[,!;: ]|(?<!\\)~|\\q?quad(?![a-zA-Z])", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\(?:text|mbox|mathrm|mathbf|textbf|textit|rm|operatorname)\s*\{([^{}]*)\}", r"\\text{\1}"),
         (r"\^\s*\{?\s*(?:\\circ|\\degree)\s*\}?|\\degree(?![a-zA-Z])", r" degrees"),
@@ -77,15 +85,18 @@ _WORDS = re.compile(r"\\text\{([^{}]*)\}")
 
 async def grade_math(gold: str, answer: str, *, processes: MathProcesses | None = None) -> Verdict:
     """Whether `answer`, as `final_answer` gives it, is equal to `gold`."""
-    gold_text, answer_text = normal(gold), normal(answer[: LONGEST_EXPRESSION + 1])
-    known = by_rules(gold_text, answer_text) if len(answer) <= LONGEST_EXPRESSION else None
+    gold_text, answer_text = normal(gold), _without_unit(normal(answer[: LONGEST_EXPRESSION + 1]), gold)
+    if len(answer) > LONGEST_EXPRESSION:
+        return _not_compared(gold_text, answer, f"the answer has more than {LONGEST_EXPRESSION} characters")
+    known = by_rules(gold_text, answer_text)
     if known is not None:
         is_right, reason = known
         return Verdict("right" if is_right else "wrong", answer, reason)
-    if len(answer) > LONGEST_EXPRESSION:
-        return Verdict("unjudged", answer, f"the answer has more than {LONGEST_EXPRESSION} characters")
-    found = await _compared(gold_text, answer_text, processes)
-    return _verdict(found, gold, answer, answer_text)
+    for part in _constant_parts(gold_text, answer_text):
+        found = await _compared(gold_text, part, processes)
+        if found.outcome != "right":
+            break
+    return _verdict(found, gold_text, answer, answer_text)
 
 
 def by_rules(gold: str, answer: str) -> tuple[bool, str] | None:
@@ -94,7 +105,7 @@ def by_rules(gold: str, answer: str) -> tuple[bool, str] | None:
         return False, "the answer is empty"
     if _same_spelling(gold, answer):
         return True, f"it is {gold}"
-    for rule in (_by_numbers, _by_bases, _by_words, _by_chain, _by_count, _by_letters):
+    for rule in (_by_numbers, _by_relation, _by_bases, _by_words, _by_chain, _by_count, _by_prose, _by_letters):
         if (known := rule(gold, answer)) is not None:
             return known
     return None
@@ -130,9 +141,20 @@ def _number(text: str) -> Number | None:
     return read_number(_plain(text))
 
 
+def _by_relation(gold: str, answer: str) -> tuple[bool, str] | None:
+    r"""`<5` and `\\ne 5` name no value."""
+    if _STARTS_WITH_RELATION.match(answer) and not _RELATION.search(gold):
+        return False, f"{answer} is not a value"
+    return None
+
+
 def _by_bases(gold: str, answer: str) -> tuple[bool, str] | None:
     """`52_8` is 52 in base 8. The base may be left out, but a wrong one is wrong."""
     one, other = _BASED.fullmatch(_compact(gold)), _BASED.fullmatch(_compact(_plain(_right_side(answer))))
+    if one is None and "_" not in gold and _SUBSCRIPT.search(answer):
+        number, decimal = _number(gold), read_number(answer.removesuffix("_10"))
+        is_right = number is not None and decimal is not None and same_number(number, decimal)
+        return is_right, f"{answer} is {'' if is_right else 'not '}{gold}"
     if one is None:
         return None
     if other is None:
@@ -161,19 +183,30 @@ def _is_words(text: str) -> bool:
 
 
 def _by_chain(gold: str, answer: str) -> tuple[bool, str] | None:
-    """`1 = 2` is false, so it is not a way to write 2."""
-    if "=" in gold or answer.count("=") > _LONGEST_CHAIN:
+    """`1 = 2` is false, so it is not a way to write 2. `1/3 = 0.33` is rounded, and right if either side is."""
+    if "=" in gold or "\\approx" in gold:
         return None
-    numbers = [number for part in re.split(r"(?<![<>!\\])=", answer) if (number := _number(part))]
-    if any(_are_far_apart(one, other) for one, other in pairwise(numbers)):
+    parts = _CHAIN.split(answer, maxsplit=_LONGEST_CHAIN)
+    numbers = [number for part in parts if (number := _number(part))]
+    is_rough = "approx" in answer or "≈" in answer
+    if any(not _is_rounded(one, other, is_rough=is_rough) for one, other in pairwise(numbers)):
         return False, f"{answer} contradicts itself"
+    wanted = _number(gold)
+    if wanted and len(numbers) > 1 and _number(parts[-1]):
+        is_right = any(same_number(wanted, number) for number in numbers)
+        return is_right, f"{answer} is {'' if is_right else 'not '}{gold}"
     return None
 
 
-def _are_far_apart(one: Number, other: Number) -> bool:
-    """More than rounding explains: `1/3 = 0.33` is said with good intent."""
-    difference = abs(one.value - other.value)
-    return difference > max(abs(one.value), abs(other.value)) / 50 and not same_number(one, other)
+def _is_rounded(one: Number, other: Number, *, is_rough: bool) -> bool:
+    """Whether two numbers are equal, or one of them is the other with fewer decimals; with `\\approx`, with none."""
+    if same_number(one, other):
+        return True
+    return any(
+        abs(one.value - other.value) * 2 * 10**number.decimals <= 1
+        for number in (one, other)
+        if number.decimals or is_rough
+    )
 
 
 def _by_count(gold: str, answer: str) -> tuple[bool, str] | None:
@@ -193,6 +226,16 @@ def _by_count(gold: str, answer: str) -> tuple[bool, str] | None:
     if (point := _POINT.fullmatch(gold)) and len(_top_level_parts(point[1])) == len(answers):
         return by_rules(gold, f"({', '.join(answers)})")
     return False, f"{len(answers)} values are given, and one is asked for"
+
+
+def _by_prose(gold: str, answer: str) -> tuple[bool, str] | None:
+    """Words that are no unit make a statement of an expression: `not 5`, `5 or more`."""
+    if "?" in answer:
+        return False, f"{answer} is a question"
+    words = _PROSE.findall(_COMMANDS.sub(" ", _ENVIRONMENT.sub(" ", _plain(answer))))
+    if words and not _PROSE.search(_COMMANDS.sub(" ", _ENVIRONMENT.sub(" ", _plain(gold)))):
+        return False, f"{_plain(answer)!r} is not only an expression"
+    return None
 
 
 def _by_letters(gold: str, answer: str) -> tuple[bool, str] | None:
@@ -246,8 +289,36 @@ def _verdict(found: Comparison, gold: str, answer: str, answer_text: str) -> Ver
         case "unread-answer" if not _is_balanced(answer_text) or not _IS_MATH.search(answer_text):
             return Verdict("wrong", answer, "the answer is not a well-formed expression")
         case "unread-answer":
-            return Verdict("unjudged", answer, "math-verify cannot read the answer")
-    return Verdict("unjudged", answer, found.reason)
+            return _not_compared(gold, answer, "math-verify cannot read the answer")
+        case "not-started":
+            return Verdict("unjudged", answer, found.reason)
+    return _not_compared(gold, answer, found.reason)
+
+
+def _not_compared(gold: str, answer: str, reason: str) -> Verdict:
+    """Where a plain number is asked for, an answer that cannot be compared is not one, and so wrong.
+
+    Otherwise a worker could choose not to be graded whenever it is unsure.
+    """
+    return Verdict("wrong" if _number(gold) else "unjudged", answer, reason)
+
+
+def _constant_parts(gold: str, answer: str) -> list[str]:
+    """What has to equal the gold answer: both sides of `77 = 2 + 75`, all of `x = 5` and of anything else."""
+    parts = [part.strip() for part in _CHAIN.split(answer, maxsplit=_LONGEST_CHAIN)]
+    exact = [part for part in parts if not ((number := _number(part)) and number.decimals)]
+    constant = [part for part in exact if part and not _LETTER.search(_COMMANDS.sub(" ", part))]
+    return constant if len(parts) > 1 and constant and not _CHAIN.search(gold) and "," not in answer else [answer]
+
+
+def _without_unit(answer: str, gold: str) -> str:
+    r"""`16\pi \text{ cm}^2` is `16\pi`: units after an expression, if the gold answer has no words."""
+    found = _WITH_UNIT.fullmatch(answer)
+    if found is None or _PROSE.search(_COMMANDS.sub(" ", _plain(gold))) or _number(answer):
+        return answer
+    words = found[2] if found[2] is not None else found[3]
+    is_unit = words.strip() and not is_changed_after(words) and not _JOINED_WORDS.search(words)
+    return found[1] if is_unit and (found[2] is not None or canonical_unit(words + found[4])) else answer
 
 
 def _compact(normal_text: str) -> str:

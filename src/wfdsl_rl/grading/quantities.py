@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from wfdsl_rl.grading.wording import is_changed_after
+
 _SPELLINGS = {
     "metre": "m meter meters metre metres",
     "kilometre": "km kms kilometer kilometers kilometre kilometres",
@@ -72,7 +74,7 @@ _UNIT = re.compile(r"[^\W\d_][\w\s./^²³°'-]{0,60}\.?|[°']+[CFcf]?")
 _JOINS = re.compile(
     r"\b(?:or|and|to|through|not|plus|minus|times|over|maybe|possibly|if|per\s*cent\s+of)\b", re.IGNORECASE
 )
-_SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class Number:
     """The canonical name of a known unit, else the words as written."""
     significant_digits: int | None = None
     """How many digits a decimal has; None for an exact number."""
+    decimals: int = 0
+    """How many digits it has after the point."""
 
 
 def read_number(text: str) -> Number | None:
@@ -101,7 +105,9 @@ def read_number(text: str) -> Number | None:
     scale, is_percent, unit = rest
     negative = (found["sign"] == "-") != (found["sign2"] == "-")
     value = -value if negative else value
-    return Number(value, scale, is_percent, unit or ("dollar" if found["money"] == "$" else ""), _precision(found))
+    unit = unit or ("dollar" if found["money"] == "$" else "")
+    decimals = len((found["v"] or "").partition(".")[2])
+    return Number(value, scale, is_percent, unit, _precision(found), decimals)
 
 
 def same_number(gold: Number, answer: Number) -> bool:
@@ -195,7 +201,7 @@ def _rest(text: str) -> tuple[int, bool, str] | None:
     if (scale := _SCALES.get(stripped.split()[0].lower())) and text[0].isspace():
         rest = _rest(" " + stripped[len(stripped.split()[0]) :])
         return None if rest is None else (scale * rest[0], rest[1], rest[2])
-    if _JOINS.search(stripped) or not _UNIT.fullmatch(stripped):
+    if _JOINS.search(stripped) or is_changed_after(text) or not _UNIT.fullmatch(stripped):
         return None
     known = canonical_unit(stripped)
     is_letter = len(stripped) == 1 and stripped.isalpha() and (known is None or not text[0].isspace())

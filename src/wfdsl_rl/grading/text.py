@@ -14,6 +14,8 @@ from wfdsl_rl.grading.verdict import Verdict
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"})
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
+_APPOSITION = re.compile(r"(?<=\S)\s\((?:the|an?)\s[^()]*\)\Z")
+"""What an answer says about itself: `Paris (the capital of France)`."""
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 
 
@@ -26,6 +28,10 @@ def grade_text(gold: str, answer: str) -> Verdict:
 
 def same_text(gold: str, answer: str) -> bool:
     """Whether two texts are the same after normalisation, or the same number with the same unit."""
+    if answer.rstrip().endswith("?") and not gold.rstrip().endswith("?"):
+        return False
+    if "(" not in gold:
+        answer = _APPOSITION.sub("", answer)
     one, other = normal_text(gold), normal_text(answer)
     if one == other:
         return bool(one) or gold.strip() == answer.strip() != ""
