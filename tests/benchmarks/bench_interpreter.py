@@ -48,7 +48,7 @@ LEVELS = 3  # steps on the longest path
 SEES = [(), (), (), (0, 1, 2), (0, 1, 2, 3)]
 TARGET_STEP_RATIO, TARGET_LANGGRAPH_RATIO = 15.0, 5.0
 TARGET_MAKESPAN, TARGET_MAKESPAN_OVER_FLOOR = 1.4, 1.3
-TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS = 16.0, 1.0
+TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS, TARGET_JOURNAL_KB = 16.0, 1.0, 4.0
 STEP_ROUNDS, MAKESPAN_ROUNDS = 9, 9
 DEFAULT_GC, MANY_RUNS_GC = gc.get_threshold(), (50_000, 20, 20)
 """With thousands of runs in flight the garbage collector looks at all of them again and again and finds nothing."""
@@ -290,6 +290,19 @@ async def journal_cost(table: Table, folder: Path) -> None:
     )
 
 
+async def journal_size(table: Table, folder: Path) -> None:
+    """What the journal keeps of a run."""
+    runs, path, pool = 200, folder / "size.db", pool_of()
+    with Journal(path) as journal:
+        await asyncio.gather(*(run(WORKFLOW, "What is 6 times 7?", pool, journal=journal) for _ in range(runs)))
+    size = _size(path) / runs / 1000
+    table.add_row("journal, per run of five steps", f"{size:.1f} KB", "", f"<= {TARGET_JOURNAL_KB:g} KB")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
 def main() -> None:
     """Print the table."""
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
@@ -299,6 +312,7 @@ def main() -> None:
     memory(table)
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(journal_cost(table, Path(folder)))
+        asyncio.run(journal_size(table, Path(folder)))
     Console(width=120).print(table)
 
 

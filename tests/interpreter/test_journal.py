@@ -22,9 +22,11 @@ from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl.interpreter.journal_reading import full_id, remove, request_of, run_of, summaries
+from wfdsl.interpreter.journal_schema import MIGRATIONS, VERSION
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
+from wfdsl.workers.entry import Prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +53,10 @@ def counting(texts: str = "reply") -> Answering:
 
     worker = Answering(answer)
     return worker
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size
 
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
@@ -107,13 +113,14 @@ async def test_a_spent_budget_is_counted_on_and_a_larger_one_goes_on(journal: Jo
 
 async def test_resume_with_one_limit_keeps_the_runs_other_limits(journal: Journal) -> None:
     worker = counting()
+    pool = pool_of(worker, entries=[{"max_tokens": 100, "prices": Prices(input=0.0, output=5000.0)}])
     with pytest.raises(BudgetExhausted) as caught:
-        await run(CHAIN, "Q", pool_of(worker), journal=journal, budget=Budget(calls=1, usd=0.7))
+        await run(CHAIN, "Q", pool, journal=journal, budget=Budget(calls=1, usd=0.7))
 
     with pytest.raises(BudgetExhausted, match=r"\$0.7 has"):
-        await resume(caught.value.run.id, pool_of(worker), journal=journal, budget=Budget(calls=100))
+        await resume(caught.value.run.id, pool, journal=journal, budget=Budget(calls=100))
 
-    assert len(worker.calls) == 2
+    assert len(worker.calls) == 1
 
 
 async def test_resume_keeps_the_runs_limit_of_calls_in_flight_and_its_time_limits(journal: Journal) -> None:
@@ -366,7 +373,7 @@ def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
 
-    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 2"):
+    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 3"):
         Journal(path)
 
 
@@ -388,7 +395,7 @@ async def test_a_run_of_the_first_version_can_be_resumed(path: Path) -> None:
     }
     path.parent.mkdir()
     with sqlite3.connect(path) as connection:
-        for statement in filter(str.strip, journal_file._MIGRATIONS[0].split(";")):
+        for statement in filter(str.strip, MIGRATIONS[0].split(";")):
             connection.execute(statement)
         values = (
             "old",
@@ -414,16 +421,125 @@ async def test_a_run_of_the_first_version_can_be_resumed(path: Path) -> None:
     assert request_of(path, "old").origin == {"workflow": "a.wf"}
 
 
+async def test_a_record_of_the_second_version_is_read_as_it_was(path: Path) -> None:
+    done = await run(COPIES, "Why?", pool_of(counting("a longer reply")), journal=path.with_name("new.db"))
+    request = request_of(path.with_name("new.db"), done.id).to_json()
+    connection = sqlite3.connect(path)
+    for migration in MIGRATIONS[:2]:
+        for statement in filter(str.strip, migration.split(";")):
+            connection.execute(statement)
+    for run_id, record in ((done.id, done.to_json()), ("broken", "{")):
+        values = (run_id, 1.0, "done", None, "Q", request, record)
+        connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+    for step, key in enumerate("abcdef"):
+        reply = json.dumps({"text": done.steps[step].response, "usage": {}})
+        call = (done.id, key * 64, done.id, f"[{step}]", "w0", "finished", 1.0, 2.0, "{}", reply, "", 1, 5, 0.5)
+        connection.execute(f"INSERT INTO calls VALUES (NULL, {', '.join('?' * 14)})", call)
+    connection.execute("PRAGMA user_version = 2")
+    connection.commit()
+    connection.close()
+    assert run_of(path, done.id) == done
+    assert rows(path, "SELECT length(key), count(*) FROM calls") == [(32, 6)]
+    with pytest.raises(JournalFailure, match=r"run broken in the journal .* is damaged"):
+        run_of(path, "broken")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+async def test_only_its_owner_can_read_a_journal(journal: Journal) -> None:
+    await run(CHAIN, "Q", pool_of(counting()), journal=journal)
+
+    files = [file for file in journal.path.parent.iterdir() if file.is_file()]
+
+    assert {file.name for file in files} == {"journal.db", "journal.db-shm", "journal.db-wal"}
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+def test_a_journal_of_an_earlier_version_is_closed_to_others(path: Path) -> None:
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    for statement in filter(str.strip, MIGRATIONS[0].split(";")):
+        connection.execute(statement)
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    path.chmod(0o644)
+
+    Journal(path).close()
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_the_last_run_is_the_one_that_began_last_whatever_the_clock_says(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await run(CHAIN, "Q", pool_of(counting()), journal=path, run_id="first")
+    monkeypatch.setattr("wfdsl.interpreter.journal.time.time", lambda: 1.0)
+    await run(CHAIN, "Q", pool_of(counting()), journal=path, run_id="second")
+
+    assert full_id(path, "last") == "second"
+    assert [found.id for found in summaries(path)] == ["second", "first"]
+
+
+async def test_a_text_is_kept_once_however_many_steps_saw_it(path: Path) -> None:
+    steps = [Step(0, f"step {number}", "all") for number in range(20)]
+    worker = counting("x" * 10_000)
+
+    done = await run(Workflow(tuple(steps)), "Q", pool_of(worker), journal=path)
+
+    assert len(worker.calls) == 20
+    assert size_of(path) < 2 * 20 * 10_000
+    assert run_of(path, done.id) == done
+
+
+async def test_what_steps_were_shown_is_known_of_a_run_whose_process_died(path: Path) -> None:
+    with Journal(path) as journal:
+        done = await run(CHAIN, "Q", pool_of(counting()), journal=journal)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET status = 'running', owner = 'gone', record = NULL")
+    connection.close()
+
+    put_together = run_of(path, done.id)
+
+    assert [step.messages for step in put_together.steps] == [step.messages for step in done.steps]
+
+
+async def test_removing_runs_makes_the_file_smaller(path: Path) -> None:
+    for run_id in ("small", "large"):
+        size = {"small": 10, "large": 500_000}[run_id]
+        await run(CHAIN, "Q", pool_of(counting("x" * size)), journal=path, run_id=run_id)
+    before = size_of(path)
+
+    remove(path, ["large"])
+
+    assert before > 500_000
+    assert size_of(path) < 100_000
+    assert [found.id for found in summaries(path)] == ["small"]
+
+
+async def test_removing_runs_makes_a_file_of_an_earlier_version_smaller(path: Path) -> None:
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE filler (text TEXT)")
+    connection.execute("DROP TABLE filler")
+    connection.close()
+    await run(CHAIN, "Q", pool_of(counting("x" * 500_000)), journal=path, run_id="large")
+
+    remove(path, ["large"])
+
+    assert size_of(path) < 100_000
+
+
 async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = await run(CHAIN, "Q", pool_of(always("kept")), journal=path, run_id="older")
-    monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, _ADDS_A_COLUMN))
-    monkeypatch.setattr(journal_file, "VERSION", 3)
+    monkeypatch.setattr(journal_file, "MIGRATIONS", (*MIGRATIONS, _ADDS_A_COLUMN))
+    monkeypatch.setattr(journal_file, "VERSION", VERSION + 1)
 
     again = await run(CHAIN, "Q", pool_of(always("asked again")), journal=path, run_id="older")
 
-    assert rows(path, "PRAGMA user_version") == [(3,)]
+    assert rows(path, "PRAGMA user_version") == [(VERSION + 1,)]
     assert rows(path, "SELECT id, note FROM runs") == [("older", "none")]
     assert (older.answer, again.answer, again.steps[0].replayed) == ("kept", "kept", True)
 
@@ -431,18 +547,18 @@ async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
 def test_a_migration_that_cannot_be_done_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal(path).close()
     broken = _ADDS_A_COLUMN + "CREATE TABLE runs (twice TEXT);"
-    monkeypatch.setattr(journal_file, "_MIGRATIONS", (*journal_file._MIGRATIONS, broken))
-    monkeypatch.setattr(journal_file, "VERSION", 3)
+    monkeypatch.setattr(journal_file, "MIGRATIONS", (*MIGRATIONS, broken))
+    monkeypatch.setattr(journal_file, "VERSION", VERSION + 1)
 
     with pytest.raises(JournalFailure, match="cannot be used"):
         Journal(path)
 
-    assert rows(path, "PRAGMA user_version") == [(2,)]
+    assert rows(path, "PRAGMA user_version") == [(VERSION,)]
     assert "note" not in [column[1] for column in rows(path, "PRAGMA table_info(runs)")]
 
 
 def test_every_version_so_far_has_a_migration_to_the_next() -> None:
-    assert journal_file.VERSION == len(journal_file._MIGRATIONS) == 2
+    assert VERSION == len(MIGRATIONS) == 3
 
 
 _ADDS_A_COLUMN = "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"
@@ -537,7 +653,6 @@ async def test_rows_are_plain_json(journal: Journal) -> None:
 
     for request, record in rows(journal.path, "SELECT request, record FROM runs"):
         assert json.loads(request)["question"] == "Q"
-        assert json.loads(record)["format"] == "wfdsl-run"
-    for call, reply in rows(journal.path, "SELECT call, reply FROM calls"):
-        assert json.loads(call)["messages"][0]["role"] == "user"
+        assert json.loads(record)["versions"]["wfdsl"]
+    for (reply,) in rows(journal.path, "SELECT reply FROM calls"):
         assert json.loads(reply)["text"].startswith("reply")

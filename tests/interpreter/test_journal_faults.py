@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import random
+import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import RunFailed, Step, UsageError, Workflow
+from wfdsl.cli.main import main
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import run_of
-from wfdsl.interpreter.running import run
+from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ONE = Workflow((Step(0, "a"),))
+TWO = Workflow((Step(0, "first"), Step(0, "second", (0,))))
 
 
 @pytest.fixture
@@ -75,3 +80,122 @@ async def test_a_question_that_is_not_valid_unicode_is_refused_before_anything_i
         await run(ONE, question, pool_of(worker))
 
     assert worker.calls == []
+
+
+DAMAGE = {
+    "a reply that is not JSON": "UPDATE calls SET reply = '{oops' WHERE run = 2",
+    "a reply without a text": "UPDATE calls SET reply = '{}' WHERE run = 2",
+    "a reply that is a list": "UPDATE calls SET reply = '[]' WHERE run = 2",
+    "a reply with other letters": "UPDATE calls SET reply = replace(reply, 'reply', 'Reply') WHERE run = 2",
+    "a reply of bytes that are no text": "UPDATE calls SET reply = CAST(x'7bff' AS TEXT) WHERE run = 2",
+    "a missing reply": "UPDATE calls SET reply = NULL WHERE run = 2",
+    "a missing call": "DELETE FROM calls WHERE run = 2",
+    "a record that is not JSON": "UPDATE runs SET record = '{' WHERE number = 2",
+    "a record that is a number": "UPDATE runs SET record = '7' WHERE number = 2",
+    "a record without texts": "UPDATE runs SET record = '{}' WHERE number = 2",
+    "a record of another kind": "UPDATE runs SET record = replace(record, 'response', 'answer') WHERE number = 2",
+    "a request that is not JSON": "UPDATE runs SET request = 'x' WHERE number = 2",
+    "a request without a workflow": "UPDATE runs SET request = '{}' WHERE number = 2",
+    "a request with an unknown option": (
+        "UPDATE runs SET request = replace(request, 'max_depth', 'depth') WHERE number = 2"
+    ),
+}
+
+
+@pytest.fixture
+def two_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A journal with a run `good` and then a run `bad`."""
+    monkeypatch.setenv("WFDSL_HOME", str(path.parent))
+    for run_id in ("good", "bad"):
+        asyncio.run(run(TWO, "A question?", pool_of(always("a reply of some length")), journal=path, run_id=run_id))
+    return path
+
+
+def change(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_run_is_named_and_blocks_no_other(
+    two_runs: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(two_runs, DAMAGE[kind])
+
+    traced = main(["trace", "bad"])
+    message = capsys.readouterr().err
+    exported = main(["runs", "export"])
+    out, err = capsys.readouterr()
+
+    assert (traced, exported) == (2, 2)
+    assert f"run bad in the journal {two_runs} is damaged: " in message
+    assert "remove it with: wfdsl runs rm bad" in message
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["good"]
+    assert err.count(" is damaged: ") == 1
+    assert [main(["runs"]), main(["trace", "good"]), main(["show", "--run", "good"])] == [0, 0, 0]
+    assert main(["runs", "rm", "bad"]) == 0
+    assert main(["runs", "export"]) == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DAMAGE if "record" not in kind and kind != "a missing call"])
+def test_a_damaged_run_is_not_resumed_and_its_worker_not_asked(two_runs: Path, kind: str) -> None:
+    worker = always("other")
+    change(two_runs, DAMAGE[kind])
+
+    with pytest.raises(JournalFailure, match=r"run bad in the journal .* is damaged"):
+        asyncio.run(resume("bad", pool_of(worker), journal=two_runs))
+
+    assert worker.calls == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("UPDATE runs SET created = 'yesterday' WHERE number = 2", "damaged"),
+        ("UPDATE runs SET title = x'ff' WHERE number = 2", "damaged"),
+        ("UPDATE runs SET title = CAST(x'61ff' AS TEXT) WHERE number = 2", "a\ufffd"),
+    ],
+)
+def test_a_damaged_row_is_listed_as_such_and_not_pruned(
+    two_runs: Path, statement: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(two_runs, statement)
+
+    listed, pruned = main(["runs"]), main(["runs", "prune", "--days", "1"])
+
+    out, err = capsys.readouterr()
+    assert (listed, pruned) == (0, 0)
+    assert shown in out.splitlines()[0]
+    assert "0 removed" in err
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE calls", "DROP TABLE runs", "ALTER TABLE runs RENAME record TO x"])
+@pytest.mark.parametrize("command", [["runs", "export"], ["trace", "good"], ["resume", "good"], ["runs", "rm", "good"]])
+def test_a_journal_without_its_tables_is_one_clear_error(
+    two_runs: Path, statement: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(two_runs, statement)
+
+    code = main(command)
+
+    err = capsys.readouterr().err
+    assert code in (0, 2)
+    assert code == 0 or "it is damaged: bring it back from a copy, or move it away" in err
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_bytes_overwritten_in_the_file_end_in_a_traceback(
+    two_runs: Path, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance, data = random.Random(seed), bytearray(two_runs.read_bytes())
+    start = chance.randrange(100, len(data) - 600)
+    data[start : start + 600] = chance.randbytes(600)
+    two_runs.write_bytes(data)
+
+    commands = (["runs"], ["runs", "export"], ["trace", "last"], ["resume", "bad"], ["runs", "rm", "bad"])
+    codes = [main(command) for command in (*commands, ["runs", "prune", "--days", "0"])]
+
+    assert set(codes) <= {0, 2}
+    assert "Traceback" not in capsys.readouterr().err

@@ -8,9 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import number_or_zero
-from wfdsl.cli.output import print_json
+from wfdsl.cli.output import OK, USAGE, print_json
+from wfdsl.errors import JournalFailure
 
 if TYPE_CHECKING:  # start-up time
+    from pathlib import Path
+
     from wfdsl.interpreter.journal_reading import RunSummary
 
 _DAY_S = 86_400
@@ -32,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.interpreter.journal_reading import exported, full_id, remove, summaries
+    from wfdsl.interpreter.journal_reading import DAMAGED, full_id, remove, summaries
 
     path = default_path()
     if args.action in (None, "list"):
@@ -41,16 +44,29 @@ def execute(args: argparse.Namespace) -> int:
         return 0
     if args.action == "prune":
         before = time.time() - args.days * _DAY_S
-        old = [found.id for found in summaries(path) if found.created < before and found.status != "running"]
+        kept = ("running", DAMAGED)  # how old a damaged one is cannot be known
+        old = [found.id for found in summaries(path) if found.created < before and found.status not in kept]
         print(f"{remove(path, old)} removed", file=sys.stderr)
         return 0
     wanted = [full_id(path, name) for name in args.runs] or [found.id for found in summaries(path)]
     if args.action == "rm":
         print(f"{remove(path, wanted)} removed", file=sys.stderr)
         return 0
-    for line in exported(path, wanted):
-        print(line)
-    return 0
+    return _export(path, wanted)
+
+
+def _export(path: Path, run_ids: list[str]) -> int:
+    """Print the records; those that cannot be read are named, and make the exit code 2."""
+    from wfdsl.interpreter.journal_reading import run_of
+
+    code = OK
+    for run_id in run_ids:
+        try:
+            print(run_of(path, run_id).to_json())
+        except JournalFailure as error:
+            print(f"wfdsl runs: {error}", file=sys.stderr)
+            code = USAGE
+    return code
 
 
 def _print(found: list[RunSummary], *, as_json: bool) -> None:

@@ -178,7 +178,7 @@ class RunRequest:
             "sample_id": self.sample_id,
             "origin": dict(self.origin),
         }
-        return json.dumps(plain)
+        return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> RunRequest:

@@ -12,16 +12,26 @@ import json
 import pathlib
 import sqlite3
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
+from zlib import crc32
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path
-from wfdsl.interpreter.journal_file import JournalWriter, Owner, default_path, failure, is_alive
-from wfdsl.interpreter.record import LostCall, as_unicode
+from wfdsl.interpreter.journal_file import (
+    UNREADABLE,
+    JournalWriter,
+    Owner,
+    damaged,
+    default_path,
+    failure,
+    is_alive,
+)
+from wfdsl.interpreter.journal_record import packed, rows_of_texts
+from wfdsl.interpreter.record import LostCall, Run, as_unicode
 from wfdsl.protocols import Call, Reply, Usage
 
 Key: TypeAlias = str
@@ -101,15 +111,17 @@ class Journal:
             raise
         return claimed
 
-    def release(self, run_id: str, status: str, record: str | None) -> None:
+    def release(self, run_id: str, status: str, run: Run | None) -> None:
         """Give up the claim on a run, and keep its record."""
         self._claimed.discard(run_id)
+        record = None if run is None else run.to_dict()
 
         def update(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE calls SET status = 'lost' WHERE run = ? AND status = 'started'", (run_id,))
+            connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
+            text = None if record is None else _packed(connection, run_id, record)
             connection.execute(
                 "UPDATE runs SET status = ?, record = coalesce(?, record), owner = NULL WHERE id = ?",
-                (status, record, run_id),
+                (status, text, run_id),
             )
 
         self._writer.do_later(update)
@@ -118,7 +130,7 @@ class Journal:
         """The reply of a key and a sample id, or of any sample id if that is None."""
 
         def look(connection: sqlite3.Connection) -> Reply | None:
-            return _find(connection, key, sample_id)
+            return self._find(connection, key, sample_id)
 
         found: Reply | None = await self._writer.do(look)
         return found
@@ -126,9 +138,7 @@ class Journal:
     async def begin(self, entry: CallEntry, at: float) -> int:
         """Note that a call is about to be made; gives the number of its row."""
         call = entry.call
-        asked = json.dumps({"messages": call.messages, "settings": dict(call.settings)})
-        path = json.dumps(call.path)
-        row = (entry.run_id, entry.key, call.sample_id, path, entry.worker, at, asked, *entry.bound)
+        row = (entry.run_id, entry.key, call.sample_id, json.dumps(call.path), entry.worker, at, *entry.bound)
 
         def insert(connection: sqlite3.Connection) -> int | None:
             return connection.execute(_INSERT, row).lastrowid
@@ -142,7 +152,7 @@ class Journal:
         usable = reply.finish in ("stop", "length", "refusal")
 
         def update(connection: sqlite3.Connection) -> Reply | None:
-            earlier = _find(connection, entry.key, entry.call.sample_id) if usable else None
+            earlier = self._find(connection, entry.key, entry.call.sample_id) if usable else None
             status = "rejected" if not usable else "finished" if earlier is None else "duplicate"
             connection.execute(_UPDATE, (status, at, text, "", *usage, row))
             return earlier
@@ -164,6 +174,18 @@ class Journal:
             )
         )
 
+    def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str | None) -> Reply | None:
+        where = "key = ? AND calls.status = 'finished'" + ("" if sample_id is None else " AND sample = ?")
+        values = (key,) if sample_id is None else (key, sample_id)
+        query = f"SELECT runs.id, reply FROM calls JOIN runs ON number = run WHERE {where} ORDER BY calls.id LIMIT 1"
+        row = connection.execute(query, values).fetchone()
+        if row is None:
+            return None
+        try:
+            return reply_from_json(row[1])
+        except UNREADABLE as error:
+            raise damaged(self.path, row[0], error) from error
+
     def _claim(self, connection: sqlite3.Connection, run_id: str, request: RunRequest) -> Claimed:
         row = connection.execute("SELECT owner, request FROM runs WHERE id = ?", (run_id,)).fetchone()
         if row is None:
@@ -176,8 +198,11 @@ class Journal:
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
         connection.execute("UPDATE runs SET owner = ?, status = 'running' WHERE id = ?", (self._owner.name, run_id))
-        connection.execute("UPDATE calls SET status = 'lost' WHERE run = ? AND status = 'started'", (run_id,))
-        known, before = _history(connection, run_id), RunRequest.from_json(asked)
+        connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
+        try:
+            known, before = _history(connection, run_id), RunRequest.from_json(asked)
+        except UNREADABLE as error:
+            raise damaged(self.path, run_id, error) from error
         same = (before.workflow, before.question) == (request.workflow, request.question)
         return known if same else replace(known, unused={})  # a program may run several workflows under one id
 
@@ -229,56 +254,71 @@ class RunJournal:
 def key_of(fingerprint: str, call: Call) -> Key:
     """What makes two calls the same, the sample id apart. `fingerprint` is the worker's."""
     parts = [fingerprint, dict(call.settings), call.messages, call.path]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
 
 
 def reply_to_json(reply: Reply) -> str:
     """A reply as JSON text."""
-    return json.dumps(
-        {
-            "text": reply.text,
-            "finish": reply.finish,
-            "usage": asdict(reply.usage),
-            "model": reply.model,
-            "paid_usd": reply.paid_usd,
-            "list_usd": reply.list_usd,
-            "retries": reply.retries,
-        }
-    )
+    kept = {each.name: getattr(reply, each.name) for each in fields(Reply)}
+    plain = {name: value for name, value in kept.items() if value != getattr(_REPLY, name)}
+    plain |= {"text": reply.text, "crc32": _checksum(reply.text)}
+    if "usage" in plain:
+        plain["usage"] = {name: count for name, count in asdict(reply.usage).items() if count}
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(plain)  # escapes keep a lone surrogate, which the next step may have been shown
+    return text
 
 
 def reply_from_json(text: str) -> Reply:
-    """The inverse of `reply_to_json`."""
+    """The inverse of `reply_to_json`.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: it is damaged.
+    """
     plain: dict[str, Any] = json.loads(text)
-    plain["usage"] = Usage(**plain["usage"])
-    return Reply(**plain)
+    checksum = plain.pop("crc32", None)  # journals of earlier versions have none
+    if checksum not in (None, _checksum(plain["text"])):
+        raise ValueError("a reply is not what was kept: its checksum differs")
+    return Reply(**{**plain, "usage": Usage(**plain.get("usage", {}))})
 
 
+_REPLY = Reply("")
+
+
+def _checksum(text: str) -> int:
+    return crc32(text.encode(errors="surrogatepass"))
+
+
+OF_RUN = "run = (SELECT number FROM runs WHERE id = ?)"
+_KEY_DIGITS = 32
 _INSERT = (
-    "INSERT INTO calls (run, key, sample, path, worker, started, call, calls, tokens, usd, status) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'started')"
+    "INSERT INTO calls (run, key, sample, path, worker, started, calls, tokens, usd, status) "
+    "VALUES ((SELECT number FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, 'started')"
 )
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
 
 
-def _find(connection: sqlite3.Connection, key: Key, sample_id: str | None) -> Reply | None:
-    where = "key = ? AND status = 'finished'" + ("" if sample_id is None else " AND sample = ?")
-    values = (key,) if sample_id is None else (key, sample_id)
-    row = connection.execute(f"SELECT reply FROM calls WHERE {where} ORDER BY id LIMIT 1", values).fetchone()
-    return None if row is None else reply_from_json(row[0])
+def _packed(connection: sqlite3.Connection, run_id: str, record: dict[str, Any]) -> str:
+    request = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
+    rows = connection.execute(f"SELECT id, reply FROM calls WHERE {OF_RUN} AND status = 'finished'", (run_id,))
+    return packed(record, json.loads(request[0]), rows_of_texts(rows))
 
 
 def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
     rows = connection.execute(
-        "SELECT path, worker, started, tokens, usd FROM calls WHERE run = ? AND status = 'lost' ORDER BY id", (run_id,)
+        f"SELECT path, worker, started, tokens, usd FROM calls WHERE {OF_RUN} AND status = 'lost' ORDER BY id",
+        (run_id,),
     ).fetchall()
     lost = tuple(LostCall(tuple(json.loads(path)), *rest) for path, *rest in rows)
     calls, tokens, usd = connection.execute(
-        "SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM calls WHERE run = ?",
+        f"SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM calls WHERE {OF_RUN}",
         (run_id,),
     ).fetchone()
     kept = connection.execute(
-        "SELECT key, path, reply FROM calls WHERE run = ? AND status = 'finished' ORDER BY id DESC", (run_id,)
+        f"SELECT key, path, reply FROM calls WHERE {OF_RUN} AND status = 'finished' ORDER BY id DESC", (run_id,)
     ).fetchall()
     unused: dict[Path, set[Key]] = {}
     for key, path, _ in kept:

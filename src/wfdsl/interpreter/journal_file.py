@@ -1,4 +1,4 @@
-"""The journal's SQLite file: path, tables, migrations, the thread that writes, and the lock of the process that works.
+"""The journal's SQLite file: path, migrating, the thread that writes, and the lock of the process that works.
 
 WAL mode with synchronous FULL: what has been committed survives a power cut, and several processes may share the file.
 Rows hold plain JSON.
@@ -18,72 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.interpreter.journal_record import packed_in_sql
+from wfdsl.interpreter.journal_schema import MIGRATIONS, VERSION
 
 _BUSY_TIMEOUT_MS = 30_000
-
-_MIGRATIONS = (
-    """
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY,
-        created REAL NOT NULL,
-        status TEXT NOT NULL,
-        owner TEXT,
-        title TEXT NOT NULL,
-        plan TEXT NOT NULL,
-        record TEXT
-    );
-    CREATE TABLE calls (
-        id INTEGER PRIMARY KEY,
-        run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-        key TEXT NOT NULL,
-        sample TEXT NOT NULL,
-        path TEXT NOT NULL,
-        worker TEXT NOT NULL,
-        status TEXT NOT NULL,
-        started REAL NOT NULL,
-        finished REAL,
-        call TEXT NOT NULL,
-        reply TEXT,
-        error TEXT NOT NULL DEFAULT '',
-        calls INTEGER NOT NULL,
-        tokens INTEGER NOT NULL,
-        usd REAL NOT NULL
-    );
-    CREATE INDEX calls_of_run ON calls (run);
-    CREATE INDEX replies ON calls (key, sample) WHERE status = 'finished';
-    """,
-    # What a run was asked has its options in one table. Quotes inside of JSON strings are escaped, so a key can be
-    # replaced as text.
-    """
-    ALTER TABLE runs RENAME COLUMN plan TO request;
-    UPDATE runs SET request = json_object(
-        'workflow', json_extract(request, '$.workflow'),
-        'question', json_extract(request, '$.question'),
-        'config', json_object(
-            'seed', json_extract(request, '$.seed'),
-            'question_for', json_extract(request, '$.question_for'),
-            'run_dead_steps', json(iif(json_extract(request, '$.run_dead_steps'), 'true', 'false')),
-            'max_depth', json_extract(request, '$.max_depth')
-        ),
-        'budget', json_object(
-            'calls', json_extract(request, '$.budget.calls'),
-            'tokens', json_extract(request, '$.budget.tokens'),
-            'usd', json_extract(request, '$.budget.usd'),
-            'seconds', json_extract(request, '$.budget.wall_s')
-        ),
-        'names', json_extract(request, '$.names'),
-        'previous', json_extract(request, '$.previous'),
-        'pool', json_extract(request, '$.pool'),
-        'sample_id', json_extract(request, '$.sample'),
-        'origin', json_extract(request, '$.origin')
-    ), record = replace(record, '"outcome": ', '"result": ');
-    """,
-)
-"""Migration i takes a file from version i to i + 1. `calls`, `tokens` and `usd` are what the call is charged: its
-upper bound while it is `started` or `lost`, then the true amount. Migrations that were once released never change.
-"""
-VERSION = len(_MIGRATIONS)
-"""What this wfdsl writes; older files are brought up to it when they are opened."""
+_PRIVATE = 0o600
+"""Questions and answers are for their owner only."""
 
 
 def default_path() -> Path:
@@ -104,6 +44,8 @@ def connect(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
         connection = sqlite3.connect(
             path, isolation_level=None, timeout=_BUSY_TIMEOUT_MS / 1000, check_same_thread=not any_thread
         )
@@ -138,12 +80,14 @@ def failure(path: Path, error: Exception) -> JournalFailure:
     complaint = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
     for sign, advice in _ADVICE.items():
         if sign in complaint:
-            return JournalFailure(f"the journal {path} cannot be written: {complaint}; {advice}")
+            what = "used" if advice is _BROKEN else "written"
+            return JournalFailure(f"the journal {path} cannot be {what}: {complaint}; {advice}")
     return JournalFailure(
         f"the journal {path} cannot be used: {complaint}; set WFDSL_HOME to a folder that can be written"
     )
 
 
+_BROKEN = "it is damaged: bring it back from a copy, or move it away"
 _ADVICE = {
     "full": "free some space there, then resume the run",
     "disk I/O error": "free some space there or check the disk, then resume the run",
@@ -151,10 +95,14 @@ _ADVICE = {
     "Permission denied": "make it writable, or set WFDSL_HOME to a folder that is",
     "locked": "another program holds it; end that one, then resume the run",
     "not a database": "move that file away, or set WFDSL_HOME to another folder",
+    "malformed": _BROKEN,
+    "no such": _BROKEN,
 }
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.text_factory = _text
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; another one keeps what it has
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -171,11 +119,44 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             f"the journal {path} has version {version}, this wfdsl knows up to {VERSION}; use a later wfdsl, "
             "or set WFDSL_HOME to another folder"
         )
-    for migration in _MIGRATIONS[version:]:
+    if version:
+        for file in path.parent.glob(f"{path.name}*"):
+            if file.is_file():
+                file.chmod(_PRIVATE)
+    connection.create_function("packed", 3, packed_in_sql, deterministic=True)
+    for migration in MIGRATIONS[version:]:
         for statement in filter(str.strip, migration.split(";")):
             connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def _text(stored: bytes) -> str:
+    """A text of the file, also where damage left bytes that are not UTF-8: checksums and readers notice."""
+    return stored.decode(errors="replace")
+
+
+def shrink(connection: sqlite3.Connection) -> None:
+    """Give the space that removed runs took back to the file system."""
+    if connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
+        connection.executescript("PRAGMA incremental_vacuum")  # `execute` would do one page
+    else:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def damaged(path: Path, run_id: str, error: Exception) -> JournalFailure:
+    """The error that says which run of a journal cannot be read."""
+    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return JournalFailure(
+        f"run {run_id} in the journal {path} is damaged: {why}; remove it with: wfdsl runs rm {run_id}, or bring the "
+        "journal back from a copy"
+    )
+
+
+UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading a damaged row raises."""
 
 
 def _version(connection: sqlite3.Connection) -> int:

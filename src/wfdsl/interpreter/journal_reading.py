@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.journal import reply_from_json
-from wfdsl.interpreter.journal_file import connect_to_read, failure, is_alive
+from wfdsl.interpreter.context import messages_for
+from wfdsl.interpreter.journal import OF_RUN, reply_from_json
+from wfdsl.interpreter.journal_file import UNREADABLE, connect_to_read, damaged, failure, is_alive, shrink
+from wfdsl.interpreter.journal_record import unpacked
 from wfdsl.interpreter.record import LostCall, Run, StepRecord
-from wfdsl.protocols import StepState
+from wfdsl.protocols import Message, Reply, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class RunSummary:
     created: float
     """Seconds since 1970."""
     status: str
-    """As in a run's record; `interrupted`: its process ended before the run did."""
+    """As in a run's record; `interrupted`: its process ended before the run did; `damaged`: it cannot be read."""
     title: str
     """The question."""
     charged: BudgetUsage
@@ -40,16 +42,13 @@ def summaries(path: Path) -> list[RunSummary]:
     Raises:
         JournalFailure: the journal cannot be read.
     """
-    with closing(connect_to_read(path)) as connection:
+    with _reading(path) as connection:
         rows = connection.execute(
             "SELECT runs.id, created, runs.status, owner, title, coalesce(sum(calls), 0), coalesce(sum(tokens), 0), "
-            "coalesce(sum(usd), 0.0) FROM runs LEFT JOIN calls ON calls.run = runs.id "
-            "GROUP BY runs.id ORDER BY created DESC, runs.id DESC"
+            "coalesce(sum(usd), 0.0) FROM runs LEFT JOIN calls ON calls.run = number GROUP BY number "
+            "ORDER BY number DESC"
         ).fetchall()
-    return [
-        RunSummary(run_id, created, _status(path, status, owner), title, BudgetUsage(*charge))
-        for run_id, created, status, owner, title, *charge in rows
-    ]
+    return [_summary(path, row) for row in rows]
 
 
 def full_id(path: Path, prefix: str) -> str:
@@ -58,7 +57,8 @@ def full_id(path: Path, prefix: str) -> str:
     Raises:
         UsageError: there is none, or there are several.
     """
-    found = [summary.id for summary in summaries(path)]
+    with _reading(path) as connection:
+        found: list[str] = [row[0] for row in connection.execute("SELECT id FROM runs ORDER BY number DESC")]
     if prefix == "last" and found:
         return found[0]
     matching = [run_id for run_id in found if run_id == prefix] or [
@@ -77,11 +77,12 @@ def request_of(path: Path, run_id: str) -> RunRequest:
     Raises:
         UsageError: the journal has no such run.
     """
-    with closing(connect_to_read(path)) as connection:
+    with _reading(path) as connection:
         row = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
     if row is None:
         raise UsageError(f"the journal {path} has no run {run_id!r}; `wfdsl runs` lists those that it has")
-    return RunRequest.from_json(row[0])
+    with _decoding(path, run_id):
+        return RunRequest.from_json(row[0])
 
 
 def run_of(path: Path, run_id: str) -> Run:
@@ -91,54 +92,81 @@ def run_of(path: Path, run_id: str) -> Run:
         UsageError: the journal has no such run.
     """
     request = request_of(path, run_id)
-    with closing(connect_to_read(path)) as connection:
-        created, status, owner, record = connection.execute(
-            "SELECT created, status, owner, record FROM runs WHERE id = ?", (run_id,)
+    with _reading(path) as connection:
+        created, status, owner, record, asked = connection.execute(
+            "SELECT created, status, owner, record, request FROM runs WHERE id = ?", (run_id,)
         ).fetchone()
         calls = connection.execute(
-            "SELECT path, worker, status, started, finished, call, reply, error, calls, tokens, usd "
-            "FROM calls WHERE run = ? ORDER BY id",
+            "SELECT id, path, worker, status, started, finished, reply, error, calls, tokens, usd "
+            f"FROM calls WHERE {OF_RUN} ORDER BY id",
             (run_id,),
         ).fetchall()
-    if record is not None and status != "running":
-        return Run.from_json(record)
-    return _put_together(run_id, request, created, _status(path, status, owner), [_CallRow(*row) for row in calls])
+    rows = [_CallRow(*row) for row in calls]
+    with _decoding(path, run_id):
+        if record is None or status == "running":
+            return _put_together(run_id, request, created, _status(path, status, owner), rows)
+        texts = {row.id: row.answer.text for row in rows if row.status == "finished"}
+        return Run.from_json(unpacked(record, run_id, json.loads(asked), texts))
 
 
 def remove(path: Path, run_ids: Iterable[str]) -> int:
-    """Forget runs and their calls; gives how many there were.
+    """Forget runs and their calls, and give the space back to the file system; gives how many runs there were.
 
     Raises:
         UsageError: a process is working on one of them.
     """
     wanted = list(run_ids)
-    with closing(connect_to_read(path)) as connection:
+    with _reading(path) as connection:
         for run_id in wanted:
             row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is not None and row[0] is not None and is_alive(_owners(path), row[0]):
                 raise UsageError(f"run {run_id} is being worked on; stop it first")
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            removed = sum(connection.execute("DELETE FROM runs WHERE id = ?", (run_id,)).rowcount for run_id in wanted)
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise failure(path, error) from error
+        connection.execute("BEGIN IMMEDIATE")
+        removed = sum(connection.execute("DELETE FROM runs WHERE id = ?", (run_id,)).rowcount for run_id in wanted)
+        connection.execute("COMMIT")
+        if removed:
+            shrink(connection)
     return removed
 
 
-def exported(path: Path, run_ids: Iterable[str]) -> Iterator[str]:
-    """The records of runs as JSON, one a line."""
-    return (run_of(path, run_id).to_json() for run_id in run_ids)
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The journal, open; what the database complains about is a `JournalFailure`."""
+    with closing(connect_to_read(path)) as connection:
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            raise failure(path, error) from error
+
+
+@contextmanager
+def _decoding(path: Path, run_id: str) -> Iterator[None]:
+    """What makes a row unreadable is a `JournalFailure` that names the run."""
+    try:
+        yield
+    except (*UNREADABLE, UsageError) as error:
+        raise damaged(path, run_id, error) from error
+
+
+def _summary(path: Path, row: tuple[Any, ...]) -> RunSummary:
+    run_id, created, status, owner, title, *charge = row
+    if isinstance(created, float) and isinstance(status, str) and isinstance(title, str):
+        return RunSummary(run_id, created, _status(path, status, owner), title, BudgetUsage(*charge))
+    return RunSummary(run_id, 0.0, DAMAGED, "", NOTHING_SPENT)
+
+
+DAMAGED = "damaged"
+"""The status of a run whose row cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CallRow:
+    id: int
     path: str
     worker: str
     status: str
     started: float
     finished: float | None
-    call: str
     reply: str | None
     error: str
     calls: int
@@ -149,12 +177,20 @@ class _CallRow:
     def steps(self) -> tuple[int, ...]:
         return tuple(json.loads(self.path))
 
+    @property
+    def answer(self) -> Reply:
+        """The reply of a call that has finished."""
+        if self.reply is None:
+            raise ValueError("a reply is missing")
+        return reply_from_json(self.reply)
+
 
 def _put_together(run_id: str, request: RunRequest, created: float, status: str, rows: list[_CallRow]) -> Run:
     own = [row for row in rows if len(row.steps) == 1]
     pruned = graph_of(request.workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
+    responses = {row.steps[0]: row.answer.text for row in own if row.status == "finished"}
     steps = tuple(
-        _step(request, index, [row for row in own if row.steps == (index,)], is_pruned=index in pruned)
+        _step(request, index, [row for row in own if row.steps == (index,)], responses, is_pruned=index in pruned)
         for index in range(len(request.workflow))
     )
     charge = NOTHING_SPENT
@@ -183,7 +219,9 @@ def _put_together(run_id: str, request: RunRequest, created: float, status: str,
     )
 
 
-def _step(request: RunRequest, index: int, rows: list[_CallRow], *, is_pruned: bool) -> StepRecord:
+def _step(
+    request: RunRequest, index: int, rows: list[_CallRow], responses: dict[int, str], *, is_pruned: bool
+) -> StepRecord:
     worker = request.workflow[index].worker
     assert isinstance(worker, int)  # plans hold workflows that could run
     if not rows:
@@ -191,17 +229,31 @@ def _step(request: RunRequest, index: int, rows: list[_CallRow], *, is_pruned: b
     last = next((row for row in rows if row.status == "finished"), rows[-1])
     plain: dict[str, Any] = {
         "worker_name": last.worker,
-        "messages": tuple(json.loads(last.call)["messages"]),
+        "messages": _messages(request, index, responses),
         "started": rows[0].started,
         "finished": last.finished,
         "retries": sum(row.status in ("failed", "rejected") for row in rows),
         "error": last.error,
     }
-    if last.status == "finished" and last.reply is not None:
-        reply = reply_from_json(last.reply)
+    if last.status == "finished":
+        reply = last.answer
         plain |= {"response": reply.text, "finish": reply.finish, "usage": reply.usage, "model": reply.model}
         plain |= {"paid_usd": reply.paid_usd, "list_usd": reply.list_usd}
     return StepRecord(index, worker, status=_STATUS_OF.get(last.status, "stopped"), **plain)
+
+
+def _messages(request: RunRequest, step: int, responses: dict[int, str]) -> tuple[Message, ...]:
+    """What a step was shown; nothing if it saw a reply of another run, which this run's calls do not hold."""
+    if not responses.keys() >= set(request.workflow.sees(step)):
+        return ()
+    return messages_for(
+        request.workflow,
+        step,
+        responses,
+        request.question,
+        question_for=request.config.question_for,
+        previous=request.previous,
+    )
 
 
 _STATUS_OF: dict[str, StepState] = {"finished": "done", "failed": "failed", "rejected": "failed"}

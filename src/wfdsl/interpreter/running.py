@@ -293,7 +293,7 @@ async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Pa
             yield claim
         finally:
             run = claim.run
-            store.release(run_id, "stopped" if run is None else run.status, None if run is None else run.to_json())
+            store.release(run_id, "stopped" if run is None else run.status, run)
     finally:
         if store is not journal:
             await asyncio.to_thread(store.close)
