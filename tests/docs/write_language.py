@@ -47,12 +47,14 @@ def limits() -> str:
 
 def _difference(wrong: str, right: str) -> tuple[str, str]:
     """The lines in which two texts differ."""
-    pairs = [pair for pair in zip_longest(wrong.split("\n"), right.split("\n")) if pair[0] != pair[1]]
-    if len(wrong.split("\n")) == len(right.split("\n")):
-        return "\n".join(pair[0] for pair in pairs), "\n".join(pair[1] for pair in pairs)
-    return wrong.split("\n", 1)[1].rpartition("\n")[0], right.split("\n", 1)[1].rpartition("\n")[0]
+    ours, theirs = wrong.split("\n"), right.split("\n")
+    while ours and theirs and ours[-1] == theirs[-1]:
+        del ours[-1], theirs[-1]
+    pairs = [(a, b) for a, b in zip_longest(ours, theirs) if a != b]
+    return "\n".join(a for a, _ in pairs if a is not None), "\n".join(b for _, b in pairs if b is not None)
 
 
 def _code(text: str) -> str:
     """Code in a table's cell; a line break as the sign for one, a no-break space as a small circle."""
-    return "`" + text.replace("\n", "⏎").replace("\u00a0", "⍽").replace("|", "\\|") + "`"
+    text = text.replace("\n", "⏎").replace("\u00a0", "⍽").replace("|", "\\|")
+    return f"```` {text} ````" if "`" in text else f"`{text}`"

@@ -178,7 +178,8 @@ seen_chars = st.characters(exclude_categories=["C", "Z"])
 subtask_chars = st.one_of(seen_chars, st.sampled_from(' \n\r\t"\\[]{}#'))
 prose_pieces = [
     "model_id", "subtasks", "access_list", "Model ID", "model\\_ids", "access lists", "think>", "/think>", "[0]", "[",
-    "]", '"', "'", "`", "*", "```python", "#", "\n", " ", "list[int]", ")", ",", "0", "”", "x", "漢", "😀", "\u200b",
+    "]", '"', "'", "*", "~~~python", "\\n", "\\", "//", "model_id\\", ">", "+", "subtasks.append", "#",
+    "\n", " ", "list[int]", ")", ",", "0", "”", "x", "漢", "😀", "\u200b",
 ]  # fmt: skip
 
 
@@ -312,7 +313,9 @@ def test_what_is_not_in_the_language_cannot_be_written(wrong: str) -> None:
     assert not gbnf_accepts(Case(), wrong)
 
 
-@pytest.mark.parametrize("prose", ["<think>", "Model ID (", "subtasks:", 'subtasks = ["""', 'subtasks：["""'])
+@pytest.mark.parametrize(
+    "prose", ["<think>", "Model ID (", "subtasks:", 'subtasks = ["""', 'subtasks：["""', 'subtasks\n```\n["""']
+)
 def test_prose_that_would_hide_the_lists_cannot_be_written(prose: str) -> None:
     lists = ONE_STEP.replace('"a"', '"): ["')
     text = f"{prose}\n{lists}"

@@ -6,6 +6,7 @@ invents a step, a worker or an edge, and never drops one. The canonical print is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -15,12 +16,14 @@ from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, chan
 from wfdsl.language.completion_scanner import BadList, Scan, Scanner, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
 from wfdsl.language.lalr import Phrase, Token
-from wfdsl.language.literals import MOST_DIGITS, joined_surrogates, quoted, string_value
+from wfdsl.language.literals import MOST_DIGITS, BadEscape, joined_surrogates, quoted, string_value
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 from wfdsl.language.workflow import Workflow
 
 _STRAIGHT = "use straight quotes, \" or '"
+_FENCE = re.compile(r"```[ \t]*\w")
+_BINDING = re.compile("[=:：]")
 _NOTHING = 0  # the value of an item that has an error of its own
 Index: TypeAlias = tuple[int, int, int]
 T = TypeVar("T")
@@ -75,7 +78,7 @@ class _Answer:
     def read(self, groups: Groups, differing: list[Listed], scan: Scan) -> Reading:
         answer = groups.answer or {}
         lists = [answer[label] for label in LABELS]
-        self._odd_spaces(scan.no_break_spaces, lists)
+        self._odd_gaps(scan.odd_gaps, lists)
         workers = self._row(lists[0], self._worker)
         subtasks = self._row(lists[1], self._subtask)
         access = self._row(lists[2], self._access)
@@ -114,6 +117,14 @@ class _Answer:
 
     def _label(self, label: Token) -> None:
         name, written = label.type.removeprefix("X_").lower(), label.text
+        if written.startswith(f"{name}>"):
+            self._repair("label-tag", f"`<{name}>` is a tag", label, f"write `{name} = [...]`")
+            return
+        if _FENCE.search(written) or not _BINDING.search(written):
+            help_ = f"write `{name} = [...]` inside the code fence"
+            self._repair("label-fence", f"there is a code fence between `{name}` and its list", label, help_)
+        if '\\"' in written:
+            self._escaped_json(f"the quotation mark after `{name}` is escaped", label)
         if not written.startswith(name) or written[len(name) : len(name) + 1].isalnum():
             self._repair("label-spelling", f"the label of this list is `{name}`", label, f"write `{name}`")
         if "(" in written:
@@ -125,10 +136,21 @@ class _Answer:
         if any(space in written for space in "\u00a0\u2007\u202f"):
             self._repair("no-break-space", f"there is a no-break space after `{name}`", label, "write a plain space")
 
-    def _odd_spaces(self, spaces: list[Span], lists: list[Listed]) -> None:
-        for span in spaces:
-            if any(isinstance(listed, Phrase) and listed.start <= span.start < listed.end for listed in lists):
-                self._repair("no-break-space", "there is a no-break space between items", span, "write a plain space")
+    def _odd_gaps(self, gaps: list[Token], lists: list[Listed]) -> None:
+        for gap in gaps:
+            if any(isinstance(listed, Phrase) and listed.start <= gap.start < listed.end for listed in lists):
+                self._odd_gap(gap)
+
+    def _odd_gap(self, gap: Token) -> None:
+        if gap.type == "X_NO_BREAK_SPACE":
+            self._repair("no-break-space", "there is a no-break space between items", gap, "write a plain space")
+        elif gap.type == "X_SLASH_COMMENT":
+            self._repair("slash-comment", "this comment begins with `//`", gap, "begin it with `#`, or leave it out")
+        else:
+            self._escaped_json(r"there is `\n` between items", gap)
+
+    def _escaped_json(self, message: str, at: Token) -> None:
+        self._repair("escaped-json", message, at, "write the lists themselves, not as JSON inside a string")
 
     def _tuple(self, item: Token) -> None:
         self._repair("tuple-for-list", "this is a tuple, not a list", item, "write square brackets")
@@ -281,17 +303,32 @@ class _Answer:
         return value
 
     def _piece(self, token: Token, *, quietly: bool) -> str:
+        if token.type == "X_ESCAPED_STRING":
+            return self._escaped_piece(token, quietly=quietly)
         value, bad = string_value(token.text, token.start, json=self._json)
         if quietly:
             return value
         for escape in bad:
-            self._error("bad-escape", escape.message, escape.span, r"write a literal backslash twice: \\")
+            self._bad_escape(escape)
         if token.type == "X_CURLY_STRING":
             self._repair("curly-quote", "the string has typographic quotation marks", token, _STRAIGHT)
         if token.type == "X_BROKEN_STRING" or (token.type == "X_CURLY_STRING" and has_raw_break(token.text)):
             message = "the string runs over a line break"
             self._repair("line-break-in-string", message, token, r"write `\n`, or use triple quotes")
         return value
+
+    def _escaped_piece(self, token: Token, *, quietly: bool) -> str:
+        """The value of a JSON string inside a JSON string: its escapes are read twice."""
+        inner, bad = string_value(f'"{token.text}"', token.start - 1, json=True)
+        value, more = string_value(inner, json=True)
+        if not quietly:
+            for escape in [*bad, *(BadEscape(Span(token.start, token.end), each.message) for each in more)]:
+                self._bad_escape(escape)
+            self._escaped_json("the quotation marks of this string are escaped", token)
+        return value
+
+    def _bad_escape(self, escape: BadEscape) -> None:
+        self._error("bad-escape", escape.message, escape.span, r"write a literal backslash twice: \\")
 
     # ---- reports
 

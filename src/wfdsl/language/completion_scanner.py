@@ -17,7 +17,6 @@ from typing import NamedTuple
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN
 from wfdsl.language.grammar import load_grammar_data
 from wfdsl.language.lalr import END, Stack, Table, Token
-from wfdsl.language.source import Span
 
 _START = "completion"
 _CUT = "cut"
@@ -26,6 +25,7 @@ _PROSE = {"PROSE", "LANDMARK"}
 _FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
 _OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
 _CLOSING = frozenset({"COMMA", "_END", "RPAR"})
+_REPAIRED_GAPS = frozenset({"X_NO_BREAK_SPACE", "X_ESCAPED_SPACE", "X_SLASH_COMMENT"})
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 
@@ -49,8 +49,8 @@ class Scan(NamedTuple):
 
     parts: Sequence[Token]
     """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags, changes."""
-    no_break_spaces: list[Span]
-    """No-break spaces between the tokens of lists; of each list as many as are shown, and one more."""
+    odd_gaps: list[Token]
+    """What is allowed between the tokens of lists only as a repair; of each list as many as are shown, and one more."""
 
 
 class Scanner:
@@ -70,7 +70,7 @@ class Scanner:
         self._outside = re.compile(_any_of(terminals, outside))
         self._gaps = re.compile(f"(?:{gaps})*+")
         self._token = re.compile(f"(?:{gaps})*+(?:{_any_of(terminals, inside)})")
-        self._lexeme = _any_of(terminals, [*data["ignored"], *inside])
+        self._lexeme = re.compile(_any_of(terminals, [*data["ignored"], *inside]))
 
     def is_integer(self, text: str) -> bool:
         """Whether a whole text is an integer of the language."""
@@ -79,7 +79,7 @@ class Scanner:
     def scan(self, text: str) -> Scan:
         """Read a text of any kind."""
         stack = Stack(self._table)
-        spaces: list[Span] = []
+        gaps: list[Token] = []
         position = 0
         while landmark := self._landmark.search(text, position):
             match = self._outside.match(text, landmark.start())
@@ -91,8 +91,8 @@ class Scanner:
             if not stack.may_end:
                 list_start = position
                 position = self._read_list(text, position, stack, token)
-                spaces += self._no_break_spaces(text, list_start, position)
-        return Scan(stack.finish(Token(END, "", len(text), len(text))).children, spaces)
+                gaps += self._odd_gaps(text, list_start, position)
+        return Scan(stack.finish(Token(END, "", len(text), len(text))).children, gaps)
 
     def _read_list(self, text: str, position: int, stack: Stack, label: Token) -> int:
         """Feed the parser the tokens of the list after a label; the offset at which prose continues."""
@@ -131,11 +131,17 @@ class Scanner:
         match = self._gaps.match(text, position)
         return match.end() if match else position
 
-    def _no_break_spaces(self, text: str, start: int, end: int) -> list[Span]:
-        if text.isascii() or not _NO_BREAK.search(text, start, end):
+    def _odd_gaps(self, text: str, start: int, end: int) -> list[Token]:
+        if (
+            text.find("//", start, end) < 0
+            and text.find("\\n", start, end) < 0
+            and (text.isascii() or not _NO_BREAK.search(text, start, end))
+        ):
             return []
-        lexemes = re.compile(self._lexeme).finditer(text, start, end)
-        odd = (Span(*found.span()) for found in lexemes if found.lastgroup == "X_NO_BREAK_SPACE")
+        lexemes = self._lexeme.finditer(text, start, end)
+        odd = (
+            Token(found.lastgroup or "", "", *found.span()) for found in lexemes if found.lastgroup in _REPAIRED_GAPS
+        )
         return list(islice(odd, MOST_SHOWN + 1))
 
 

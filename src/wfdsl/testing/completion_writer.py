@@ -33,6 +33,8 @@ def gap(rng: Choices) -> str:
     """White space and comments between two tokens, most often none."""
     if rng.needs_repair("no-break-space"):
         return "\u00a0"
+    if rng.needs_repair("slash-comment"):
+        return ' // it\'s [not] an "item"\n'
     return rng.choose(GAPS) if rng.one_in(5) else ""
 
 
@@ -232,11 +234,15 @@ def _reasoning(rng: Choices) -> str:
 
 LABELS = ("model_id", "subtasks", "access_list")
 ALWAYS_POSSIBLE = (
+    "escaped-json",
     "label-spelling",
     "label-annotation",
+    "label-fence",
+    "label-tag",
     "no-break-space",
     "number-as-float",
     "number-as-string",
+    "slash-comment",
     "tuple-for-list",
 )
 """The repairs that every workflow can be written to need."""
@@ -330,6 +336,8 @@ def _fenced(rng: Choices, text: str) -> str:
 
 def _lists(rng: Choices, workflow: Workflow, order: list[str], *, between: bool) -> str:
     columns = workflow.to_lists()
+    if rng.needs_repair("escaped-json"):
+        return _escaped(rng, {label: columns[label] for label in order})
     if rng.one_in(4):
         style = rng.choose(_DICTS)
         lists = [_labelled(rng, label, columns[label], style) for label in order]
@@ -343,6 +351,13 @@ def _lists(rng: Choices, workflow: Workflow, order: list[str], *, between: bool)
     return text
 
 
+def _escaped(rng: Choices, columns: dict[str, list[object]]) -> str:
+    """The arguments of a tool call: JSON inside a JSON string."""
+    ascii_only = rng.one_in(2)
+    arguments = json.dumps(columns, ensure_ascii=ascii_only, indent=rng.choose((None, None, 2)))
+    return json.dumps({"name": "plan", "arguments": arguments}, ensure_ascii=ascii_only)
+
+
 def _between(rng: Choices, style: Style) -> str:
     kind = rng.choose(("lines", "lines", "one line", "prose", "comment"))
     if kind == "one line":
@@ -353,6 +368,11 @@ def _between(rng: Choices, style: Style) -> str:
 
 
 def _labelled(rng: Choices, label: str, items: list[object], style: Style) -> str:
+    if rng.needs_repair("label-tag"):
+        return f"<{label}>{rng.choose(_BINDING_SPACE)}{_row(rng, _items(rng, label, items, is_json=False))}</{label}>"
+    if rng.needs_repair("label-fence"):
+        row = _row(rng, _items(rng, label, items, is_json=False))
+        return f"**{label}**{rng.choose((' =', ':', ''))}\n```{rng.choose(('python', 'json', ''))}\n{row}\n```"
     name = rng.choose(_SPELLINGS[label]) if rng.needs_repair("label-spelling") else label
     binding = style.binding
     if style.annotated and rng.one_in(2):

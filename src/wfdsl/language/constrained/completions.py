@@ -34,9 +34,9 @@ TEXT = _EVERY.without(SPACES)
 
 ESCAPES = ("\\\\", '\\"', "\\n", "\\r", "\\t")
 """The printer's escapes of what is often meant in a subtask."""
-NOT_IN_PROSE = "<(=:："
-"""A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that; a reasoning
-tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be either."""
+NOT_IN_PROSE = "<(=:：`"
+"""A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that, or a code
+fence; a tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be a label or a tag."""
 
 _WORKER, _SUBTASK = 10**12, "a subtask"  # placeholders in what the printer is given
 _VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
