@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
-from types import coroutine
+from types import CoroutineType, coroutine
 from typing import Any, TypedDict
 
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
@@ -387,17 +387,17 @@ class CallPipeline:
 @coroutine
 def _in_context(context: Context, worker: Ask, call: Call) -> Generator[Any, Any, Reply]:
     """A worker's reply, awaited inside a context. A task with that context would cost several times as much."""
-    run = context.run
-    reply = run(worker, call).__await__()
+    awaited = context.run(worker, call)
+    reply: Any = awaited if type(awaited) is CoroutineType else awaited.__await__()
     try:
-        waits_for = run(reply.send, None)
+        waits_for = context.run(reply.send, None)
         while True:
             try:
                 yield waits_for
             except BaseException as error:  # noqa: BLE001  (it is handed on)
-                waits_for = run(reply.throw, error)
+                waits_for = context.run(reply.throw, error)
             else:
-                waits_for = run(reply.send, None)
+                waits_for = context.run(reply.send, None)
     except StopIteration as over:
         result: Reply = over.value
         return result
