@@ -456,3 +456,30 @@ async def test_an_exception_of_what_a_worker_waits_for_reaches_the_worker() -> N
     done = await run(Workflow((Step(0, "a"),)), "Q", pool_of(Answering(waits)))
 
     assert done.answer == "heard: gone"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_listener_that_raises_is_logged_and_switched_off(
+    streamed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[events.Event] = []
+
+    def broken(event: events.Event) -> None:
+        heard.append(event)
+        if isinstance(event, events.StepStarted):
+            raise BrokenPipeError("nobody reads this")
+
+    pool = pool_of(always("x"), always("y"))
+    if streamed:
+        got = [event async for event in stream(FAN_OUT, "Q", pool, on_event=broken)]
+        assert isinstance(got[-1], events.RunFinished)
+        done = got[-1].run
+    else:
+        done = await run(FAN_OUT, "Q", pool, on_event=broken)
+
+    assert done.answer == "y"
+    assert [type(event) for event in heard] == [events.RunStarted, events.StepStarted]
+    assert [record.message.partition(" raised ")[2] for record in caplog.records] == [
+        "on StepStarted; it gets no further events, and the run goes on"
+    ]
+    assert "nobody reads this" in caplog.text

@@ -7,6 +7,7 @@ to make: every step makes several.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -96,3 +97,26 @@ class RunFinished(NamedTuple):
 
 Event: TypeAlias = RunStarted | StepStarted | Delta | Retried | FellBack | StepFinished | BudgetCharged | RunFinished
 Listener: TypeAlias = Callable[[Event], None]
+
+
+class SafeListener:
+    """A listener that is switched off once it raises: the run has paid for its replies and goes on without it."""
+
+    __slots__ = ("_listener",)
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener: Listener | None = listener
+
+    def __call__(self, event: Event) -> None:
+        """Hand an event on."""
+        if self._listener is None:
+            return
+        try:
+            self._listener(event)
+        except Exception:
+            logging.getLogger("wfdsl").exception(
+                "the listener %r raised on %s; it gets no further events, and the run goes on",
+                self._listener,
+                type(event).__name__,
+            )
+            self._listener = None

@@ -20,7 +20,7 @@ from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, Budget, BudgetTra
 from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.events import Event, Listener
+from wfdsl.interpreter.events import Event, Listener, SafeListener
 from wfdsl.interpreter.execution import require_runnable, run_workflow
 from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
@@ -62,7 +62,7 @@ async def run(
         budget: The most that may be spent; or the tracker of a budget that several runs share.
         journal: Where each call is kept, so that the run can be resumed; a journal, or the path of one.
         limiter: Limits the calls in flight of several runs together.
-        on_event: Called with every event as it happens.
+        on_event: Called with every event as it happens; a plain function. One that raises is logged and called no more.
         names: Display names of the steps.
         previous: The final (subtask, response) of the round before; steps with access "all" see it first.
         run_id: The run's id in records; a new one unless given. A run that the journal has is resumed.
@@ -156,11 +156,12 @@ async def stream(
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
     listener = options.pop("on_event", None)
     check_arguments({"on_event": listener})
+    also = None if listener is None else SafeListener(listener)
 
     def hear(event: Event) -> None:
         queue.put_nowait(event)
-        if listener is not None:
-            listener(event)
+        if also is not None:
+            also(event)
 
     task = asyncio.create_task(run(workflow, question, pool, config, on_event=hear, **options))
     task.add_done_callback(lambda _: queue.put_nowait(None))
@@ -232,7 +233,7 @@ async def _run_request(
                 wall_end=wall_end,
                 journal=None if claim is None else claim.journal,
                 lost=() if claim is None else claim.known.lost,
-                listener=on_event,
+                listener=None if on_event is None else SafeListener(on_event),
             )
             level = Level(
                 pipelines=Pipelines(workers),
