@@ -19,7 +19,8 @@ SOURCES = Path(wfdsl.__file__).parent
 LAYERS = [
     ["__main__"],
     ["cli"],
-    ["testing", "experiment"],
+    ["testing", "experiment", "html_page"],
+    ["pictures"],
     ["survey", "conductor"],
     ["api"],
     ["interpreter"],
@@ -27,7 +28,7 @@ LAYERS = [
     ["graph", "workers"],
     ["language", "toml_file"],
     ["config", "protocols"],
-    ["errors", "_version"],
+    ["errors", "notebook", "_version"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""
 
@@ -35,10 +36,10 @@ LATE = {
     ("api", "language.file_expansion"): "completions need no workflow files",
     ("api", "language.file_printer"): "completions need no workflow files",
     ("api", "language.file_reader"): "completions need no workflow files",
-    ("api", "render.svg"): "only notebooks draw",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
     ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
     ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
+    ("pictures", "render.terminal"): "only terminals need rich",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 

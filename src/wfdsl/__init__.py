@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wfdsl.experiment import Experiment as Experiment
     from wfdsl.experiment import read_experiment as read_experiment
     from wfdsl.graph import to_dag as to_dag
+    from wfdsl.html_page import to_html as to_html
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.config import RunConfig as RunConfig
     from wfdsl.interpreter.journal import Journal as Journal
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from wfdsl.language.source import Span as Span
     from wfdsl.language.workflow import Step as Step
     from wfdsl.language.workflow import Workflow as Workflow
+    from wfdsl.pictures import to_dot as to_dot
+    from wfdsl.pictures import to_mermaid as to_mermaid
+    from wfdsl.pictures import to_svg as to_svg
+    from wfdsl.pictures import to_terminal as to_terminal
     from wfdsl.protocols import Call as Call
     from wfdsl.protocols import Reply as Reply
     from wfdsl.protocols import Usage as Usage
@@ -79,7 +84,7 @@ _HOMES = {
     "Worker": "protocols",
     "WorkerEntry": "workers.entry",
     "WorkerFailure": "protocols",
-    "Workflow": "api",  # which also lets notebooks draw workflows
+    "Workflow": "language.workflow",
     "WorkflowError": "language.diagnostics.workflow_error",
     "analyze": "api",
     "dumps": "api",
@@ -91,6 +96,11 @@ _HOMES = {
     "run_sync": "interpreter.running",
     "stream": "interpreter.running",
     "to_dag": "graph",
+    "to_dot": "pictures",
+    "to_html": "html_page",
+    "to_mermaid": "pictures",
+    "to_svg": "pictures",
+    "to_terminal": "pictures",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  (names of this very table)

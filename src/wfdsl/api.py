@@ -24,15 +24,16 @@ from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic, in_order,
 from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
-from wfdsl.language.workflow import Workflow, display_with
+from wfdsl.language.workflow import Workflow
+from wfdsl.notebook import DrawnInNotebooks
 
 _UTF8_BYTES_PER_CHAR = 4
 _PIECE = 1 << 16  # bytes
 Form: TypeAlias = Literal["completion", "wf"]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+@dataclass(frozen=True, slots=True, repr=False)
+class Checked(DrawnInNotebooks):
     """The result of reading a text: the workflow if there is one, and every diagnostic."""
 
     source: Source
@@ -44,6 +45,15 @@ class Checked:
     """Whether the text holds three empty lists. They are valid only after the first round."""
     tree: WorkflowTree | None = None
     """What was read, with places, names and title; None if it could not be read as steps."""
+
+    def __repr__(self) -> str:
+        found = "three empty lists" if self.passthrough else repr(self.workflow)
+        codes = ", ".join(dict.fromkeys(problem.code for problem in self.diagnostics))
+        return f"Checked({self.source.name}: {found}{f', {codes}' if codes else ''})"
+
+    def _repr_svg_(self) -> str | None:
+        """The picture that a notebook shows, where there is a workflow."""
+        return None if self.workflow is None else DrawnInNotebooks._repr_svg_(self)
 
     @property
     def ok(self) -> bool:
@@ -231,15 +241,6 @@ def dumps(workflow: Workflow, form: Form = "completion") -> str:
 
         return print_file(workflow)
     return print_completion(workflow)
-
-
-def _svg(workflow: Workflow) -> str:
-    from wfdsl.render.svg import to_svg  # noqa: PLC0415  (only notebooks draw)
-
-    return to_svg(workflow)
-
-
-display_with(_svg)
 
 
 def form_of(path: str | PathLike[str]) -> Form:

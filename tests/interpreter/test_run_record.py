@@ -112,7 +112,7 @@ async def test_pictures_can_be_laid_over_with_what_happened() -> None:
     assert done.statuses()[1].note == "1 failed attempt, reply ended by: length"
     assert done.statuses()[2] == StepStatus("pruned")
     failed = caught.value.run.statuses()
-    assert (failed[1].state, failed[1].note) == ("failed", "HTTP 404")
+    assert (failed[1].state, failed[1].error) == ("failed", "HTTP 404")
     assert failed[3] == StepStatus("waiting")
 
 

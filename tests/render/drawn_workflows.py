@@ -41,7 +41,7 @@ ODD_OPTIONS: Options = {
     "title": " ".join(ODD_TEXTS),
     "description": " ".join(ODD_TEXTS),
     "workers": {0: ODD_TEXTS[0]},
-    "status": {i: StepStatus("failed", 1.0, 2.0, text) for i, text in enumerate(ODD_TEXTS)},
+    "status": {i: StepStatus("failed", 1.0, 2.0, text, text) for i, text in enumerate(ODD_TEXTS)},
 }
 
 _texts = st.one_of(st.sampled_from(ODD_TEXTS), st.text(max_size=60), st.sampled_from(["Solve.", "Check."]))
@@ -70,10 +70,11 @@ def options(draw: st.DrawFn, workflow: Workflow) -> Options:
         "title": draw(_texts),
         "description": draw(_texts),
         "workers": draw(st.dictionaries(st.integers(0, 9), _texts, max_size=3)),
+        "all_copies": draw(st.booleans()),
         "conductors": draw(st.frozensets(st.integers(0, 9), max_size=2)),
         "status": draw(
             st.dictionaries(
-                st.integers(0, count - 1), st.builds(StepStatus, states, amounts, amounts, _texts), max_size=4
+                st.integers(0, count - 1), st.builds(StepStatus, states, amounts, amounts, _texts, _texts), max_size=4
             )
         ),
     }

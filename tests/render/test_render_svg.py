@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.pictures import to_svg
 from wfdsl.render.layout import Lane, place
+from wfdsl.render.model import draw
 from wfdsl.render.status import StepStatus
-from wfdsl.render.svg import to_svg
 from wfdsl.render.text import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,9 +31,11 @@ def cards(svg: str) -> list[ET.Element]:
 def test_any_workflow_with_any_text_is_well_formed(data: st.DataObject) -> None:
     workflow = data.draw(workflows())
 
-    svg = to_svg(workflow, **data.draw(options(workflow)))
+    chosen = data.draw(options(workflow))
 
-    assert len(cards(svg)) == len(workflow)
+    svg = to_svg(workflow, **chosen)
+
+    assert len(cards(svg)) == len(draw(workflow, **chosen).cards)
     svg.encode()
 
 
@@ -66,7 +69,7 @@ def test_every_style_is_kept_to_the_picture() -> None:
     rules = re.sub(r"@media[^{]*\{", "", style).split("}")
     selectors = [selector.strip() for rule in rules if "{" in rule for selector in rule.split("{")[0].split(",")]
     assert len(selectors) > 20
-    assert all(selector.startswith(".wfdsl ") for selector in selectors)
+    assert all(selector == ".wfdsl" or selector.startswith(".wfdsl ") for selector in selectors)
 
 
 def test_a_notebook_shows_the_picture() -> None:
@@ -105,10 +108,10 @@ def test_the_whole_subtask_is_in_the_tooltip() -> None:
 
 
 def test_status_is_laid_over_the_steps() -> None:
-    svg = to_svg(DEAD, status={0: StepStatus("done", 2.41, 0.0031), 2: StepStatus("failed", note="no reply")})
+    svg = to_svg(DEAD, status={0: StepStatus("done", 2.41, 0.0031), 2: StepStatus("failed", error="no reply")})
 
     assert "done · 2.4 s · $0.0031" in texts(svg)
-    assert "failed · no reply" in texts(svg)
+    assert {"failed", "no reply"} <= set(texts(svg))
 
 
 def test_names_workers_and_title_are_used() -> None:

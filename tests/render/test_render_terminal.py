@@ -11,8 +11,9 @@ from rich.console import Console
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.pictures import to_terminal
 from wfdsl.render.status import StepStatus
-from wfdsl.render.terminal import TerminalDrawing, lane_rows, to_terminal
+from wfdsl.render.terminal import TerminalDrawing, lane_rows
 
 
 def printed(drawing: TerminalDrawing, *, width: int = 80, encoding: str = "utf-8", colour: bool = False) -> str:

@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.render.dot import to_dot
-from wfdsl.render.mermaid import to_mermaid
-from wfdsl.render.model import to_json
+from wfdsl.pictures import to_dot, to_json, to_mermaid
+from wfdsl.render.model import draw
 from wfdsl.render.status import StepStatus
 
 needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's `dot` is not installed")
 
 # What a label may hold: words and plain punctuation, codes, our own three tags, and anything beyond ASCII.
 LABEL = r'"(?:[\w .,?!\']|[^\x00-\x7fﬂ¶]|#\d+;|</?[bi]>|<br/>)*"'
-NODE = re.compile(rf"  s\d+(?:\[{LABEL}\]|\{{\{{{LABEL}\}}\}})(?::::[a-z]+)?")
+NODE = re.compile(rf"  s\d+(?:\[{LABEL}\]|\[\[{LABEL}\]\]|\{{\{{{LABEL}\}}\}})(?::::[a-z]+)?")
 OTHER = re.compile(
     r'flowchart TD|  question\(\["question"\]\)|  (?:s\d+|question) (?:-->|-\.->) s\d+|  class s\d+ [a-z]+'
     r"|  classDef [a-z]+ [\w#:,.\- ]+"
@@ -56,10 +55,12 @@ def test_mermaid_of_a_small_workflow() -> None:
 def test_no_text_breaks_out_of_a_mermaid_label(data: st.DataObject) -> None:
     workflow = data.draw(workflows())
 
-    lines = mermaid_lines(to_mermaid(workflow, **data.draw(options(workflow))))
+    chosen = data.draw(options(workflow))
+
+    lines = mermaid_lines(to_mermaid(workflow, **chosen))
 
     assert all(NODE.fullmatch(line) or OTHER.fullmatch(line) for line in lines)
-    assert sum(bool(NODE.fullmatch(line)) for line in lines) == len(workflow)
+    assert sum(bool(NODE.fullmatch(line)) for line in lines) == len(draw(workflow, **chosen).cards)
 
 
 def test_mermaid_signs_become_codes() -> None:
@@ -109,14 +110,15 @@ def test_graphviz_reads_odd_text_and_shows_it() -> None:
 @given(st.data())
 def test_graphviz_reads_any_workflow(data: st.DataObject) -> None:
     workflow = data.draw(workflows())
-    dot = to_dot(workflow, **data.draw(options(workflow)))
+    chosen = data.draw(options(workflow))
+    dot = to_dot(workflow, **chosen)
 
     drawn = subprocess.run(
         ["dot", "-Tplain"], input=dot, capture_output=True, encoding="utf-8", timeout=60, check=False
     )
 
     assert (drawn.returncode, drawn.stderr) == (0, "")
-    assert len(re.findall(r"^node ", drawn.stdout, re.MULTILINE)) == len(workflow) + 1
+    assert len(re.findall(r"^node ", drawn.stdout, re.MULTILINE)) == len(draw(workflow, **chosen).cards) + 1
 
 
 def step(**own: object) -> dict[str, object]:
@@ -133,13 +135,14 @@ def test_json_holds_the_whole_graph_as_written() -> None:
         "title": "T",
         "description": "",
         "steps": [
-            step(index=0, worker=2, subtask="Plan\nit.")
-            | {"status": {"state": "done", "seconds": 1.5, "usd": None, "note": ""}},
-            step(index=1, worker="best", subtask="Drop."),
-            step(index=2, worker=0, subtask="Do it.")
+            step(index=0, worker=2, worker_name="worker 2", subtask="Plan\nit.")
+            | {"status": {"state": "done", "seconds": 1.5, "usd": None, "note": "", "error": ""}},
+            step(index=1, worker="best", worker_name="best", subtask="Drop."),
+            step(index=2, worker=0, worker_name="worker 0", subtask="Do it.")
             | {"sees": [0, 1], "access": "all", "conductor": True, "depth": 1},
         ],
         "edges": [[0, 2], [1, 2]],
+        "copies": [],
         "topology": "independent-then-aggregate",
         "depth": 2,
         "width": 2,
@@ -160,19 +163,19 @@ def test_json_of_any_workflow_reads_back(data: st.DataObject) -> None:
     }
 
 
-@pytest.mark.parametrize("draw", [to_mermaid, to_dot])
-def test_all_is_said_in_words_where_its_lines_are_left_out(draw: object) -> None:
+@pytest.mark.parametrize("to_text", [to_mermaid, to_dot])
+def test_all_is_said_in_words_where_its_lines_are_left_out(to_text: object) -> None:
     chain = Workflow((Step(0, "A."), Step(1, "B.", "all"), Step(2, "C.", "all")))
 
-    found = draw(chain)  # type: ignore[operator]
+    found = to_text(chain)  # type: ignore[operator]
 
     assert found.count("sees all") == 2
     assert len(re.findall(r"s\d+ -->? ?s\d+|s\d+ -> s\d+", found)) == 2
 
 
-@pytest.mark.parametrize("draw", [to_mermaid, to_dot])
-def test_text_formats_show_status(draw: object) -> None:
-    found = draw(MIXED, status={1: StepStatus("running", 3.0), 2: StepStatus("pruned")})  # type: ignore[operator]
+@pytest.mark.parametrize("to_text", [to_mermaid, to_dot])
+def test_text_formats_show_status(to_text: object) -> None:
+    found = to_text(MIXED, status={1: StepStatus("running", 3.0), 2: StepStatus("pruned")})  # type: ignore[operator]
 
     assert "running · 3" in found
     assert "pruned" in found

@@ -71,5 +71,5 @@ def test_a_cost_above_zero_never_reads_as_zero(usd: float, shown: str) -> None:
 
 
 def test_a_status_says_what_is_known() -> None:
-    assert StepStatus("waiting").text() == "waiting"
-    assert StepStatus("failed", 2.0, None, "429").text() == "failed · 2.0 s · 429"
+    assert StepStatus("waiting").facts() == "waiting"
+    assert StepStatus("failed", 2.0, None, "429").facts() == "failed · 2.0 s · 429"

@@ -18,7 +18,7 @@ from wfdsl.cli.output import USAGE, ended, reported
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk",
     "fmt": "print in the canonical form, or convert between the two forms",
-    "show": "draw a workflow: in the terminal, or as Mermaid, DOT, SVG or JSON",
+    "show": "draw a workflow or a run: in the terminal, or as Mermaid, DOT, SVG, JSON or HTML",
     "run": "run a workflow on a question",
     "solve": "answer a question: a Conductor writes the workflow, and may revise it",
     "prompt": "print exactly what a Conductor would be sent",

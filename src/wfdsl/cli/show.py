@@ -1,27 +1,29 @@
 """Draw a workflow, in the terminal or as a picture for elsewhere.
 
-With --run the workflow of a run is drawn, with what happened to each step: RUN is the run's id, or how it begins,
-`last` for the newest, or a file with a record that `wfdsl run --json` or `wfdsl trace --json` printed.
+With --run a run is drawn, with what happened to each step and every workflow that a Conductor wrote in it: RUN is the
+run's id, or how it begins, `last` for the newest, or a file with a record that `wfdsl run --json` or `wfdsl trace
+--json` printed. With --html it is one page, with all messages and replies, that can be opened offline.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
 from wfdsl.cli.streams import print_utf8
 from wfdsl.errors import UsageError
-from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.render.model import Options
-    from wfdsl.workers.pool import Pool
+    from collections.abc import Callable
+    from typing import Unpack
 
-FORMATS = ("terminal", "mermaid", "dot", "svg", "json")
+    from wfdsl.interpreter.record import Run
+    from wfdsl.render.model import Options
+
+FORMATS = ("terminal", "mermaid", "dot", "svg", "json", "html")
 _SUFFIXES = {
     ".txt": "terminal",
     ".mmd": "mermaid",
@@ -30,31 +32,39 @@ _SUFFIXES = {
     ".gv": "dot",
     ".svg": "svg",
     ".json": "json",
+    ".html": "html",
+    ".htm": "html",
 }
 _LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
-_FILE_WIDTH = 100  # columns of a terminal drawing that goes to a file; our choice
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl show`."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("file", metavar="FILE", nargs="?", help="a .wf file or a completion; - reads standard input")
-    what.add_argument("--run", metavar="RUN", help="draw a run: its workflow, with state, time and cost of each step")
+    what.add_argument("--run", metavar="RUN", help="draw a run: its workflows, with state, time and cost of each step")
+    parser.add_argument("--html", dest="format", action="store_const", const="html", help="short for --format html")
+    parser.add_argument("--all-copies", action="store_true", help="draw each copy of a step, not one card for all")
     parser.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of OUT)")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file instead of standard output")
     add_input_options(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Draw the workflow."""
+    """Draw the workflow or the run."""
     chosen = _chosen_format(args.format, args.output)
-    workflow, options = _drawn(args) if args.run is None else _drawn_run(args.run)
+    value, options = _checked(args) if args.run is None else (_run(args.run), {})
+    if args.all_copies:
+        options["all_copies"] = True
     if args.output is not None:
-        _write(args.output, _as_text(workflow, chosen, options))
+        _write(args.output, _as_text(value, chosen, options))
     elif chosen == "terminal":
-        _print_drawing(workflow, options)
+        from wfdsl.cli.consoles import stdout_console
+        from wfdsl.pictures import to_terminal
+
+        stdout_console().print(to_terminal(value, **options))
     else:
-        print_utf8(_as_text(workflow, chosen, options))
+        print_utf8(_as_text(value, chosen, options))
     return 0
 
 
@@ -68,78 +78,46 @@ def _chosen_format(asked: str | None, output: str | None) -> str:
     return _SUFFIXES[suffix]
 
 
-def _drawn(args: argparse.Namespace) -> tuple[Workflow, Options]:
+def _checked(args: argparse.Namespace) -> tuple[Checked, Options]:
     pool = load_pool(args)
     checked = read_checked(args.file, args, pool)
-    assert checked.workflow is not None, "read_checked returns a workflow or raises"
-    return checked.workflow, _options(checked, pool)
+    if pool is None:
+        return checked, {}
+    return checked, {"workers": pool.labels, "conductors": pool.conductors}
 
 
-def _drawn_run(name: str) -> tuple[Workflow, Options]:
-    """A run's workflow, and what is drawn over it."""
+def _run(name: str) -> Run:
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, run_of
     from wfdsl.interpreter.record import Run
 
-    if Path(name).is_file():
-        text = read_text(name, max_chars=_LONGEST_RECORD)
-        if text is None:
-            raise UsageError(f"{name}: is longer than {_LONGEST_RECORD:,} characters")
-        run = Run.from_json(text)
-    else:
-        run = run_of(default_path(), full_id(default_path(), name))
-    options: Options = {
-        "title": f"run {run.id}: {run.status}",
-        "status": dict(enumerate(run.statuses())),
-        "workers": {step.worker: step.worker_name for step in run.steps if step.worker_name},
+    if not Path(name).is_file():
+        return run_of(default_path(), full_id(default_path(), name))
+    text = read_text(name, max_chars=_LONGEST_RECORD)
+    if text is None:
+        raise UsageError(f"{name}: is longer than {_LONGEST_RECORD:,} characters")
+    return Run.from_json(text)
+
+
+def _as_text(value: Checked | Run, chosen: str, options: Options) -> str:
+    from wfdsl.html_page import to_html
+    from wfdsl.pictures import to_dot, to_json, to_mermaid, to_svg
+
+    draw: dict[str, Callable[..., str]] = {
+        "mermaid": to_mermaid,
+        "dot": to_dot,
+        "svg": to_svg,
+        "json": to_json,
+        "html": to_html,
+        "terminal": _plain_drawing,
     }
-    if run.names is not None:
-        options["names"] = run.names
-    return run.workflow, options
+    return draw[chosen](value, **options)
 
 
-def _options(checked: Checked, pool: Pool | None) -> Options:
-    found: Options = {}
-    if checked.tree is not None:
-        found["names"] = checked.tree.names
-        found["title"] = checked.tree.title
-        found["description"] = checked.tree.description
-    if pool is not None:
-        found["workers"] = {index: pool.entry(index).name for index in pool.indices}
-        found["conductors"] = pool.conductors
-    return found
+def _plain_drawing(value: Checked | Run, **options: Unpack[Options]) -> str:
+    from wfdsl.pictures import to_terminal
 
-
-def _as_text(workflow: Workflow, chosen: str, options: Options) -> str:
-    match chosen:
-        case "mermaid":
-            from wfdsl.render.mermaid import to_mermaid as draw
-        case "dot":
-            from wfdsl.render.dot import to_dot as draw
-        case "svg":
-            from wfdsl.render.svg import to_svg as draw
-        case "json":
-            from wfdsl.render.model import to_json as draw
-        case _:
-            draw = _drawing_as_text
-    return draw(workflow, **options)
-
-
-def _drawing_as_text(workflow: Workflow, **options: Any) -> str:
-    from rich.console import Console
-
-    from wfdsl.render.terminal import to_terminal
-
-    page = io.StringIO()
-    Console(file=page, width=_FILE_WIDTH, color_system=None).print(to_terminal(workflow, **options))
-    return page.getvalue()
-
-
-def _print_drawing(workflow: Workflow, options: Options) -> None:
-    from wfdsl.cli.consoles import stdout_console
-    from wfdsl.render.terminal import to_terminal
-
-    stdout_console().print(to_terminal(workflow, **options))
+    return str(to_terminal(value, **options))
 
 
 def _write(output: str, text: str) -> None:

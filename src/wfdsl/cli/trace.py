@@ -51,7 +51,7 @@ def _conductor_lines(run: Run) -> list[str]:
     for note in rounds_of([run]):
         head = f"round {note.round}, {note.result}"
         lines += _block(head, note.completions[-1].text) if note.completions else [f"  {head}"]
-        lines += [f"  {remark}" for remark in remarks_on(note)]
+        lines += [f"  round {note.round}: {remark}" for remark in remarks_on(note)]
     return lines
 
 

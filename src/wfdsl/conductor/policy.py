@@ -8,9 +8,10 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.record import Run, as_unicode
+from wfdsl.interpreter.record import Run, as_unicode, shortened
 from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.notebook import ReadInNotebooks
 from wfdsl.protocols import Usage
 from wfdsl.workers.pool import Pool
 
@@ -22,12 +23,15 @@ ROOT_WORKFLOW: Final = Workflow((Step(ROOT, "Answer the question."),))
 """What a question is solved by where a Conductor answers it: one step, whose nested runs are the rounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+@dataclass(frozen=True, slots=True, repr=False)
+class Solution(ReadInNotebooks):
     """The answer to a question, with the record of how it was found."""
 
     run: Run
     """The record of everything; for a Conductor its only step is the Conductor, and the rounds are nested in it."""
+
+    def __repr__(self) -> str:
+        return f"Solution(answer={shortened(self.answer)}, {len(self.rounds)} rounds, run={self.run.id!r})"
 
     @property
     def answer(self) -> str | None:
@@ -62,7 +66,7 @@ class Solution:
     @property
     def events(self) -> tuple[str, ...]:
         """What was unusual, a line each: repairs, re-asks, the default workflow, refused revisions."""
-        return tuple(line for log in self.log for line in remarks_on(log))
+        return tuple(f"round {log.round}: {line}" for log in self.log for line in remarks_on(log))
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain values."""

@@ -117,18 +117,17 @@ def gave_up(run: Run) -> bool:
 
 def remarks_on(log: RoundLog) -> list[str]:
     """What was unusual in a round, a line each: re-asks, repairs, and what was not run."""
-    where = f"round {log.round}"
     problems = "; ".join(log.completions[-1].problems) if log.completions else ""
-    lines = [f"{where}: asked again {log.reasks} {'time' if log.reasks == 1 else 'times'}"] if log.reasks else []
+    lines = [f"asked again {log.reasks} {'time' if log.reasks == 1 else 'times'}"] if log.reasks else []
     if log.completions and log.completions[-1].reading == "repaired":
-        lines.append(f"{where}: the completion was repaired: {problems}")
+        lines.append(f"the completion was repaired: {problems}")
     if log.result == "ran-default":
-        lines.append(f"{where}: no completion was valid, so the default workflow ran: {problems}")
+        lines.append(f"no completion was valid, so the default workflow ran: {problems}")
     if log.result == "kept":
-        lines.append(f"{where}: the previous answer was kept")
+        lines.append("the previous answer was kept")
     if log.reason:
         ending = "there is no answer" if log.result == "failed" else "the previous answer is kept"
-        lines.append(f"{where}: {ending}: {log.reason}")
+        lines.append(f"{ending}: {log.reason}")
     return lines
 
 

@@ -16,6 +16,7 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.context import Question
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.notebook import ReadInNotebooks
 from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage
 from wfdsl.render.status import State, StepStatus
 
@@ -25,7 +26,11 @@ VERSION: Final = 1
 NOTHING: Final = Usage()
 
 
-@dataclass(slots=True)
+_SHORT: Final = 60
+"""Characters of an answer in the short form of a record; our choice."""
+
+
+@dataclass(slots=True, repr=False)
 class StepRecord:
     """What happened to one step. Not frozen only because freezing would double the time that making one takes; nothing
     changes it once it is made.
@@ -68,6 +73,11 @@ class StepRecord:
     nested: tuple[Run, ...] = ()
     """The runs inside a Conductor node, in order."""
 
+    def __repr__(self) -> str:
+        why = f", error={shortened(self.error)}" if self.error else ""
+        worker = self.worker_name or self.worker
+        return f"StepRecord({self.step} by {worker}, {self.status}, response={shortened(self.response)}{why})"
+
     @property
     def seconds(self) -> float | None:
         """How long the step took; None if it is not over."""
@@ -76,7 +86,7 @@ class StepRecord:
     def picture(self) -> StepStatus:
         """The state of the step, as pictures show it."""
         state: State = "waiting" if self.status == "stopped" else self.status
-        notes = [self.error] if self.error else []
+        notes = []
         if self.status == "stopped":
             notes.append("stopped")
         if self.retries:
@@ -85,7 +95,8 @@ class StepRecord:
             notes.append("from the journal")
         if self.finish not in (None, "stop"):
             notes.append(f"reply ended by: {self.finish}")
-        return StepStatus(state, self.seconds, self.list_usd if self.status == "done" else None, ", ".join(notes))
+        usd = self.list_usd if self.status == "done" else None
+        return StepStatus(state, self.seconds, usd, ", ".join(notes), self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +112,8 @@ class LostCall:
     """The upper bound that stays charged, in US dollars; 0 if the price is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(ReadInNotebooks):
     """What happened when a workflow was run."""
 
     id: str
@@ -128,6 +139,10 @@ class Run:
     """
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of wfdsl and Python."""
+
+    def __repr__(self) -> str:
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        return f"Run({self.id!r}, {self.status}, {steps}, answer={shortened(self.answer)})"
 
     @property
     def answer(self) -> str | None:
@@ -237,6 +252,11 @@ def as_unicode(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def shortened(text: str | None) -> str:
+    """A text as Python writes it, cut to what fits on a line."""
+    return repr(text if text is None or len(text) <= _SHORT else f"{text[:_SHORT]}…")
 
 
 def total_usd(costs: Iterable[float | None]) -> float | None:

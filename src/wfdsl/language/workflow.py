@@ -5,7 +5,7 @@ Workflows are immutable values. Two are equal if workers, subtasks, access and d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic
 from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL, Access, AccessNode, Node, Worker, WorkflowTree
+from wfdsl.notebook import DrawnInNotebooks
+
+_SHOWN_WORKERS = 8  # in the short form; our choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +33,19 @@ class Step:
     """The recursion depth that a Conductor node may use, where the writer gave one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workflow:
+@dataclass(frozen=True, slots=True, repr=False)
+class Workflow(DrawnInNotebooks):
     """Steps in order; the last one's response is the answer."""
 
     steps: tuple[Step, ...]
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def __repr__(self) -> str:
+        workers = ", ".join(str(step.worker) for step in self.steps[:_SHOWN_WORKERS])
+        more = ", ..." if len(self) > _SHOWN_WORKERS else ""
+        return f"Workflow({len(self)} step{'' if len(self) == 1 else 's'} by {workers}{more})"
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
@@ -100,18 +108,6 @@ class Workflow:
                 for worker, subtask, entry, depth in columns
             )
         )
-
-    def _repr_svg_(self) -> str | None:
-        """The picture that a notebook shows, if `display_with` has set what draws it."""
-        return _drawing[0](self) if _drawing else None
-
-
-_drawing: list[Callable[[Workflow], str]] = []
-
-
-def display_with(draw: Callable[[Workflow], str]) -> None:
-    """Set what draws workflows in notebooks, as SVG. `wfdsl.api` does, so that the language needs no renderer."""
-    _drawing[:] = [draw]
 
 
 def _access(entry: AccessNode) -> Access:

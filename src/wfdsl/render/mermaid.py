@@ -7,14 +7,13 @@ codes) is written as an entity code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Unpack
+from collections.abc import Iterator, Sequence
 
 from wfdsl.language.tree import ALL
-from wfdsl.language.workflow import Workflow
-from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.model import Card, Drawing, Panel, Placed, placed
 from wfdsl.render.text import cells, wrap
 
+_REASON_LINES = 12
 _WIDTH, _LINES = 26, 5  # Mermaid itself breaks lines at 200 pixels
 # ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that represent entity codes inside Mermaid.
 _UNSAFE = re.compile(r"(?<=\d)\.|[!-~ﬂ¶](?<![\w.,?!'])|_")
@@ -24,40 +23,88 @@ _CLASSES = (
     "classDef dead stroke-dasharray:5 4,opacity:0.5",
     "classDef running stroke:#2f6fde",
     "classDef done stroke:#1a8a4f",
-    "classDef failed stroke:#d0342c,stroke-width:2px",
+    "classDef failed stroke:#d0342c,stroke-width:3px",
 )
 
 
-def to_mermaid(workflow: Workflow, **options: Unpack[Options]) -> str:
-    """Write a workflow as a Mermaid flowchart.
-
-    Raises:
-        ValueError: `names` has not one name for each step.
-    """
-    drawing = draw(workflow, **options)
-    return "\n".join(_lines(drawing)) + "\n"
+def mermaid_of(panel: Panel) -> str:
+    """Write a picture as a Mermaid flowchart; where workflows ran in it, each is a subgraph."""
+    return "\n".join(_lines(panel)) + "\n"
 
 
-def _lines(drawing: Drawing) -> Iterator[str]:
-    if drawing.title:
-        yield from ("---", f"title: {_title(drawing.title)}", "---")
+def _lines(panel: Panel) -> Iterator[str]:
+    if panel.title:
+        yield from ("---", f"title: {_title(panel.title)}", "---")
     yield "flowchart TD"
-    yield '  question(["question"])'
-    classes = [_classes(card) for card in drawing.cards]
-    for card, names in zip(drawing.cards, classes, strict=True):
-        yield f"  s{card.index}{_shape(card)}" + (f":::{names[0]}" if names else "")
-    for entry in drawing.entries:
-        yield f"  question {_arrow(is_live=drawing.cards[entry].is_live)} s{entry}"
-    for source, target in drawing.edges:
-        yield f"  s{source} {_arrow(is_live=drawing.cards[target].is_live)} s{target}"
-    used = {name for names in classes for name in names}
+    found = placed(panel)
+    if len(found) == 1 and panel.shown:
+        yield from _notes(found[0])
+        yield from _graph(panel.shown, "", "  ")
+    else:
+        for each in found:
+            yield from _subgraph(each)
+        yield from _links(found)
+    drawings = [(each, each.panel.shown) for each in found if each.panel.shown]
+    classes = [(f"{_prefix(each, found)}s{card.index}", _classes(card)) for each, its in drawings for card in its.cards]
+    used = {name for _, names in classes for name in names}
     yield from (f"  {line}" for line in _CLASSES if line.split()[1] in used)
-    yield from (f"  class s{card.index} {name}" for card in drawing.cards for name in classes[card.index][1:])
+    yield from (f"  class {node} {name}" for node, names in classes for name in names[1:])
+
+
+def _prefix(each: Placed, found: Sequence[Placed]) -> str:
+    return f"p{each.number}" if len(found) > 1 else ""
+
+
+def _subgraph(each: Placed) -> Iterator[str]:
+    panel, prefix = each.panel, f"p{each.number}"
+    if panel.shown is None:
+        if each.number:
+            yield from _notes(each)
+        return
+    label = " · ".join([panel.title, *(note.text for note in panel.notes)])
+    yield f'  subgraph {prefix}["{_text(label)}"]'
+    yield from _graph(panel.shown, prefix, "    ")
+    yield "  end"
+
+
+def _notes(each: Placed) -> Iterator[str]:
+    """A box with what is said of a panel that has no drawing."""
+    panel = each.panel
+    said = [panel.title] if each.number else []
+    lines = [line for text in [*said, *(note.text for note in panel.notes)] for line in _wrapped(text, _WIDTH)]
+    if lines:
+        yield f'  p{each.number}(["{"<br/>".join(lines)}"])'
+
+
+def _links(found: Sequence[Placed]) -> Iterator[str]:
+    """From a Conductor node to the first workflow inside of it, and from each round to the next."""
+    for each in found:
+        if each.previous is not None:
+            yield f"  p{each.previous} -.-> p{each.number}"
+        elif each.parent is not None:
+            parent = found[each.parent].panel.shown
+            assert parent is not None  # only panels that are shown are parents
+            yield f"  p{each.parent}s{parent.cards[each.card].index} -.-> p{each.number}"
+
+
+def _graph(drawing: Drawing, prefix: str, indent: str) -> Iterator[str]:
+    cards = drawing.cards
+    yield f'{indent}{prefix}question(["question"])'
+    for card in cards:
+        names = _classes(card)
+        yield f"{indent}{prefix}s{card.index}{_shape(card)}" + (f":::{names[0]}" if names else "")
+    for entry in drawing.entries:
+        yield f"{indent}{prefix}question {_arrow(is_live=cards[entry].is_live)} {prefix}s{cards[entry].index}"
+    for source, target in drawing.edges:
+        arrow = _arrow(is_live=cards[target].is_live)
+        yield f"{indent}{prefix}s{cards[source].index} {arrow} {prefix}s{cards[target].index}"
 
 
 def _shape(card: Card) -> str:
     label = f'"{_label(card)}"'
-    return f"{{{{{label}}}}}" if card.is_conductor else f"[{label}]"
+    if card.is_conductor:
+        return f"{{{{{label}}}}}"
+    return f"[[{label}]]" if card.count > 1 else f"[{label}]"
 
 
 def _arrow(*, is_live: bool) -> str:
@@ -66,16 +113,21 @@ def _arrow(*, is_live: bool) -> str:
 
 def _classes(card: Card) -> list[str]:
     marks = (("dead", not card.is_live), ("answer", card.is_answer))
-    states = [card.status.state] if card.status and card.status.state in {"running", "done", "failed"} else []
+    states = [card.state] if card.state in {"running", "done", "failed"} else []
     return [*(name for name, holds in marks if holds), *states]
 
 
 def _label(card: Card) -> str:
     tags = [*card.tags, *(["sees all"] if card.access == ALL else [])]
-    head = f"<b>{_text(card.heading)}</b> {_text('· ' + card.worker_label)}"
+    head = f"<b>{_text(card.counted_heading)}</b> {_text('· ' + card.worker_label)}"
     body = map(_text, wrap(card.subtask, width=_WIDTH, lines=_LINES, measure=cells))
-    foot = [f"<i>{_text(text)}</i>" for text in (" · ".join(tags), card.status_text) if text]
-    return "<br/>".join([head, *body, *foot])
+    foot = [f"<i>{_text(text)}</i>" for text in (" · ".join(tags), card.facts) if text]
+    reasons = [f"<b>{line}</b>" for reason in card.reasons for line in _wrapped(reason, _WIDTH)]
+    return "<br/>".join([head, *body, *foot, *reasons])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [_text(line) for line in wrap(text, width=width, lines=_REASON_LINES, measure=cells)]
 
 
 def _text(text: str) -> str:

@@ -1,21 +1,34 @@
-"""The model that every picture of a workflow shares (a card for each step, the edges, a heading), and its JSON.
+"""The model that every picture shares: panels, each with the cards and edges of one workflow; and its JSON.
+
+A picture of a workflow is one panel. A picture of a run has a panel for each workflow that ran in it: the rounds of a
+Conductor, and the runs inside Conductor nodes.
 
 A step that sees `"all"` is tagged so, and edges that its other edges imply are left out: thirty steps that all see
-everything are one line of cards and not a thicket. A list of steps is drawn as it was written, edge for edge.
+everything are one line of cards and not a thicket. A list of steps is drawn as it was written, edge for edge. Copies
+of a step (same worker, subtask and neighbours) share one card.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypedDict, Unpack
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from wfdsl.graph import Topology, graph_of, is_conductor
 from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.language.workflow import Workflow
-from wfdsl.render.status import StepStatus
+from wfdsl.render.status import State, StepStatus, dollars, duration
 from wfdsl.render.text import plain
+
+FEWEST_COPIES: Final = 3
+"""As many equal steps share one card; two side by side are as easy to read as one card that says so. Our choice."""
+_MOST_REASONS: Final = 3
+"""Reasons of failure that the card of copies lists; our choice."""
+_WORST_FIRST: Final[tuple[State, ...]] = ("failed", "running", "waiting", "done", "pruned")
+_NUMBERED = re.compile(r"(.+)\[\d+\]")
 
 
 class Options(TypedDict, total=False):
@@ -32,32 +45,47 @@ class Options(TypedDict, total=False):
     """The state of steps in a run."""
     conductors: Collection[int]
     """The indices of workers that are Conductors."""
+    all_copies: bool
+    """Whether each copy of a step gets a card of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One step as it is shown. Texts are plain: one line, nothing in them acts on its surroundings."""
+    """A step, or several copies of one, as it is shown. Texts are plain: one line, nothing in them acts."""
 
-    index: int
-    name: str
-    """Empty if steps have no names."""
+    steps: tuple[int, ...]
+    """The indices of the steps; more than one for copies."""
+    heading: str
+    """The step's name, or its index in words."""
+    is_named: bool
     worker: Worker
     worker_label: str
     subtask: str
     access: Access
     sees: tuple[int, ...]
+    """The steps that it sees."""
     drawn: tuple[int, ...]
-    """The steps seen to which a line is drawn."""
+    """The positions of the cards from which a line leads here."""
     depth: int | None
     is_live: bool
     is_answer: bool
     is_conductor: bool
-    status: StepStatus | None
+    state: State | None
+    """None if it is not known; of copies, the one that matters most."""
+    facts: str
+    """State, time and cost in one line; empty if nothing is known."""
+    reasons: tuple[str, ...]
+    """Why it failed."""
 
     @property
-    def heading(self) -> str:
-        """The step's name, or its index in words."""
-        return self.name or f"step {self.index}"
+    def index(self) -> int:
+        """The index of the step, or of the first copy."""
+        return self.steps[0]
+
+    @property
+    def count(self) -> int:
+        """How many copies there are; 1 for a step of its own."""
+        return len(self.steps)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -67,17 +95,24 @@ class Card:
         return tuple(word for word, holds in marks if holds)
 
     @property
-    def status_text(self) -> str:
-        """The state of the step in a run, in one line; empty if it is not known."""
-        return plain(self.status.text()) if self.status else ""
+    def counted_heading(self) -> str:
+        """The heading, with the number of copies if there are several."""
+        return f"{self.heading} × {self.count}" if self.count > 1 else self.heading
+
+    @property
+    def tooltip(self) -> str:
+        """Everything in one line."""
+        parts = (self.counted_heading, self.worker_label, self.subtask, self.facts, *self.reasons)
+        return " · ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """A workflow ready to be drawn."""
 
-    title: str
-    description: str
+    workflow: Workflow
+    names: Sequence[str] | None
+    status: Mapping[int, StepStatus]
     cards: tuple[Card, ...]
     topology: Topology
     depth: int
@@ -86,62 +121,119 @@ class Drawing:
 
     @property
     def entries(self) -> tuple[int, ...]:
-        """The steps that start from the question alone."""
-        return tuple(card.index for card in self.cards if not card.sees)
+        """The positions of the cards that start from the question alone."""
+        return tuple(at for at, card in enumerate(self.cards) if not card.sees)
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """The lines to draw, from the earlier step to the later one."""
-        return tuple((seen, card.index) for card in self.cards for seen in card.drawn)
+        """The lines to draw, from the position of the earlier card to that of the later one."""
+        return tuple((seen, at) for at, card in enumerate(self.cards) for seen in card.drawn)
 
     @property
     def summary(self) -> str:
         """The shape in one line."""
-        dead = len(self.cards) - self.calls
-        parts = [_counted(len(self.cards), "step"), self.topology, f"depth {self.depth}", f"width {self.width}"]
+        dead = len(self.workflow) - self.calls
+        parts = [counted(len(self.workflow), "step"), self.topology, f"depth {self.depth}", f"width {self.width}"]
         return " · ".join([*parts, f"{dead} dead"] if dead else parts)
 
+    def by_step(self) -> list[tuple[int, Card]]:
+        """The steps in order, each with its card."""
+        return sorted(((step, card) for card in self.cards for step in card.steps), key=lambda pair: pair[0])
 
-def draw(
-    workflow: Workflow,
-    *,
-    names: Sequence[str] | None = None,
-    title: str = "",
-    description: str = "",
-    workers: Mapping[int, str] | None = None,
-    status: Mapping[int, StepStatus] | None = None,
-    conductors: Collection[int] = (),
-) -> Drawing:
+    def card_of(self, step: int) -> int:
+        """The position of the card that a step is on."""
+        return next(at for at, card in enumerate(self.cards) if step in card.steps)
+
+
+class Note(NamedTuple):
+    """A remark below a panel's title."""
+
+    text: str
+    is_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One workflow of a picture, or what is said where nothing was run; with the panels inside its steps."""
+
+    title: str = ""
+    description: str = ""
+    notes: tuple[Note, ...] = ()
+    drawing: Drawing | None = None
+    inside: Mapping[int, tuple[Panel, ...]] = field(default_factory=dict)
+    """The workflows that ran inside a step, in order."""
+    is_shell: bool = False
+    """Whether the drawing only holds what is inside: the one step of a run that a Conductor answered."""
+
+    @property
+    def shown(self) -> Drawing | None:
+        """The drawing, where it says something."""
+        return None if self.is_shell else self.drawing
+
+
+class Placed(NamedTuple):
+    """A panel in its picture."""
+
+    panel: Panel
+    level: int
+    """How many panels it is inside of."""
+    number: int
+    """Its place in the order of reading."""
+    parent: int | None
+    """The number of the shown panel that it is inside of; None if there is none."""
+    card: int
+    """The position of its step's card in the parent's drawing."""
+    previous: int | None
+    """The number of the panel of the round before."""
+
+
+def placed(panel: Panel) -> list[Placed]:
+    """The panels of a picture in the order of reading: each before those inside of it, rounds in order."""
+    found: list[Placed] = []
+    _place(found, Placed(panel, level=0, number=0, parent=None, card=0, previous=None))
+    return found
+
+
+def _place(found: list[Placed], outer: Placed) -> None:
+    found.append(outer)
+    drawing = outer.panel.shown
+    for step, panels in outer.panel.inside.items():
+        before: int | None = None
+        for panel in panels:
+            inner = outer._replace(panel=panel, number=len(found), previous=before)
+            if drawing:
+                inner = inner._replace(level=outer.level + 1, parent=outer.number, card=drawing.card_of(step))
+            before = inner.number
+            _place(found, inner)
+
+
+def panel_of(workflow: Workflow, **options: Unpack[Options]) -> Panel:
+    """The picture of a workflow.
+
+    Raises:
+        ValueError: `names` has not one name for each step.
+    """
+    title, description = plain(options.get("title", "")), plain(options.get("description", ""))
+    return Panel(title, description, drawing=draw(workflow, **options))
+
+
+def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     """Collect what the pictures of a workflow show.
 
     Raises:
         ValueError: `names` has not one name for each step.
     """
+    names, status = options.get("names"), options.get("status") or {}
     if names is not None and len(names) != len(workflow):
-        raise ValueError(f"{_counted(len(workflow), 'step')} but {_counted(len(names), 'name')}: give one for each")
+        raise ValueError(f"{counted(len(workflow), 'step')} but {counted(len(names), 'name')}: give one for each")
     graph = graph_of(workflow)
-    cards = tuple(
-        Card(
-            index=index,
-            name=plain(names[index]) if names else "",
-            worker=step.worker,
-            worker_label=_worker_label(step.worker, workers or {}),
-            subtask=plain(step.subtask),
-            access=step.access,
-            sees=workflow.sees(index),
-            drawn=graph.essential[index] if step.access == ALL else workflow.sees(index),
-            depth=step.depth,
-            is_live=index in graph.live,
-            is_answer=index == len(workflow) - 1,
-            is_conductor=is_conductor(step, conductors),
-            status=(status or {}).get(index),
-        )
-        for index, step in enumerate(workflow)
-    )
+    groups = _groups(workflow, each_alone=options.get("all_copies", False))
+    position = {step: at for at, steps in enumerate(groups) for step in steps}
     return Drawing(
-        title=plain(title),
-        description=plain(description),
-        cards=cards,
+        workflow=workflow,
+        names=names,
+        status=status,
+        cards=tuple(_card(workflow, steps, position, options) for steps in groups),
         topology=graph.topology,
         depth=graph.depth,
         width=graph.width,
@@ -149,53 +241,164 @@ def draw(
     )
 
 
+def _groups(workflow: Workflow, *, each_alone: bool) -> list[tuple[int, ...]]:
+    """The steps that share a card, in the order of the first of each.
+
+    Copies see the same steps and are seen by the same steps, so that one line stands for the lines of all.
+    """
+    seen_by = defaultdict(list)
+    for index in range(len(workflow)):
+        for earlier in workflow.sees(index):
+            seen_by[earlier].append(index)
+    alike: dict[Any, list[int]] = defaultdict(list)
+    for index, step in enumerate(workflow):
+        seen = step.access, workflow.sees(index)
+        alike[step.worker, step.subtask, step.depth, seen, tuple(seen_by[index])].append(index)
+    groups: list[tuple[int, ...]] = []
+    for steps in alike.values():
+        groups += [(step,) for step in steps] if each_alone or len(steps) < FEWEST_COPIES else [tuple(steps)]
+    return sorted(groups)
+
+
+def _card(workflow: Workflow, steps: tuple[int, ...], position: Mapping[int, int], options: Options) -> Card:
+    first, graph = steps[0], graph_of(workflow)
+    step, names = workflow[first], options.get("names")
+    states = {index: (options.get("status") or {}).get(index) for index in steps}
+    known = {index: state for index, state in states.items() if state}
+    drawn = graph.essential[first] if step.access == ALL else workflow.sees(first)
+    return Card(
+        steps=steps,
+        heading=_heading(steps, names),
+        is_named=bool(names),
+        worker=step.worker,
+        worker_label=_worker_label(step.worker, options.get("workers") or {}),
+        subtask=plain(step.subtask),
+        access=step.access,
+        sees=workflow.sees(first),
+        drawn=tuple(dict.fromkeys(position[seen] for seen in drawn)),
+        depth=step.depth,
+        is_live=first in graph.live,
+        is_answer=first == len(workflow) - 1,
+        is_conductor=is_conductor(step, options.get("conductors", ())),
+        state=min((each.state for each in known.values()), key=_WORST_FIRST.index, default=None),
+        facts=_facts(list(known.values()), len(steps)),
+        reasons=_reasons(known, names),
+    )
+
+
+def _heading(steps: tuple[int, ...], names: Sequence[str] | None) -> str:
+    if not names:
+        return f"step {steps[0]}" if len(steps) == 1 else f"steps {spans(steps)}"
+    if len(steps) == 1:
+        return plain(names[steps[0]])
+    bases = {found[1] if (found := _NUMBERED.fullmatch(names[step])) else names[step] for step in steps}
+    return plain(bases.pop()) if len(bases) == 1 else f"{plain(names[steps[0]])} to {plain(names[steps[-1]])}"
+
+
+def spans(steps: Sequence[int]) -> str:
+    """Indices in few words: `0, 2-5`."""
+    found: list[list[int]] = []
+    for step in steps:
+        if found and step == found[-1][-1] + 1:
+            found[-1].append(step)
+        else:
+            found.append([step])
+    return ", ".join(
+        str(run[0]) if len(run) == 1 else f"{run[0]}, {run[1]}" if len(run) == 2 else f"{run[0]}-{run[-1]}"
+        for run in found
+    )
+
+
+def _facts(known: Sequence[StepStatus], count: int) -> str:
+    if count == 1 or not known:
+        return plain(known[0].facts()) if known else ""
+    states = Counter(each.state for each in known)
+    parts = [", ".join(f"{states[state]} {state}" for state in reversed(_WORST_FIRST) if state in states)]
+    seconds = [each.seconds for each in known if each.seconds is not None]
+    usd = [each.usd for each in known if each.usd is not None]
+    parts += [f"longest {duration(max(seconds))}"] if seconds else []
+    parts += [dollars(sum(usd))] if usd else []
+    return " · ".join(parts)
+
+
+def _reasons(known: Mapping[int, StepStatus], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Why steps failed; of copies, which ones, for each reason once."""
+    why: dict[str, list[int]] = defaultdict(list)
+    for index, state in known.items():
+        if state.error:
+            why[plain(state.error)].append(index)
+    if len(known) == 1:
+        return tuple(why)
+    found = [f"{_which(steps, names)}: {reason}" for reason, steps in why.items()]
+    more = len(found) - _MOST_REASONS
+    return tuple([*found[:_MOST_REASONS], f"and {counted(more, 'other reason')}"] if more > 0 else found)
+
+
+def _which(steps: Sequence[int], names: Sequence[str] | None) -> str:
+    if names is not None:
+        return ", ".join(plain(names[step]) for step in steps)
+    return f"step{'' if len(steps) == 1 else 's'} {spans(steps)}"
+
+
 def _worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
     return plain(worker) if isinstance(worker, str) else plain(labels.get(worker, f"worker {worker}"))
 
 
-def _counted(count: int, word: str) -> str:
+def counted(count: int, word: str) -> str:
+    """A number and what it counts: `1 step`, `2 steps`."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def to_json(workflow: Workflow, **options: Unpack[Options]) -> str:
-    """Write a workflow's graph as one JSON object.
+def json_of(panel: Panel) -> str:
+    """Write a picture's graph as one JSON object.
 
-    Keys: `title`, `description`, `steps` (objects with `index`, `name` or null, `worker`, `subtask`, `sees`, `access`,
-    `live`, `conductor`, `depth`, and `status` where one is given), `edges` (pairs, one for each step that a step sees),
-    `topology`, `depth`, `width`, `calls`, `answer` (the last step's index; null without steps).
-
-    Raises:
-        ValueError: `names` has not one name for each step.
+    Keys: `title`, `description`, `steps` (objects with `index`, `name` or null, `worker`, `worker_name`, `subtask`,
+    `sees`, `access`, `live`, `conductor`, `depth`, `status` where one is given, and `inside` where workflows ran in it:
+    a list of such objects), `edges` (pairs, one for each step that a step sees), `copies` (lists of the steps that
+    share a card), `topology`, `depth`, `width`, `calls`, `answer` (the last step's index; null without steps), and
+    `notes` if there are any. Where nothing was run there are only `title`, `description` and `notes`.
     """
-    drawing = draw(workflow, **options)
-    names: Sequence[str | None] = options.get("names") or [None] * len(workflow)
-    found = {
-        "title": options.get("title", ""),
-        "description": options.get("description", ""),
-        "steps": [
-            _step(card, name, subtask=step.subtask)
-            for card, name, step in zip(drawing.cards, names, workflow, strict=True)
-        ],
-        "edges": [[seen, card.index] for card in drawing.cards for seen in card.sees],
+    return json.dumps(_plain_panel(panel), indent=2) + "\n"
+
+
+def _plain_panel(panel: Panel) -> dict[str, Any]:
+    found: dict[str, Any] = {"title": panel.title, "description": panel.description}
+    if panel.notes:
+        found["notes"] = [note.text for note in panel.notes]
+    return found if panel.drawing is None else {**found, **_plain_drawing(panel.drawing, panel)}
+
+
+def _plain_drawing(drawing: Drawing, panel: Panel) -> dict[str, Any]:
+    workflow = drawing.workflow
+    return {
+        "steps": list(_plain_steps(drawing, panel)),
+        "edges": [[seen, step] for step in range(len(workflow)) for seen in workflow.sees(step)],
+        "copies": [list(card.steps) for card in drawing.cards if card.count > 1],
         "topology": drawing.topology,
         "depth": drawing.depth,
         "width": drawing.width,
         "calls": drawing.calls,
         "answer": len(workflow) - 1 if len(workflow) else None,
     }
-    return json.dumps(found, indent=2) + "\n"
 
 
-def _step(card: Card, name: str | None, *, subtask: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "index": card.index,
-        "name": name,
-        "worker": card.worker,
-        "subtask": subtask,
-        "sees": list(card.sees),
-        "access": ALL if card.access == ALL else list(card.access),
-        "live": card.is_live,
-        "conductor": card.is_conductor,
-        "depth": card.depth,
-    }
-    return found if card.status is None else {**found, "status": asdict(card.status)}
+def _plain_steps(drawing: Drawing, panel: Panel) -> Iterator[dict[str, Any]]:
+    for index, card in drawing.by_step():
+        step = drawing.workflow[index]
+        found: dict[str, Any] = {
+            "index": index,
+            "name": drawing.names[index] if drawing.names else None,
+            "worker": step.worker,
+            "worker_name": card.worker_label,
+            "subtask": step.subtask,
+            "sees": list(card.sees),
+            "access": ALL if step.access == ALL else list(step.access),
+            "live": card.is_live,
+            "conductor": card.is_conductor,
+            "depth": step.depth,
+        }
+        if index in drawing.status:
+            found["status"] = asdict(drawing.status[index])
+        if index in panel.inside:
+            found["inside"] = [_plain_panel(each) for each in panel.inside[index]]
+        yield found

@@ -19,9 +19,11 @@ class StepStatus:
     usd: float | None = None
     """What it cost, in US dollars; None: not known."""
     note: str = ""
-    """A few words more, such as why it failed."""
+    """A few words more, such as how often it was tried."""
+    error: str = ""
+    """Why it failed."""
 
-    def text(self) -> str:
+    def facts(self) -> str:
         """One line for people: the state, then what is known of time and cost, then the note."""
         parts: list[str] = [self.state]
         if self.seconds is not None:

@@ -1,4 +1,4 @@
-"""A workflow as an SVG picture: rows of cards from the question at the top to the answer at the bottom.
+"""An SVG picture: for each workflow rows of cards, from the question at the top to the answer at the bottom.
 
 The picture is whole in itself (no fonts, scripts or images are fetched, no ids that could clash in a notebook),
 brings its own background, and follows the reader's light or dark setting where the viewer knows it. Units: pixels.
@@ -7,13 +7,12 @@ brings its own background, and follows the reader's light or dark setting where 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from wfdsl.language.tree import ALL
-from wfdsl.language.workflow import Workflow
 from wfdsl.render.layout import Lane, Layout, Spot, place
-from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.model import Card, Drawing, Panel, Placed, placed
 from wfdsl.render.text import shorten, text_width, wrap
 
 _MARGIN = 24
@@ -27,8 +26,15 @@ _HEADING = 13.5
 _TEXT = 12
 _SMALL = 11
 _SUBTASK_LINES = 4
+_REASON_LINES = 12
+_NOTE_LINES = 8
+_STACKED = 4  # how far the cards behind the first one of a stack stand out
+_INDENT = 28  # for each workflow that a workflow ran in
+_WIDEST_CAPTION = 720.0
+_BOLD = 1.15  # bold letters, and typefaces wider than Arial
 
-_STYLE = """
+STYLE = """
+.wfdsl{max-width:100%;height:auto}
 .wfdsl text{font-family:-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif;fill:#1f2430}
 .wfdsl .page{fill:#fafbfc;stroke:#e3e6eb}
 .wfdsl .title{font-size:16px;font-weight:600}
@@ -38,12 +44,17 @@ _STYLE = """
 .wfdsl .box{fill:#ffffff;stroke:#c9ced8;stroke-width:1.25}
 .wfdsl .answer .box{stroke:#2f6fde;stroke-width:2}
 .wfdsl .answer .tag{fill:#2f6fde;font-weight:600}
+.wfdsl .bad .box{stroke:#d0342c;stroke-width:2.5;fill:#fdecea}
+.wfdsl .bad .heading{fill:#b3261e}
+.wfdsl .count{fill:#1f2430;font-weight:700}
+.wfdsl .inner{fill:none;stroke:#d5d9e0;stroke-width:1}
 .wfdsl .pill{fill:#eceff4;stroke:#c9ced8;stroke-width:1.25}
 .wfdsl .line{fill:none;stroke:#8a93a3;stroke-width:1.5}
 .wfdsl .head{fill:#8a93a3}
 .wfdsl .faint{opacity:.5}
 .wfdsl .faint .box,.wfdsl .line.faint{stroke-dasharray:5 4}
-.wfdsl .running{fill:#2f6fde}.wfdsl .done{fill:#1a8a4f}.wfdsl .failed{fill:#d0342c}
+.wfdsl .running{fill:#2f6fde}.wfdsl .done{fill:#1a8a4f}.wfdsl .failed{fill:#b3261e}
+.wfdsl .reason{fill:#b3261e}.wfdsl .remark{fill:#8a5a00}
 .wfdsl .waiting,.wfdsl .pruned{fill:#8a93a3}
 .wfdsl .w0{fill:#4c78dd}.wfdsl .w1{fill:#e08a2c}.wfdsl .w2{fill:#2fa37c}.wfdsl .w3{fill:#c5527f}
 .wfdsl .w4{fill:#8b63d0}.wfdsl .w5{fill:#2aa0bd}.wfdsl .w6{fill:#b0a02a}.wfdsl .w7{fill:#d2604a}
@@ -56,19 +67,20 @@ _STYLE = """
 .wfdsl .pill{fill:#2a2f39;stroke:#454c59}
 .wfdsl .line{stroke:#737d8e}.wfdsl .head{fill:#737d8e}
 .wfdsl .answer .box{stroke:#6f9ff0}.wfdsl .answer .tag{fill:#6f9ff0}
-.wfdsl .running{fill:#6f9ff0}.wfdsl .done{fill:#4cc38a}.wfdsl .failed{fill:#f0776f}
+.wfdsl .bad .box{stroke:#f0776f;fill:#3a2224}.wfdsl .bad .heading{fill:#ff9d96}
+.wfdsl .count{fill:#e6e9ef}.wfdsl .inner{stroke:#39404c}
+.wfdsl .running{fill:#6f9ff0}.wfdsl .done{fill:#4cc38a}.wfdsl .failed{fill:#ff9d96}
+.wfdsl .reason{fill:#ff9d96}.wfdsl .remark{fill:#e3b34d}
 }
 """.strip()
 
 
-def to_svg(workflow: Workflow, **options: Unpack[Options]) -> str:
-    """Draw a workflow as a complete SVG document.
+def svg_of(panel: Panel) -> str:
+    """Draw a picture as a complete SVG document."""
+    return "\n".join(_document([_Sheet(each) for each in placed(panel)]))
 
-    Raises:
-        ValueError: `names` has not one name for each step.
-    """
-    drawing = draw(workflow, **options)
-    return "\n".join(_document(drawing, _Sheet(drawing)))
+
+_EMPTY = Layout((), {}, {})
 
 
 class _Lettered(NamedTuple):
@@ -77,6 +89,7 @@ class _Lettered(NamedTuple):
     card: Card
     heading: str
     tag: str
+    tag_style: str
     worker: str
     subtask: tuple[str, ...]
     notes: tuple[tuple[str, str], ...]
@@ -94,20 +107,25 @@ class _Lettered(NamedTuple):
 
 
 class _Sheet:
-    """Where everything is. Box 0 of the layout is the question, box i + 1 is step i."""
+    """Where everything of a panel is. Box 0 of the layout is the question, box i + 1 is card i."""
 
-    def __init__(self, drawing: Drawing) -> None:
-        self.drawing = drawing
-        self.box_width, self.layout = _laid_out(drawing)
-        self.cards = tuple(_lettered(card, self.box_width) for card in drawing.cards)
+    def __init__(self, found: Placed) -> None:
+        panel = found.panel
+        self.panel = panel
+        self.level = found.level
+        self.drawing = drawing = panel.shown
+        self.box_width, self.layout = _laid_out(drawing) if drawing else (0.0, _EMPTY)
+        self.cards = tuple(_lettered(card, self.box_width) for card in drawing.cards) if drawing else ()
         self.row = {spot: number for number, row in enumerate(self.layout.rows) for spot in row}
         self.heights = tuple(max(map(self._height, row), default=0.0) for row in self.layout.rows)
-        caption = max(text_width(drawing.title, _TITLE), text_width(drawing.summary, _SMALL))
+        summary = drawing.summary if drawing else ""
+        caption = max(_BOLD * text_width(panel.title, _TITLE), text_width(summary, _SMALL), *_note_widths(panel))
         drawn = max((at + self.box_width / 2 for at in self.layout.x.values()), default=0.0)
-        self.width = max(drawn, min(caption, 720.0)) + 2 * _MARGIN
+        self.width = max(drawn, min(caption, _WIDEST_CAPTION)) + 2 * _MARGIN
         self.left = (self.width - drawn) / 2
-        self.top = _MARGIN + (_TITLE + 38 if drawing.title else _SMALL + 20)
-        self.height = self.top + sum(self.heights) + _ROW_GAP * (len(self.heights) - 1) + _MARGIN
+        self.caption = tuple(_caption(panel, summary, self.width - 2 * _MARGIN))
+        self.top = _MARGIN + sum(line.height for line in self.caption) + (12 if drawing else -6)
+        self.height = self.top + sum(self.heights) + _ROW_GAP * max(len(self.heights) - 1, 0) + _MARGIN
 
     def _height(self, spot: Spot) -> float:
         if isinstance(spot, Lane):
@@ -141,21 +159,29 @@ def _laid_out(drawing: Drawing) -> tuple[float, Layout]:
 
 def _lettered(card: Card, width: float) -> _Lettered:
     inner = width - 2 * _PAD
-    tag = " · ".join(card.tags)
+    tag = f"× {card.count}" if card.count > 1 else " · ".join(card.tags)
     taken = text_width(tag, _SMALL) + 10 if tag else 0.0
     if taken > inner / 2:
         tag, taken = "", 0.0
-    notes = [("small", text) for text in (_sees(card), "" if tag else " · ".join(card.tags)) if text]
-    if card.status:
-        notes.append((f"small {card.status.state}", card.status_text))
+    left_over = "" if tag and card.count == 1 else " · ".join(card.tags)
+    notes = [("small", text) for text in (_sees(card), left_over) if text]
+    if card.state:
+        notes += [(f"small {card.state}", line) for line in _small_lines(card.facts, inner, lines=2)]
+    for reason in card.reasons:
+        notes += [("small reason", line) for line in _small_lines(reason, inner, lines=_REASON_LINES)]
     return _Lettered(
         card,
         shorten(card.heading, width=inner - taken, measure=_measure(_HEADING)),
         tag,
+        "small count" if card.count > 1 else "small tag",
         shorten(card.worker_label, width=inner - 14, measure=_measure(_TEXT)),
         wrap(card.subtask, width=inner, lines=_SUBTASK_LINES, measure=_measure(_TEXT)),
-        tuple((style, shorten(plain_note, width=inner, measure=_measure(_SMALL))) for style, plain_note in notes),
+        tuple(notes),
     )
+
+
+def _small_lines(text: str, width: float, *, lines: int) -> tuple[str, ...]:
+    return wrap(text, width=width, lines=lines, measure=_measure(_SMALL))
 
 
 def _sees(card: Card) -> str:
@@ -167,41 +193,75 @@ def _measure(size: float) -> Callable[[str], float]:
     return lambda text: text_width(text, size)
 
 
-def _document(drawing: Drawing, sheet: _Sheet) -> Iterator[str]:
-    size = f"{sheet.width:.0f} {sheet.height:.0f}"
+def _document(sheets: list[_Sheet]) -> Iterator[str]:
+    wide = max(_INDENT * sheet.level + sheet.width for sheet in sheets)
+    size = f"{wide:.0f} {sum(sheet.height for sheet in sheets):.0f}"
     width, height = size.split()
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wfdsl" role="img" width="{width}" height="{height}" '
-        f'viewBox="0 0 {size}" style="max-width:100%;height:auto">'
+        f'viewBox="0 0 {size}">'
     )
-    yield f"<title>{escape(drawing.title or 'Workflow')}: {escape(drawing.summary)}</title>"
-    if drawing.description:
-        yield f"<desc>{escape(drawing.description)}</desc>"
-    yield f"<style>{_STYLE}</style>"
-    yield f'<rect class="page" x="0.5" y="0.5" width="{sheet.width - 1:.0f}" height="{sheet.height - 1:.0f}" rx="12"/>'
-    yield from _caption(drawing, sheet)
+    first = sheets[0].panel
+    summary = next((sheet.drawing.summary for sheet in sheets if sheet.drawing), "")
+    yield f"<title>{escape(first.title or 'Workflow')}{escape(f': {summary}' if summary else '')}</title>"
+    if first.description:
+        yield f"<desc>{escape(first.description)}</desc>"
+    yield f"<style>{STYLE}</style>"
+    yield f'<rect class="page" x="0.5" y="0.5" width="{wide - 1:.0f}" height="{float(height) - 1:.0f}" rx="12"/>'
+    top = 0.0
+    for sheet in sheets:
+        left = (wide - sheet.width) / 2 if not sheet.level else _INDENT * sheet.level
+        yield from _panel(sheet, left, top) if len(sheets) > 1 else _content(sheet)
+        top += sheet.height
+    yield "</svg>\n"
+
+
+def _panel(sheet: _Sheet, left: float, top: float) -> Iterator[str]:
+    yield f'<g transform="translate({left:.1f} {top:.1f})">'
+    if sheet.level:
+        yield f'<rect class="inner" x="6" y="4" width="{sheet.width - 12:.1f}" height="{sheet.height - 8:.1f}" rx="9"/>'
+    yield from _content(sheet)
+    yield "</g>"
+
+
+def _content(sheet: _Sheet) -> Iterator[str]:
+    base = float(_MARGIN)
+    for line in sheet.caption:
+        base += line.height
+        yield _text(line.style, sheet.width / 2, base - 6, line.text, anchor="middle")
+    drawing = sheet.drawing
+    if drawing is None:
+        return
     for (source, target), spots in sheet.layout.lines.items():
         yield from _line(sheet, spots, is_faint=not _is_live(drawing, source, target))
     yield from _question(sheet)
-    for lettered in sheet.cards:
-        yield from _card(sheet, lettered)
-    yield "</svg>\n"
+    for at, lettered in enumerate(sheet.cards):
+        yield from _card(sheet, at, lettered)
 
 
 def _is_live(drawing: Drawing, source: int, target: int) -> bool:
     return (source == 0 or drawing.cards[source - 1].is_live) and drawing.cards[target - 1].is_live
 
 
-def _caption(drawing: Drawing, sheet: _Sheet) -> Iterator[str]:
-    middle, room = sheet.width / 2, sheet.width - 2 * _MARGIN
-    base = float(_MARGIN + _SMALL)
-    if drawing.title:
-        base = _MARGIN + _TITLE - 2
-        title = shorten(drawing.title, width=room, measure=_measure(_TITLE))
-        yield _text("title", middle, base, title, anchor="middle")
-        base += 20
-    summary = shorten(drawing.summary, width=room, measure=_measure(_SMALL))
-    yield _text("small", middle, base, summary, anchor="middle")
+class _CaptionLine(NamedTuple):
+    style: str
+    text: str
+    height: float
+
+
+def _caption(panel: Panel, summary: str, room: float) -> Iterator[_CaptionLine]:
+    """What is written above a drawing: the title, the shape, the remarks."""
+    if panel.title:
+        yield _CaptionLine("title", shorten(panel.title, width=room, measure=_measure(_BOLD * _TITLE)), 20.0)
+    if summary:
+        yield _CaptionLine("small", shorten(summary, width=room, measure=_measure(_SMALL)), 18.0)
+    for note in panel.notes:
+        for line in wrap(note.text, width=room, lines=_NOTE_LINES, measure=_measure(_SMALL)):
+            yield _CaptionLine("small reason" if note.is_bad else "small remark", line, 16.0)
+
+
+def _note_widths(panel: Panel) -> list[float]:
+    return [0.0, *(text_width(note.text, _SMALL) for note in panel.notes)]
 
 
 def _question(sheet: _Sheet) -> Iterator[str]:
@@ -231,14 +291,16 @@ def _line(sheet: _Sheet, spots: tuple[Spot, ...], *, is_faint: bool) -> Iterator
     yield f'<path class="head{faint}" d="M{at:.1f} {tip - 1:.1f}l-4.5 -8h9z"/>'
 
 
-def _card(sheet: _Sheet, lettered: _Lettered) -> Iterator[str]:
+def _card(sheet: _Sheet, at: int, lettered: _Lettered) -> Iterator[str]:
     card = lettered.card
-    width, height = sheet.box_width, sheet.box_height(card.index + 1)
-    left, top = sheet.x(card.index + 1) - width / 2, sheet.y(sheet.row[card.index + 1])
-    states = (("answer", card.is_answer), ("faint", not card.is_live))
+    width, height = sheet.box_width, sheet.box_height(at + 1)
+    left, top = sheet.x(at + 1) - width / 2, sheet.y(sheet.row[at + 1])
+    states = (("answer", card.is_answer), ("faint", not card.is_live), ("bad", card.state == "failed"))
     yield f'<g class="{" ".join(["step", *(name for name, holds in states if holds)])}">'
-    yield f"<title>{escape(f'{card.heading} · {card.worker_label} · {card.subtask}')}</title>"
-    yield _outline(left, top, width, height, is_conductor=card.is_conductor)
+    yield f"<title>{escape(card.tooltip)}</title>"
+    for behind in (2, 1, 0) if card.count > 1 else (0,):
+        out = behind * _STACKED
+        yield _outline(left + out, top + out, width, height, is_conductor=card.is_conductor)
     yield from _writing(lettered, left + _PAD, top + _PAD, width - 2 * _PAD)
     yield "</g>"
 
@@ -259,7 +321,7 @@ def _writing(lettered: _Lettered, left: float, top: float, inner: float) -> Iter
     base = top + 11
     yield _text("heading", left, base, lettered.heading)
     if lettered.tag:
-        yield _text("small tag", left + inner, base, lettered.tag, anchor="end")
+        yield _text(lettered.tag_style, left + inner, base, lettered.tag, anchor="end")
     base += _LINE + 1
     yield f'<circle class="{_hue(lettered.card)}" cx="{left + 4:.1f}" cy="{base - 4:.1f}" r="4"/>'
     yield _text("body", left + 14, base, lettered.worker)

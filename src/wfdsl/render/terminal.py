@@ -8,19 +8,19 @@ box-drawing characters or into ASCII.
 
 from __future__ import annotations
 
+import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal, Unpack
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from wfdsl.language.tree import ALL
-from wfdsl.language.workflow import Workflow
-from wfdsl.render.model import Card, Drawing, Options, draw
+from wfdsl.render.model import Card, Panel, Placed, placed, spans
 from wfdsl.render.text import wrap
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
@@ -116,9 +116,13 @@ def _is_inside(directions: Sequence[int], place: int) -> bool:
 
 
 _WIDEST = 110  # our choice: longer lines are hard to read
+_TEXT_WIDTH = 100  # columns of a drawing without a console; our choice
+_INDENT = 4  # columns for each workflow that a workflow ran in
 _SUBTASK_LINES = 2
-_STATE_STYLES = {"waiting": "dim", "running": "blue", "done": "green", "failed": "red", "pruned": "dim"}
-_ASCII_TEXT = str.maketrans({"·": "-", "←": "<-", "…": "..."})
+_REASON_LINES = 12
+_BAD = "red"
+_STATE_STYLES = {"waiting": "dim", "running": "blue", "done": "green", "failed": "bold red", "pruned": "dim"}
+_ASCII_TEXT = str.maketrans({"·": "-", "←": "<-", "…": "...", "×": "x"})
 _Mark = Literal["step", "dead", "conductor", "answer"]
 _MARKS: dict[_Mark, tuple[str, str, str]] = {
     "step": ("●", "*", "cyan"),
@@ -128,25 +132,24 @@ _MARKS: dict[_Mark, tuple[str, str, str]] = {
 }
 
 
-def to_terminal(workflow: Workflow, **options: Unpack[Options]) -> TerminalDrawing:
-    """Draw a workflow for a rich console: `console.print(to_terminal(workflow))`.
-
-    Raises:
-        ValueError: `names` has not one name for each step.
-    """
-    return TerminalDrawing(draw(workflow, **options))
-
-
 @dataclass(frozen=True, slots=True)
 class TerminalDrawing:
-    """A rich renderable."""
+    """A picture that a rich console prints in colour and to its width; `str` gives plain text, 100 columns wide."""
 
-    drawing: Drawing
+    panel: Panel
+
+    def __str__(self) -> str:
+        page = io.StringIO()
+        Console(file=page, width=_TEXT_WIDTH, color_system=None).print(self)
+        return page.getvalue()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield one line of text after the other; none is wider than the console."""
         page = _Page(options.max_width, options.encoding, is_ascii=options.ascii_only)
-        yield from _lines(self.drawing, page)
+        for each in placed(self.panel):
+            if each.number:
+                yield Text("")
+            yield from _panel(each, page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +173,25 @@ class _Page:
         return [line.translate(_ASCII_TEXT)[:width] if self.is_ascii else line for line in broken]
 
 
-def _lines(drawing: Drawing, page: _Page) -> Iterator[Text]:
+def _panel(found: Placed, page: _Page) -> Iterator[Text]:
+    indent = min(_INDENT * found.level, page.width // 2)
+    inner = replace(page, width=max(page.width - indent, 1))
+    for line in _lines(found.panel, inner):
+        if indent:
+            line.pad_left(indent)
+        yield line
+
+
+def _lines(panel: Panel, page: _Page) -> Iterator[Text]:
     across = min(page.width, _WIDEST)
-    for text, style, lines in ((drawing.title, "bold", 2), (drawing.description, "", 4), (drawing.summary, "dim", 3)):
+    drawing = panel.shown
+    summary = drawing.summary if drawing else ""
+    head = [(panel.title, "bold", 2), (panel.description, "", 4)]
+    head += [(note.text, _BAD if note.is_bad else "yellow", _REASON_LINES) for note in panel.notes]
+    for text, style, lines in (*head, (summary, "dim", 3)):
         yield from (Text(line, style=style) for line in page.wrap(text, width=across, lines=lines))
+    if drawing is None:
+        return
     yield Text("")
     rows = lane_rows([card.drawn for card in drawing.cards])
     lane_count = max((len(row.below) for row in rows), default=0)
@@ -213,10 +231,11 @@ def _mark(card: Card) -> _Mark:
 
 def _header(card: Card, page: _Page) -> list[tuple[str, str]]:
     """The step's words with their styles: what it is called, who does it, what it sees, what marks it out."""
-    heading = f"{card.index} {card.name}" if card.name else card.heading
-    sees = "all" if card.access == ALL else ", ".join(map(str, card.sees))
+    heading = f"{spans(card.steps)} {card.heading}" if card.is_named else card.heading
+    sees = "all" if card.access == ALL else spans(card.sees)
     words = [
         (heading, "bold" if card.is_live else "dim"),
+        (f"× {card.count}" if card.count > 1 else "", "bold yellow"),
         (card.worker_label, "cyan" if card.is_live else "dim"),
         (f"← {sees}" if sees else "", "dim"),
         *((tag, "green" if tag == "answer" else "yellow") for tag in card.tags),
@@ -241,9 +260,12 @@ def _rows_of_words(words: Sequence[tuple[str, str]], room: int, page: _Page) -> 
 def _body(card: Card, room: int, page: _Page) -> Iterator[tuple[str, str]]:
     for line in page.wrap(card.subtask, width=room, lines=_SUBTASK_LINES):
         yield line, "" if card.is_live else "dim"
-    if card.status:
-        for line in page.wrap(card.status_text, width=room, lines=2):
-            yield line, _STATE_STYLES[card.status.state]
+    if card.state:
+        for line in page.wrap(card.facts, width=room, lines=2):
+            yield line, _STATE_STYLES[card.state]
+    for reason in card.reasons:
+        for line in page.wrap(reason, width=room, lines=_REASON_LINES):
+            yield line, _BAD
 
 
 def _beside(lanes: Text, words: Sequence[tuple[str, str]], indent: int) -> Text:

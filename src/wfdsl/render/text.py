@@ -25,6 +25,12 @@ def plain(text: str) -> str:
     return "".join(map(_visible, _SPACE.sub(" ", text).strip()))
 
 
+def harmless(text: str) -> str:
+    """Text with its line breaks and tabs, where what cannot be shown becomes a visible sign."""
+    lines = text.replace("\r\n", "\n")
+    return "".join(each if each in "\n\t" else _visible(each) for each in lines)
+
+
 def _visible(character: str) -> str:
     if _UNSAFE.match(character):
         code = ord(character)

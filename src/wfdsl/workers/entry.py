@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -19,6 +19,8 @@ from wfdsl.workers.redaction import find_key, is_secret_name
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 _EnvironmentName = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TOKENS_PER_PRICE = 1_000_000
+SIMULATED: Final = "simulated"
+"""The tag of workers that only play a model."""
 
 
 class _Strict(BaseModel):
@@ -140,6 +142,11 @@ class WorkerEntry(_Strict):
     """Further attempts after a failure that may pass."""
     fallback: str | None = None
     """The name of the worker of this pool that is called when this one has failed for good."""
+
+    @property
+    def label(self) -> str:
+        """What pictures call it: its name, and whether it is simulated."""
+        return f"{self.name} (simulated)" if SIMULATED in self.tags or self.provider == "scripted" else self.name
 
     @field_validator("name")
     @classmethod

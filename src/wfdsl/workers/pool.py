@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from html import escape
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -118,6 +119,11 @@ class Pool:
         """The indices of workers that are Conductors themselves."""
         return self._where(lambda entry: entry.provider == "conductor")
 
+    @property
+    def labels(self) -> dict[int, str]:
+        """What pictures call the workers: their names, and which of them are simulated."""
+        return {index: entry.label for index, entry in self._entries.items()}
+
     def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker.
 
@@ -203,6 +209,16 @@ class Pool:
     def __repr__(self) -> str:
         members = ", ".join(f"{index}={entry.name}" for index, entry in self._entries.items())
         return f"Pool({self.name!r}: {members})"
+
+    def _repr_html_(self) -> str:
+        """The workers in a table."""
+        rows = "".join(
+            f"<tr><td>{index}</td><td>{escape(entry.label)}</td><td>{escape(entry.model)}</td>"
+            f"<td>{escape(entry.description)}</td></tr>"
+            for index, entry in self._entries.items()
+        )
+        head = "<tr><th>index</th><th>name</th><th>model</th><th>description</th></tr>"
+        return f"<table><caption>pool {escape(self.name)}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Clients, servers and event loops stay behind when a pool travels to another process."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wfdsl.workers.entry import PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.entry import SIMULATED, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.checkpoints import GYM_TINY
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
@@ -46,7 +46,7 @@ def _entry(preset: Preset, profile: Profile) -> WorkerEntry:
         provider=PROVIDER,
         model=f"{preset.name}@{preset.version}",
         description=description_of(profile),
-        tags=profile.tags,
+        tags=(*profile.tags, SIMULATED),
         options={"preset": preset.name, "profile": profile.name},
         prices=prices,
         retries=0,

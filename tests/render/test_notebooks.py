@@ -1,0 +1,81 @@
+"""What notebooks and the Python prompt show of values: pictures with their names, pages, tables, short lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.render.test_pictures_of_runs import two_rounds
+
+import wfdsl
+from wfdsl import Pool, Solution
+from wfdsl.api import analyze_path
+
+RELAY = 'wfdsl 1\ntitle "Relay"\nstep plan by 0: "Plan it."\nstep answer by 1 sees plan: "Do it."\n'
+
+
+async def ann(messages: list[dict[str, Any]]) -> str:
+    return "<b>42</b>"
+
+
+@pytest.fixture
+def relay(tmp_path: Path) -> Path:
+    path = tmp_path / "relay.wf"
+    path.write_text(RELAY)
+    return path
+
+
+def test_a_notebook_draws_a_workflow_without_an_import_of_pictures() -> None:
+    code = (
+        "from wfdsl.language.workflow import Step, Workflow; import sys\n"
+        "workflow = Workflow((Step(0, 'Say it.'),))\n"
+        "assert 'wfdsl.render.svg' not in sys.modules\n"
+        "assert 'Say it.' in workflow._repr_svg_()"
+    )
+
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+def test_a_checked_text_is_drawn_with_title_and_names(relay: Path) -> None:
+    picture = analyze_path(relay)._repr_svg_()
+
+    assert picture is not None
+    assert all(f">{text}</text>" in picture for text in ("Relay", "plan", "answer"))
+    assert wfdsl.analyze("nothing")._repr_svg_() is None
+
+
+def test_a_run_and_a_solution_show_picture_answer_and_steps() -> None:
+    run = two_rounds()
+
+    shown = run._repr_html_()
+
+    assert shown is not None
+    assert shown == Solution(run)._repr_html_()
+    assert "<svg" in shown
+    assert "<script" not in shown
+    assert "reply boss" in shown
+    assert "reply cy" in shown
+    assert "id=" not in shown, "ids of two outputs would clash"
+
+
+def test_a_pool_is_a_table() -> None:
+    shown = Pool.from_functions([ann], descriptions=["<i>quick</i>"])._repr_html_()
+
+    assert "<td>0</td><td>ann</td>" in shown
+    assert "&lt;i&gt;quick&lt;/i&gt;" in shown
+
+
+def test_values_are_one_short_line_at_the_prompt(relay: Path) -> None:
+    run = two_rounds()
+    values = [wfdsl.load(relay), analyze_path(relay), run, Solution(run), run.steps[0], Pool.from_functions([ann])]
+
+    shown = [repr(value) for value in values]
+
+    assert max(map(len, shown)) < 200
+    assert shown[0] == "Workflow(2 steps by 0, 1)"
+    assert shown[2] == "Run('r1', done, 1 step, answer='reply boss')"
+    assert shown[3] == "Solution(answer='reply boss', 2 rounds, run='r1')"
+    assert "\n" not in "".join(shown)
