@@ -102,6 +102,8 @@ class Reply:
     """What it costs by the price list, wherever it came from; None if the price is not known."""
     retries: int = 0
     """Attempts that failed before this one."""
+    thinking: str = ""
+    """The thinking that was taken out of the text, for the record; no later step sees it."""
 
 
 class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our program)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.workers.wire import (
+    ANSWER,
     KINDS,
+    ask,
     call,
     entry_for,
     failure_of,
@@ -291,6 +293,24 @@ async def test_a_stalled_stream_is_given_up(kind: str) -> None:
 
     assert failure.retryable
     assert "silent for too long" in str(failure)
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_a_model_that_thinks_before_it_says_anything_is_waited_for(kind: str, streams: bool) -> None:
+    async def think(writer: asyncio.StreamWriter) -> None:
+        whole = stream(*good_events(kind))
+        head = whole.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+        await asyncio.sleep(0.3)
+        writer.write(head)
+        await writer.drain()
+        await asyncio.sleep(0.3)
+        writer.write(whole.removeprefix(head))
+
+    async with serving(think) as wire:
+        got = await ask(entry_for(kind, wire.url, idle_timeout_s=0.1), _call(streams=streams))
+
+    assert got.text == ANSWER
 
 
 @ALL_KINDS

@@ -398,6 +398,7 @@ def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float
         handle.answered_by,
         "",
         handle.nested,
+        reply.thinking,
     )
 
 

@@ -238,6 +238,7 @@ def _step(
     if last.status == "finished":
         reply = last.answer
         plain |= {"response": reply.text, "finish": reply.finish, "usage": reply.usage, "model": reply.model}
+        plain |= {"thinking": reply.thinking}
         plain |= {"paid_usd": reply.paid_usd, "list_usd": reply.list_usd}
     return StepRecord(index, worker, status=_STATUS_OF.get(last.status, "stopped"), **plain)
 

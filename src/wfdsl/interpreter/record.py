@@ -72,6 +72,8 @@ class StepRecord:
     """Why it failed."""
     nested: tuple[Run, ...] = ()
     """The runs inside a Conductor node, in order."""
+    thinking: str = ""
+    """The thinking that was taken out of the response (`strip_thinking`)."""
 
     def __repr__(self) -> str:
         why = f", error={shortened(self.error)}" if self.error else ""

@@ -61,6 +61,7 @@ class _StepModel(_Strict):
     answered_by: int | None
     error: str
     nested: list[_RunModel]
+    thinking: str = ""
 
 
 class _LostModel(_Strict):

@@ -96,6 +96,9 @@ class WorkerEntry(_Strict):
     thinking_budget: int | None = Field(default=None, ge=0)
     """Thinking tokens, where the provider counts them; 0 turns thinking off; None: the provider's default."""
 
+    strip_thinking: bool = False
+    """Whether a text's beginning up to `</think>` is taken out of it: later steps and the answer do not have it, the
+    record keeps it. For servers that write thinking into the reply."""
     api: Literal["chat", "responses"] = "chat"
     """Which of OpenAI's two APIs."""
     base_url: str | None = None
@@ -137,7 +140,7 @@ class WorkerEntry(_Strict):
     timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
     """The longest that one attempt may take, in seconds."""
     idle_timeout_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
-    """The longest silence inside a streamed reply, in seconds."""
+    """The longest silence inside a streamed reply, in seconds, once it has begun."""
     retries: int = Field(default=4, ge=0)
     """Further attempts after a failure that may pass."""
     fallback: str | None = None

@@ -6,6 +6,7 @@ for an empty reply. A failure says whether to try again, when, and what a person
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
@@ -50,11 +51,13 @@ class ReplyBody:
     Which of the two it is shows in how it begins: servers ignore that a stream was asked for, or label one wrongly.
     """
 
-    def __init__(self, body: Body, scrub: Scrubber) -> None:
+    def __init__(self, body: Body, scrub: Scrubber, idle_timeout_s: float | None = None) -> None:
+        """`idle_timeout_s` is the longest silence after the body has begun; None: as the client's."""
         self.done = False
         """Whether the server has ended its stream with `[DONE]`."""
         self._kind = body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
-        self._rest = body.iter_bytes()
+        self._rest = aiter(body.iter_bytes())
+        self._idle_timeout_s = idle_timeout_s
         self._start = b""
         self._scrub = scrub
 
@@ -97,11 +100,25 @@ class ReplyBody:
     async def _pieces(self, limit_bytes: int) -> AsyncIterator[bytes]:
         count = len(self._start)
         yield self._start
-        async for piece in self._rest:
+        while (piece := await self._next()) is not None:
             count += len(piece)
             if count > limit_bytes:
                 raise WorkerFailure(f"the reply is longer than {limit_bytes // 2**20} MiB", retryable=False)
             yield piece
+
+    async def _next(self) -> bytes | None:
+        silence = asyncio.timeout(self._idle_timeout_s)
+        try:
+            async with silence:
+                return await anext(self._rest, None)
+        except TimeoutError:
+            if not silence.expired():
+                raise
+            raise WorkerFailure(
+                f"the server was silent for too long: {self._idle_timeout_s:g} s inside its reply; "
+                "idle_timeout_s in the pool allows more",
+                retryable=True,
+            ) from None
 
     def _object(self, raw: bytes) -> dict[str, Any]:
         value = _json(raw)

@@ -90,12 +90,11 @@ class HttpWorker:
         return priced(self._entry, answer.reply(call.messages))
 
     async def _attempt(self, call: Call, request: dict[str, Any]) -> Answer:
-        limits = time_limits(self._entry, streams=call.on_delta is not None)
-        async with self._dialect.create(**request, timeout=limits) as response:
+        async with self._dialect.create(**request, timeout=_time_limits(self._entry)) as response:
             return await self._read(response, call)
 
     async def _read(self, response: Body, call: Call) -> Answer:
-        answer, body = self._dialect.answer(), ReplyBody(response, self._scrub)
+        answer, body = self._dialect.answer(), ReplyBody(response, self._scrub, self._entry.idle_timeout_s)
         if await body.is_stream():
             await _follow(body, answer, call.on_delta)
         else:
@@ -160,7 +159,7 @@ def http_client(entry: WorkerEntry, scrub: Scrubber) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             follow_redirects=False,
             limits=_CONNECTIONS,
-            timeout=time_limits(entry),
+            timeout=_time_limits(entry),
             event_hooks={"response": [refuse_errors(scrub)]},
             **options,
         )
@@ -169,6 +168,10 @@ def http_client(entry: WorkerEntry, scrub: Scrubber) -> httpx2.AsyncClient:
             f'worker "{entry.name}": cannot read the certificates that SSL_CERT_FILE or SSL_CERT_DIR names '
             f"({error.strerror or error}); correct the environment variable, unset it, or set ca_file in the pool file"
         ) from None
+
+
+def _time_limits(entry: WorkerEntry) -> httpx2.Timeout:
+    return httpx2.Timeout(entry.timeout_s, connect=min(_CONNECT_TIMEOUT_S, entry.timeout_s), pool=None)
 
 
 class Address(NamedTuple):
@@ -182,12 +185,6 @@ def address_of(base_url: str) -> Address:
     """The parts of a `base_url`: its query, such as Azure's `api-version`, comes after the path of each request."""
     parts = urlsplit(base_url)
     return Address(urlunsplit(parts._replace(query="")), dict(parse_qsl(parts.query, keep_blank_values=True)))
-
-
-def time_limits(entry: WorkerEntry, *, streams: bool = False) -> httpx2.Timeout:
-    """How long the connection may be silent: a reply in one piece comes all at the end."""
-    silence_s = min(entry.idle_timeout_s, entry.timeout_s) if streams else entry.timeout_s
-    return httpx2.Timeout(silence_s, connect=min(_CONNECT_TIMEOUT_S, entry.timeout_s), pool=None)
 
 
 def secret_headers(entry: WorkerEntry) -> dict[str, str]:

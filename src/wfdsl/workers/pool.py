@@ -179,7 +179,9 @@ class Pool:
 
     def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
-        return PolicedWorker(plain, self.settings.max_reply_chars, self.settings.oversize)
+        return PolicedWorker(
+            plain, self.settings.max_reply_chars, self.settings.oversize, strip_thinking=entry.strip_thinking
+        )
 
     def _open_workers(self) -> OpenWorkers:
         """What is built here, apart for each event loop: connections cannot move to another one."""

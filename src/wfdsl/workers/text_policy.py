@@ -1,6 +1,7 @@
 """What a reply's or a failure's text may be: how long, and of which characters. The same for every worker of a pool.
 
 Control characters could rewrite a terminal and lone surrogates cannot be stored, so each becomes U+FFFD, one for one.
+Thinking at the start of a text is taken out where a worker's entry says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
+from wfdsl.workers.call_settings import empty_finish
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -26,15 +28,30 @@ def clean(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
+_THINK: Final = "<think>"
+_END_OF_THINKING: Final = "</think>"
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """The thinking at the start of a text, and the rest. Some chat templates write the first tag into the prompt."""
+    before, end, after = text.partition(_END_OF_THINKING)
+    if not end and not text.lstrip().startswith(_THINK):
+        return "", text
+    return before.lstrip().removeprefix(_THINK).strip(), after.lstrip()
+
+
 class PolicedWorker:
     """A worker whose replies, and pieces of replies, keep a pool's text policy."""
 
-    __slots__ = ("_max_chars", "_oversize", "worker")
+    __slots__ = ("_max_chars", "_oversize", "_strip_thinking", "worker")
 
-    def __init__(self, worker: Worker, max_chars: int, oversize: Literal["cut", "refuse"]) -> None:
+    def __init__(
+        self, worker: Worker, max_chars: int, oversize: Literal["cut", "refuse"], *, strip_thinking: bool = False
+    ) -> None:
         self.worker = worker
         self._max_chars = max_chars
         self._oversize = oversize
+        self._strip_thinking = strip_thinking
 
     async def __call__(self, call: Call) -> Reply:
         """Answer once.
@@ -42,7 +59,11 @@ class PolicedWorker:
         Raises:
             WorkerFailure: there is no usable reply, or it is too long and the pool refuses such replies.
         """
-        pieces = None if call.on_delta is None else _Pieces(call.on_delta, self._max_chars)
+        pieces = (
+            None
+            if call.on_delta is None
+            else _Pieces(call.on_delta, self._max_chars, strip_thinking=self._strip_thinking)
+        )
         try:
             reply = self._policed(await self.worker(call if pieces is None else call.streaming_to(pieces)))
         except WorkerFailure as failure:
@@ -54,6 +75,12 @@ class PolicedWorker:
 
     def _policed(self, reply: Reply) -> Reply:
         text = clean(reply.text)
+        if self._strip_thinking:
+            thinking, text = split_thinking(text)
+            finish = reply.finish
+            if not text.strip() and finish in ("stop", "length"):
+                finish = empty_finish(cut=finish == "length", thinking=bool(thinking))
+            reply = replace(reply, thinking=thinking[: self._max_chars], finish=finish)
         if len(text) > self._max_chars:
             if self._oversize == "refuse":
                 raise WorkerFailure(
@@ -71,12 +98,18 @@ class PolicedWorker:
 
 
 class _Pieces:
-    """Cleans pieces as they arrive, so that joined they are the cleaned, cut text."""
+    """Cleans pieces as they arrive, so that joined they are the cleaned, cut text.
 
-    __slots__ = ("_held", "_max_chars", "_shown_chars", "_sink", "_streamed")
+    Where thinking is to be taken out, nothing is shown before its end, or the end of the text.
+    """
 
-    def __init__(self, sink: Callable[[str], None], max_chars: int) -> None:
+    __slots__ = ("_held", "_max_chars", "_shown_chars", "_sink", "_streamed", "_thinks", "_waits_for_text")
+
+    def __init__(self, sink: Callable[[str], None], max_chars: int, *, strip_thinking: bool) -> None:
         self._sink = sink
+        self._thinks = "" if strip_thinking else None
+        """The end of the thinking so far; None outside of it."""
+        self._waits_for_text = False
         self._max_chars = max_chars
         self._shown_chars = 0
         self._held = ""
@@ -88,7 +121,18 @@ class _Pieces:
         # The second half of a surrogate pair may come with the next piece.
         split = len(text) - (text[-1:] != "" and _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1])
         self._held = text[split:]
-        self._show(clean(text[:split])[: self._max_chars - self._shown_chars])
+        visible = self._after_thinking(clean(text[:split]))
+        self._show(visible[: self._max_chars - self._shown_chars])
+
+    def _after_thinking(self, text: str) -> str:
+        if self._thinks is not None:
+            before, end, text = (self._thinks + text).partition(_END_OF_THINKING)
+            self._thinks = None if end else before[1 - len(_END_OF_THINKING) :]
+            self._waits_for_text = bool(end)
+        if self._waits_for_text:
+            text = text.lstrip()
+            self._waits_for_text = not text
+        return text
 
     def finish(self, text: str) -> None:
         """Show what the pieces lacked: a held half, and the mark of a cut."""
