@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from werkzeug import Response
+from werkzeug import Request, Response
 
+from wfdsl.cli import pools
 from wfdsl.cli.main import main
 from wfdsl.workers.pool import Pool
 
@@ -168,6 +170,77 @@ def test_init_writes_a_pool_of_the_servers_models(
     assert (pool.name, pool.names) == ("home", ("llama3:8b", 'odd "name"'))
     assert {(entry.base_url, entry.api_key_env) for entry in pool} == {(url, "SERVER_KEY")}
     assert "planted-key" not in file.read_text()
+
+
+ODD = ["m" * 300, "m" * 300 + "x", "a\nb", " ab ", "ab", "ab", "\n", "\ud800"]
+
+
+def test_init_names_every_model_whatever_its_name_is(
+    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": model} for model in ODD]})
+
+    code, _, _ = _run(capsys, "init", "--base-url", httpserver.url_for("/v1"), "-o", str(tmp_path / "new.toml"))
+
+    pool = Pool.load(str(tmp_path / "new.toml"))
+    assert code == 0
+    assert {entry.model for entry in pool} == {*ODD[:7], "\ufffd"}
+    assert sorted(pool.names) == sorted(["ab", "ab 2", "ab 3", "model", "m" * 200, "m" * 190 + " 2", "\ufffd"])
+
+
+def test_check_asks_as_a_run_does(httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = {"error": {"message": "stream_options is not allowed"}}
+
+    def answer(request: Request) -> Response:
+        refused = "stream_options" in request.json
+        return Response(json.dumps(refusal if refused else REPLY), 422 if refused else 200)
+
+    httpserver.expect_request("/v1/chat/completions").respond_with_handler(answer)
+    base = f'base_url = "{httpserver.url_for("/v1")}"\nprovider = "openai"\nmodel = "m"\n'
+    file = tmp_path / "pool.toml"
+    file.write_text(
+        f'[[pool.workers]]\nname = "a"\n{base}\n[[pool.workers]]\nname = "b"\n{base}stream_options = false\n'
+        f'[[pool.workers]]\nname = "c"\n{base}stream = false\n'
+    )
+
+    code, out, _ = _run(capsys, "check", str(file), "--format", "json")
+
+    assert code == 3
+    assert [line["ok"] for line in _lines(out)] == [False, True, True]
+
+
+def test_check_names_the_model_that_was_probably_meant(
+    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = {"error": {"message": "no such model"}}
+    httpserver.expect_request("/v1/chat/completions").respond_with_json(refusal, status=404)
+    httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": "qwen3-32b"}, {"id": "llama"}]})
+    file = tmp_path / "pool.toml"
+    file.write_text(
+        f'[[pool.workers]]\nname = "a"\nbase_url = "{httpserver.url_for("/v1")}"\nprovider = "openai"\n'
+        'model = "qwen3-23b"\n'
+    )
+
+    code, out, _ = _run(capsys, "check", str(file))
+
+    assert code == 3
+    assert 'HTTP 404: no such model; check model and base_url; the server has "qwen3-32b"' in out
+
+
+def test_check_says_how_long_it_waited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "_CHECK_TIMEOUT_S", 0.3)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
+        file = tmp_path / "pool.toml"
+        file.write_text(f'[[pool.workers]]\nname = "a"\nbase_url = "{url}"\nprovider = "openai"\nmodel = "m"\n')
+        code, out, _ = _run(capsys, "check", str(file))
+
+    assert code == 3
+    assert "no complete reply within 0.3 s" in out
 
 
 def test_init_without_a_file_prints_a_pool(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

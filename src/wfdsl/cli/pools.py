@@ -13,12 +13,16 @@ from wfdsl.cli.output import FAILED, print_json
 from wfdsl.cli.streams import print_exactly
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.protocols import Reply
     from wfdsl.workers.entry import WorkerEntry
     from wfdsl.workers.pool import Pool
 
 _CHECK_TIMEOUT_S = 60.0
 _CHECK_TOKENS = 64
 """Enough for a model that must think a little before it says anything. Our choice."""
+_LONGEST_NAME_CHARS = 200
+"""As entries allow."""
+_CUT_NAME_CHARS = 190
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -163,22 +167,51 @@ async def _check_one(pool: Pool, index: int) -> dict[str, Any]:
     from wfdsl.errors import UsageError
     from wfdsl.protocols import PROBE, Call, WorkerFailure
 
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    loop, entry = asyncio.get_running_loop(), pool.entry(index)
+    started, ok = loop.time(), False
+    # As `run` asks: in a stream.
+    call = Call(({"role": "user", "content": PROBE},), settings={"max_tokens": _CHECK_TOKENS}, on_delta=lambda _: None)
     try:
-        reply = await pool.worker(index)(
-            Call(
-                ({"role": "user", "content": PROBE},),
-                settings={"max_tokens": _CHECK_TOKENS},
-                deadline=started + _CHECK_TIMEOUT_S,
-            )
-        )
-    except (UsageError, WorkerFailure) as error:
-        return {"index": index, "name": pool.entry(index).name, "ok": False, "message": str(error)}
+        async with asyncio.timeout(_CHECK_TIMEOUT_S):
+            reply = await pool.worker(index)(call)
+    except TimeoutError:
+        message = f"no complete reply within {_CHECK_TIMEOUT_S:g} s"
+    except UsageError as error:
+        message = str(error)
+    except WorkerFailure as error:
+        message = f"{error}{await _meant(entry) if error.status == 404 else ''}"
+    else:
+        message, ok = _answered(reply, loop.time() - started), True
+    return {"index": index, "name": entry.name, "ok": ok, "message": message}
+
+
+def _answered(reply: Reply, seconds: float) -> str:
     said = " ".join(reply.text.split())
     short = said if len(said) <= 60 else f"{said[:60]}..."
-    message = f'"{short}" in {loop.time() - started:.1f} s' if said else f"answers ({reply.finish})"
-    return {"index": index, "name": pool.entry(index).name, "ok": True, "message": message}
+    if said:
+        return f'"{short}" in {seconds:.1f} s'
+    if reply.finish == "out_of_tokens":
+        return f"answers, but its first {_CHECK_TOKENS} tokens hold no text, perhaps only thinking"
+    return f"answers ({reply.finish})"
+
+
+async def _meant(entry: WorkerEntry) -> str:
+    """The model that was probably meant, after a server does not know one and if it lists any."""
+    from difflib import get_close_matches
+
+    from wfdsl.protocols import WorkerFailure
+
+    if entry.provider not in ("openai", "google"):
+        return ""
+    from wfdsl.workers.openai_api import server_models
+
+    try:
+        async with asyncio.timeout(_CHECK_TIMEOUT_S):
+            models = await server_models(entry)
+    except (WorkerFailure, TimeoutError):
+        return ""
+    near = get_close_matches(entry.model, models, n=1)
+    return f'; the server has "{near[0]}"' if near and entry.model not in models else ""
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -226,10 +259,23 @@ def _pool_text(args: argparse.Namespace, models: Sequence[str]) -> str:
     if args.api_key_env:
         lines.append(f"api_key_env = {_toml(args.api_key_env)}")
     lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
-    for model in models:
-        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
+    for name, model in zip(_names(models), models, strict=True):
+        lines += ["", "[[pool.workers]]", f"name = {_toml(name)}", f"model = {_toml(model)}"]
         lines += ['description = ""  # what a Conductor is told about this worker']
     return "\n".join(lines) + "\n"
+
+
+def _names(models: Sequence[str]) -> list[str]:
+    """Names for workers: the models' own, as far as they can be names, and no two the same."""
+    names: list[str] = []
+    for model in models:
+        printable = "".join(filter(str.isprintable, model)).strip()
+        name, number = printable[:_LONGEST_NAME_CHARS].strip() or "model", 1
+        while name in names:
+            number += 1
+            name = f"{printable[:_CUT_NAME_CHARS]} {number}".strip()
+        names.append(name)
+    return names
 
 
 def _toml(text: str) -> str:

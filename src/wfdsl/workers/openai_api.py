@@ -44,6 +44,7 @@ from wfdsl.workers.http_worker import (
 )
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
+from wfdsl.workers.text_policy import clean
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -57,11 +58,15 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
         UsageError: a setting, a key or a file is missing or does not fit.
     """
     _check_settings(entry)
+    return openai_worker(entry, *_client(entry))
+
+
+def _client(entry: WorkerEntry) -> tuple[openai.AsyncOpenAI, Scrubber]:
+    """The client of an entry's server, with its key, and what hides its secrets."""
     url, variable = _USUAL[entry.provider]
     key, secret = read_key(entry, variable), secret_headers(entry)
     scrub = scrubber(entry, key, secret)
-    client = openai_client(entry, entry.base_url or url, key, {**entry.headers, **secret}, scrub)
-    return openai_worker(entry, client, scrub)
+    return openai_client(entry, entry.base_url or url, key, {**entry.headers, **secret}, scrub), scrub
 
 
 def openai_worker(entry: WorkerEntry, client: openai.AsyncOpenAI, scrub: Scrubber) -> HttpWorker:
@@ -360,17 +365,16 @@ def _response_usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
 
 
 async def server_models(entry: WorkerEntry) -> list[str]:
-    """The names of the server's models, sorted.
+    """The names of the models of a server that speaks OpenAI's API, sorted.
 
     Raises:
         WorkerFailure: the server does not say.
         UsageError: the key is missing.
     """
-    key = read_key(entry, None)
-    scrub = scrubber(entry, key, {})
-    async with openai_client(entry, entry.base_url or OPENAI_URL, key, dict(entry.headers), scrub) as client:
+    client, scrub = _client(entry)
+    async with client:
         body = await with_failures(_list(client, scrub), openai.OpenAIError, scrub)
-    return sorted(filter(None, (text(model.get("id")) for model in mappings(body.get("data")))))
+    return sorted({clean(text(model.get("id"))) for model in mappings(body.get("data"))} - {""})
 
 
 async def _list(client: openai.AsyncOpenAI, scrub: Scrubber) -> dict[str, Any]:
