@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -124,8 +125,6 @@ def test_a_cut_or_refused_reply_is_a_response_with_a_mark(finish: Any) -> None:
 
 def test_a_wait_past_the_deadline_fails_at_once_and_says_so() -> None:
     async def timed() -> float:
-        import asyncio
-
         began = asyncio.get_running_loop().time()
         with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, which would pass the deadline"):
             await run(ONE, "Q", pool_of(in_turn(busy(1e6)), entries=[{"retries": 4}]), timeout_s=60, longest_wait_s=1e9)
@@ -141,12 +140,6 @@ def test_a_wait_of_weeks_fails_at_once_without_any_deadline() -> None:
 
 @pytest.mark.parametrize("option", ["timeout_s", "step_timeout_s"])
 def test_a_hang_becomes_an_error_that_names_what_it_waited_for(option: str) -> None:
-    async def hang(call: Call) -> Reply:
-        import asyncio
-
-        await asyncio.sleep(1e9)
-        return Reply("never")
-
     options: dict[str, Any] = {option: 20.0}
     with pytest.raises(RunFailed, match="timed out while waiting for the worker's reply"):
         on_test_clock(run(ONE, "Q", pool_of(Answering(hang)), **options))
@@ -188,3 +181,44 @@ def test_a_ring_of_fallbacks_ends() -> None:
 
     with pytest.raises(RunFailed, match=r"first is down; fallback worker 1 \(w1\): second is down"):
         on_test_clock(run(ONE, "Q", pool))
+
+
+async def hang(call: Call) -> Reply:
+    await asyncio.sleep(1e9)
+    return Reply("never")
+
+
+def test_a_worker_that_uses_up_the_step_s_time_is_replaced_by_its_fallback_with_as_much_time() -> None:
+    heard: list[Any] = []
+    pool = pool_of(
+        Answering(hang),
+        Answering(hang),
+        always("saved", delay_s=15),
+        entries=[{"fallback": "w1"}, {"fallback": "w2"}, {}],
+    )
+
+    done = on_test_clock(run(ONE, "Q", pool, step_timeout_s=20, on_event=heard.append))
+
+    assert (done.answer, done.steps[0].answered_by) == ("saved", 2)
+    assert done.seconds == pytest.approx(55.0)
+    assert [event.worker_name for event in heard if isinstance(event, events.FellBack)] == ["w1", "w2"]
+
+
+def test_no_fallback_worker_outlasts_the_run_s_own_time() -> None:
+    pool = pool_of(Answering(hang), Answering(hang), entries=[{"fallback": "w1"}, {}])
+
+    async def timed(**limits: Any) -> float:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(RunFailed, match=r"timed out"):
+            await run(ONE, "Q", pool, **limits)
+        return asyncio.get_running_loop().time() - began
+
+    assert on_test_clock(timed(step_timeout_s=20, timeout_s=30)) == pytest.approx(30.0)
+    assert on_test_clock(timed(timeout_s=30)) == pytest.approx(30.0)
+
+
+def test_when_every_worker_uses_up_its_time_the_error_names_each() -> None:
+    pool = pool_of(Answering(hang), Answering(hang), entries=[{"fallback": "w1"}, {}])
+
+    with pytest.raises(RunFailed, match=r"timed out while .*; fallback worker 1 \(w1\): timed out while"):
+        on_test_clock(run(ONE, "Q", pool, step_timeout_s=20))

@@ -16,9 +16,10 @@ from zlib import crc32
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Path
-from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
+from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.pool_pipelines import Pipelines
 from wfdsl.interpreter.record import Run, RunEnded, cost_of, total_usd
+from wfdsl.interpreter.step_call import Environment, StepCall
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Ask, Call, Message, Reply, Usage, WorkerPool

@@ -44,7 +44,7 @@ class RunConfig:
     )
     step_timeout_s: float | None = option(
         None,
-        help="most seconds for a step, from when it may start",
+        help="most seconds for a step, from when it may start; its fallback worker has as many again",
         flag="--step-timeout",
         metavar="S",
         above=0,

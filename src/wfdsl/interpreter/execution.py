@@ -21,8 +21,9 @@ from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.context import Question, messages_for
 from wfdsl.interpreter.events import Delta, Listener, Path, RunFinished, RunStarted, StepFinished, StepStarted
-from wfdsl.interpreter.pipeline import CallPipeline, Environment, StepCall
+from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of
+from wfdsl.interpreter.step_call import Environment, StepCall
 from wfdsl.interpreter.worker_profile import require_bounded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
@@ -249,6 +250,7 @@ class Execution:
             )
         else:
             handle = StepCall(environment, path, profile.index, messages)
+        handle.latest = level.deadline
         self._calls[step] = handle
         on_delta = None
         if listener is not None:

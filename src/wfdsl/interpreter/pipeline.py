@@ -9,19 +9,16 @@ that it makes have pipelines of their own.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Generator
-from contextvars import Context, copy_context
-from dataclasses import dataclass, replace
+from contextvars import Context
+from dataclasses import replace
 from types import CoroutineType, coroutine
 from typing import Any, TypedDict
 
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
-from wfdsl.interpreter.config import RunConfig
-from wfdsl.interpreter.events import BudgetCharged, Event, FellBack, Listener, Path, Retried
+from wfdsl.interpreter.events import BudgetCharged, FellBack, Retried
 from wfdsl.interpreter.journal import CallEntry, Key, RunJournal, key_of
-from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer, Taken, limits_of
-from wfdsl.interpreter.record import LostCall, Run
+from wfdsl.interpreter.limits import ConcurrencyLimiter, Taken, limits_of
 from wfdsl.interpreter.retry import (
     UNUSABLE,
     given_up,
@@ -30,109 +27,15 @@ from wfdsl.interpreter.retry import (
     unusable,
     wait_before_retry,
 )
+from wfdsl.interpreter.step_call import ASKING, Environment, StepCall
 from wfdsl.interpreter.worker_profile import WorkerProfile
-from wfdsl.protocols import Ask, Call, Message, Reply, WorkerFailure
+from wfdsl.protocols import Ask, Call, Reply, WorkerFailure
 
-ASKING = "waiting for the worker's reply"
 _TOO_MANY = 429
 _OVERLOADED = {_TOO_MANY, 529}
 """HTTP statuses by which a provider reports an overload; the first one says that a call came too early, no more."""
 _BYTES_PER_TOKEN = 4
 """A usual ratio, for an estimate that is corrected once the reply is there. Our choice."""
-
-
-class Clock:
-    """Wall-clock times that never run backwards: read once, then advanced by the event loop's clock."""
-
-    __slots__ = ("_offset", "steady")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.steady = loop.time
-        """The event loop's own seconds, in which deadlines are given."""
-        self._offset = time.time() - loop.time()
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return self._offset + self.steady()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """What all calls of a run share, those of its nested runs included."""
-
-    run_id: str
-    sample_id: str
-    """Distinguishes this run's calls from the same calls of other runs."""
-    config: RunConfig
-    clock: Clock
-    timer: DeadlineTimer
-    limiters: tuple[ConcurrencyLimiter, ...] = ()
-    """What calls pass before they reach a worker: this run's own limiter, and the one that several runs share."""
-    budget: BudgetTracker | None = None
-    wall_end: float | None = None
-    """When the budget's wall time is over, on the event loop's clock."""
-    journal: RunJournal | None = None
-    lost: tuple[LostCall, ...] = ()
-    """Calls of earlier processes whose result is unknown."""
-    listener: Listener | None = None
-
-
-class StepCall:
-    """The state of one step's call; `Call.run` holds it. The pipeline writes here what the step's record will say."""
-
-    __slots__ = (
-        "answered_by",
-        "context",
-        "doing",
-        "environment",
-        "key",
-        "messages",
-        "nested",
-        "path",
-        "queue_s",
-        "rejected",
-        "replayed",
-        "retries",
-        "retry_s",
-        "started",
-        "worker",
-    )
-
-    def __init__(self, environment: Environment, path: Path, worker: int, messages: tuple[Message, ...]) -> None:
-        self.environment = environment
-        self.path = path
-        self.worker = worker
-        self.messages = messages
-        self.started = environment.clock.now()
-        self.context = copy_context()
-        """The step's own context variables: what its worker sets, neither other steps nor the caller see."""
-        self.queue_s = 0.0
-        self.retries = 0
-        self.retry_s = 0.0
-        self.replayed = False
-        self.answered_by: int | None = None
-        self.doing = ASKING
-        """What the call is waiting for, in words."""
-        self.key: tuple[WorkerProfile, Key] | None = None
-        """The journal's key of the call, as last computed, with the worker that it is for."""
-        self.nested: tuple[Run, ...] = ()
-        self.rejected: tuple[Reply, ...] = ()
-        """Replies that could not be used, but were paid for."""
-
-    @property
-    def step(self) -> int:
-        """The index of the step in its workflow."""
-        return self.path[-1]
-
-    def emit(self, event: Event) -> None:
-        """Tell the listener, if there is one."""
-        if self.environment.listener is not None:
-            self.environment.listener(event)
-
-    def wall_time_is_over(self) -> bool:
-        """Whether the budget's seconds are used up."""
-        end = self.environment.wall_end
-        return end is not None and self.environment.clock.steady() >= end
 
 
 class CallPipeline:
@@ -187,7 +90,11 @@ class CallPipeline:
             _require_requested(error)  # a Conductor's; `_attempt` has checked those of other workers
             if deadline is None or not deadline.take_back():
                 raise
-            raise _timed_out(handle) from error
+            timeout = _timed_out(handle)
+            later = None if isinstance(timeout, BudgetSpent) else self._after_timeout(handle)
+            if later is None or isinstance(timeout, BudgetSpent):
+                raise timeout from error
+            return await later._instead(call, timeout, seconds=deadline.at - deadline.began)
         except WorkerFailure as failure:
             if deadline is not None and handle.wall_time_is_over():
                 raise _timed_out(handle) from failure
@@ -319,6 +226,29 @@ class CallPipeline:
                 failure = next_failure
                 causes.append(f"fallback worker {profile.index} ({profile.name}): {failure}")
         raise WorkerFailure("; ".join(causes), retryable=failure.retryable, status=failure.status) from failure
+
+    def _after_timeout(self, handle: StepCall) -> CallPipeline | None:
+        """The fallback workers that have not been asked, if the run has time left for them."""
+        known = [self.profile.index, *(each.profile.index for each in self._fallbacks)]
+        asked = 0 if handle.answered_by is None else known.index(handle.answered_by)
+        left = self._fallbacks[asked:]
+        if not left or (handle.latest is not None and handle.environment.clock.steady() >= handle.latest):
+            return None
+        return CallPipeline(left[0]._worker, left[0].profile, left[1:])
+
+    async def _instead(self, call: Call, failure: WorkerFailure, *, seconds: float) -> Reply:
+        """Ask this worker, after the one before it has used up its time, for as many seconds."""
+        handle: StepCall = call.run
+        handle.emit(FellBack(handle.path, self.profile.name, str(failure)))
+        handle.answered_by = self.profile.index
+        end = handle.environment.clock.steady() + seconds
+        try:
+            return await self.ask(
+                call._replace(deadline=end if handle.latest is None else min(end, handle.latest)),
+            )
+        except WorkerFailure as final:
+            who = f"fallback worker {self.profile.index} ({self.profile.name})"
+            raise WorkerFailure(f"{failure}; {who}: {final}", retryable=final.retryable, status=final.status) from final
 
     async def _persist(self, call: Call) -> Reply:
         """Ask, and ask again; without deadline, journal lookup and fallbacks."""

@@ -25,9 +25,9 @@ from wfdsl.interpreter.execution import require_runnable, run_workflow
 from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.limits import ConcurrencyLimiter, deadline_timer
-from wfdsl.interpreter.pipeline import Clock, Environment
 from wfdsl.interpreter.pool_pipelines import Pipelines
 from wfdsl.interpreter.record import Run, RunEnded
+from wfdsl.interpreter.step_call import Clock, Environment
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
 
