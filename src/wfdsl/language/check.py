@@ -119,7 +119,7 @@ class CheckOptions(TypedDict, total=False):
 
 def check(tree: WorkflowTree, config: CheckConfig) -> list[Diagnostic]:
     """All that is wrong with a tree."""
-    unequal = lengths_differ({label: len(column) for label, column in tree.columns.items()}, tree.span)
+    unequal = _lengths_differ(tree)
     return [*check_columns(tree, config), *(_first(_dead(tree)) if unequal is None else [unequal])]
 
 
@@ -142,13 +142,19 @@ def _first(found: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
         return
 
 
-def lengths_differ(lengths: dict[str, int], span: Span) -> Diagnostic | None:
-    """Whether the three lists can be read as steps at all. `lengths` is the number of items by label."""
+def _lengths_differ(tree: WorkflowTree) -> Diagnostic | None:
+    """Whether the three lists cannot be read as steps at all."""
+    lengths = {label: len(column) for label, column in tree.columns.items()}
     if len(set(lengths.values())) == 1:
         return None
     counted = ", ".join(f"{label} has {count}" for label, count in lengths.items())
     message = f"the lists differ in length: {counted}"
-    return Diagnostic("lengths-differ", "error", message, span, help="write one item per step in each of the lists")
+    if tree.joined and len(tree.subtasks) < len(tree.workers):
+        label, help_ = "without a comma between them, these strings are one item", "put a comma between the strings"
+        return Diagnostic("lengths-differ", "error", message, tree.joined, label, help_)
+    return Diagnostic(
+        "lengths-differ", "error", message, tree.span, help="write one item per step in each of the lists"
+    )
 
 
 def empty_workflow(span: Span) -> Diagnostic:
@@ -296,8 +302,9 @@ def _dead(tree: WorkflowTree) -> Iterator[Diagnostic]:
     count = len(tree.access)
     if count < 2 or tree.access[-1].value == ALL:
         return
-    if any(not 0 <= index < step for step, entry in enumerate(tree.access) for index, _, _ in entry.indices):
-        return
+    for step, entry in enumerate(tree.access):
+        if not entry.known or any(not 0 <= index < step for index, _, _ in entry.indices):
+            return
     live = live_steps([tuple(_seen(entry, step)) for step, entry in enumerate(tree.access)])
     written: dict[tuple[int, int], list[int]] = {}
     for step, subtask in enumerate(tree.subtasks):

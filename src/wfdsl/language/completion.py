@@ -24,7 +24,8 @@ from wfdsl.language.workflow import Workflow
 _STRAIGHT = "use straight quotes, \" or '"
 _FENCE = re.compile(r"```[ \t]*\w")
 _BINDING = re.compile("[=:：]")
-_NOTHING = 0  # the value of an item that has an error of its own
+_NOTHING = ""  # the value of a worker that has an error of its own: no number, so that no rule is broken by it
+_TEXTS = ("step_text", "x_worker_text", "word")  # alternatives of the grammar for a string where a number may be
 Index: TypeAlias = tuple[int, int, int]
 T = TypeVar("T")
 
@@ -74,6 +75,7 @@ class _Answer:
         self._repair_severity: Severity = "error" if profile == "strict" else "warning"
         self._json = False
         self._counts: dict[str, int] = {}
+        self._joined: Span | None = None
 
     def read(self, groups: Groups, differing: list[Listed], scan: Scan) -> Reading:
         answer = groups.answer or {}
@@ -89,7 +91,7 @@ class _Answer:
             self._error("list-changed", message, change, "write the finished list: no code is run")
         span = Span(min(listed.start for listed in lists), max(listed.end for listed in lists))
         complete = workers is not None and subtasks is not None and access is not None and not groups.changes
-        tree = WorkflowTree(workers or (), subtasks or (), access or (), span)
+        tree = WorkflowTree(workers or (), subtasks or (), access or (), span, joined=self._joined)
         return Reading(tree, self.found, complete=complete)
 
     def value(self, listed: Listed) -> object:
@@ -113,6 +115,9 @@ class _Answer:
         if row.type == "x_tuple_row":
             self._tuple(row)
         self._json = is_json_label(self._text, label)
+        if listed.type == "subtasks":
+            joined = (Span(item.start, item.end) for item in row.children[1:-1:2] if item.type == "joined")
+            self._joined = next(joined, None)
         return tuple([read(item) for item in row.children[1:-1:2]])
 
     def _label(self, label: Token) -> None:
@@ -165,16 +170,11 @@ class _Answer:
     # ---- workers
 
     def _worker(self, item: Token) -> Node:
-        kind = item.type
-        if kind == "INT":
-            return Node(self._integer(item), item.start, item.end)
-        if kind == "X_FLOAT":
-            return Node(self._whole(item), item.start, item.end)
-        if kind == "x_worker_text":
-            number = self._number_in_text(item.children[0])
-            if number is not None:
-                return Node(number, item.start, item.end)
-        return self._wrong_worker(item)
+        digits = self._digits(item)
+        if digits is None:
+            return self._wrong_worker(item)
+        number = self._integer(item, digits)
+        return Node(_NOTHING if number is None else number, item.start, item.end)
 
     def _wrong_worker(self, item: Token) -> Node:
         message = f"a worker is an integer, not {self._quoted(item)}"
@@ -209,7 +209,7 @@ class _Answer:
     def _word(self, item: Token) -> AccessNode:
         word = self._string(item.children[0], quietly=True)
         if self._grammar.is_integer(word):
-            return self._bare(self._step_in_text(item), item)
+            return self._bare(self._step(item), item)
         self._string(item.children[0])  # for its repairs
         if word.lower() == ALL:
             return AccessNode(ALL, item.start, item.end)
@@ -222,12 +222,12 @@ class _Answer:
     def _bare(self, index: Index | None, item: Token) -> AccessNode:
         message = f"the index {self._quoted(item)} is not in a list"
         self._repair("access-bare-index", message, item, f"write `[{self._text[item.start : item.end]}]`")
-        return AccessNode((index,) if index else (), item.start, item.end)
+        return AccessNode((index,) if index else (), item.start, item.end, known=index is not None)
 
     def _wrong_access(self, item: Token) -> AccessNode:
         message = f'an access entry is "all" or a list of steps, not {self._quoted(item)}'
         self._error("access-type", message, item, 'write `[]`, "all", or a list of earlier steps such as `[0]`')
-        return AccessNode((), item.start, item.end)
+        return AccessNode((), item.start, item.end, known=False)
 
     def _steps(self, items: Sequence[Token], entry: Token) -> AccessNode:
         everything: list[Token] = []
@@ -238,7 +238,7 @@ class _Answer:
             elif index := self._step(item):
                 indices.append(index)
         if not everything:
-            return AccessNode(tuple(indices), entry.start, entry.end)
+            return AccessNode(tuple(indices), entry.start, entry.end, known=len(indices) == len(items))
         for item in everything:
             self._string(item.children[0])  # for its repairs
         if len(items) > 1:
@@ -247,22 +247,12 @@ class _Answer:
         return AccessNode(ALL, entry.start, entry.end, tuple(indices))
 
     def _step(self, item: Token) -> Index | None:
-        kind = item.type
-        if kind == "INT":
-            return self._integer(item), item.start, item.end
-        if kind == "X_FLOAT":
-            return self._whole(item), item.start, item.end
-        if kind == "step_text":
-            return self._step_in_text(item)
-        self._wrong_step(item)
-        return None
-
-    def _step_in_text(self, item: Token) -> Index | None:
-        number = self._number_in_text(item.children[0])
-        if number is not None:
-            return number, item.start, item.end
-        self._wrong_step(item)
-        return None
+        digits = self._digits(item)
+        if digits is None:
+            self._wrong_step(item)
+            return None
+        number = self._integer(item, digits)
+        return None if number is None else (number, item.start, item.end)
 
     def _wrong_step(self, item: Token) -> None:
         message = f"an access entry contains the indices of steps, not {self._quoted(item)}"
@@ -270,26 +260,33 @@ class _Answer:
 
     # ---- numbers
 
-    def _integer(self, token: Token) -> int:
-        digits = token.text
+    def _digits(self, item: Token) -> str | None:
+        """The digits of an item that is a number, however it is written."""
+        if item.type == "INT":
+            return item.text
+        if item.type == "X_FLOAT":
+            return item.text.partition(".")[0]
+        if item.type not in _TEXTS:
+            return None
+        value = self._string(item.children[0], quietly=True)
+        return value if self._grammar.is_integer(value) else None
+
+    def _integer(self, item: Token, digits: str) -> int | None:
+        """The number that an item's digits say; None if there are too many."""
+        if item.type == "X_FLOAT":
+            self._repair(
+                "number-as-float", f"{item.text:.20} is written with a decimal point", item, "write an integer"
+            )
+        elif item.type != "INT":
+            self._string(item.children[0])  # for its repairs
+            self._repair(
+                "number-as-string", f"the number {digits:.20} is written as a string", item, "remove the quotes"
+            )
         if len(digits.lstrip("-")) > MOST_DIGITS:
             help_ = f"write a worker index or a step of at most {MOST_DIGITS} digits"
-            self._error("number-too-large", "this number has too many digits", token, help_)
-            return _NOTHING
-        return int(digits)
-
-    def _whole(self, token: Token) -> int:
-        self._repair("number-as-float", f"{token.text:.20} is written with a decimal point", token, "write an integer")
-        digits = token.text.partition(".")[0]
-        return self._integer(Token("INT", digits, token.start, token.end))
-
-    def _number_in_text(self, item: Token) -> int | None:
-        digits = self._string(item, quietly=True)
-        if not self._grammar.is_integer(digits):
+            self._error("number-too-large", "this number has too many digits", item, help_)
             return None
-        self._string(item)  # for its repairs
-        self._repair("number-as-string", f"the number {digits:.20} is written as a string", item, "remove the quotes")
-        return self._integer(Token("INT", digits, item.start, item.end))
+        return int(digits)
 
     # ---- strings
 

@@ -20,6 +20,8 @@ _SEPARATED = re.compile(r"[\[(,]\s*\Z")
 _KEYWORDS = {"for", "if", "else", "in", "lambda", "not", "and", "or", "is", "await", "yield"}
 _PREFIXES = {"b": "bytes", "f": "an f-string", "t": "a template string"}
 _LISTED_NAME = re.compile(r"(?<!\w)(?P<name>\w{1,40})(?!\w)[\"'`*]{0,4}[ \t]{0,4}[=:][ \t]{0,4}\[")
+_LABEL_HERE = re.compile(rf"[\"'`*#<\-\s/]{{0,8}}(?P<label>{'|'.join(LABELS)})[\"'`*\s]{{0,8}}[=:：>]")
+_LABEL_BEFORE = re.compile(rf"[\"'](?P<label>{'|'.join(LABELS)})[\"']\s*\Z")
 _WORD_BEFORE = re.compile(r"\w+\Z")
 _BINDING = re.compile(r"[\"'`*]{0,4}\s{0,20}(?:=|:|：)\s{0,20}(?P<list>[\[(])?")
 _MOST_OF_NAME = 40  # characters of a longer name around a label
@@ -49,8 +51,23 @@ def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
         message = "there is no workflow: all three lists are missing"
         help_ = "write `model_id = [...]`, `subtasks = [...]` and `access_list = [...]`"
         return [Diagnostic("list-missing", "error", message, _end_of(text), help=help_)]
+    found_in = _found_in_lists(text, groups.lists)
     hidden = [_hidden(tag, labels) for tag, labels in _by_tag(groups, missing)]
-    return [*hidden, *(_missing(text, label, groups.lists) for label in missing if label not in groups.hidden)]
+    return [
+        *hidden,
+        *(
+            _not_closed(*found_in[label]) if label in found_in else _missing(text, label, groups.lists)
+            for label in missing
+            if label not in groups.hidden
+        ),
+    ]
+
+
+def _found_in_lists(text: str, lists: list[Listed]) -> dict[str, tuple[Span, BadList]]:
+    """Labels that were read as an item of a list that is not closed before them."""
+    bad_lists = [listed for listed in lists if isinstance(listed, BadList)]
+    following = [(_following_label(text, bad), bad) for bad in bad_lists]
+    return {text[span.start : span.end]: (span, bad) for span, bad in following if span}
 
 
 def _split(lists: list[Listed]) -> Diagnostic:
@@ -176,9 +193,25 @@ def unexpected(text: str, bad: BadList) -> Diagnostic:
         return Diagnostic(
             "nested-too-deep", "error", message, Span(at, at + 1), "this bracket", "remove a pair of brackets"
         )
+    if following := _following_label(text, bad):
+        return _not_closed(following, bad)
     what, help_, end = _culprit(text, bad)
     message = f"the list of `{label}` is not a literal: {what}"
     return Diagnostic("not-a-literal", "error", message, Span(at, end), help=help_)
+
+
+def _not_closed(following: Span, bad: BadList) -> Diagnostic:
+    message = f"the list of `{label_of(bad)}` is not closed"
+    help_ = f"write `]` at the end of the list of `{label_of(bad)}`"
+    return Diagnostic("not-a-literal", "error", message, following, "it continues up to here", help_)
+
+
+def _following_label(text: str, bad: BadList) -> Span | None:
+    """The next label, if it begins where the list stops being a literal, or is the string before that place."""
+    found = _LABEL_HERE.match(text, bad.error)
+    if not found and text[bad.error] in ":=：":
+        found = _LABEL_BEFORE.search(text, max(bad.opened, bad.error - _LOOK_BACK), bad.error)
+    return Span(*found.span("label")) if found else None
 
 
 def _continued(text: str, at: int, label: str) -> Diagnostic:
@@ -224,7 +257,8 @@ def _culprit(text: str, bad: BadList) -> tuple[str, str, int]:
 def _culprit_word(text: str, bad: BadList, word: re.Match[str]) -> tuple[str, str, int]:
     name = word[0][:40]
     end = word.start() + len(name)
-    before = text[max(bad.opened, word.start() - _LOOK_BACK) : word.start()].rstrip()
+    gap = text[max(bad.opened, word.start() - _LOOK_BACK) : word.start()]
+    before = gap.rstrip()
     if before.endswith(('"', "'", "”", "’")):
         quote = before[-1] if before[-1] in "\"'" else '"'
         return f"`{name}` follows a closed string", f"a quote inside a string is written as \\{quote}", end
@@ -232,4 +266,6 @@ def _culprit_word(text: str, bad: BadList, word: re.Match[str]) -> tuple[str, st
         return f"`{name}` belongs to code", "write the finished value: nothing is computed", end
     if before.endswith(("[", ",", "(")):
         return f"`{name}` is a name", "write integers, or strings between quotes", end
+    if "\n" in gap[len(before) :]:
+        return f"`{name}` is not an item", "write `]` at the end of the list", end
     return f"a comma is missing before `{name}`", "put a comma between the items", end

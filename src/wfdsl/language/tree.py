@@ -30,6 +30,8 @@ class AccessNode(NamedTuple):
     end: int
     beside: tuple[tuple[int, int, int], ...] = ()
     """Indices written beside "all": they add nothing, and still have to be right."""
+    known: bool = True
+    """Whether all of it could be read; what has an error of its own is left out."""
 
     @property
     def indices(self) -> tuple[tuple[int, int, int], ...]:
@@ -52,6 +54,8 @@ class WorkflowTree:
     names: tuple[str, ...] | None = None
     title: str = ""
     description: str = ""
+    joined: Span | None = None
+    """The first subtask of a completion that is written as several neighbouring strings."""
 
     @property
     def columns(self) -> dict[str, tuple[Node, ...] | tuple[AccessNode, ...]]:
