@@ -15,7 +15,7 @@ from wfdsl_rl.grading.choice import final_letters
 from wfdsl_rl.grading.markers import MOST_MARKED, MarkedAnswer, marked_answers
 from wfdsl_rl.grading.quantities import PLAIN
 from wfdsl_rl.grading.wording import (
-    alternative,
+    has_other,
     is_asked,
     is_changed_after,
     is_changed_before,
@@ -75,11 +75,14 @@ _SCALE = re.compile(r"\s*(?:hundred|thousand|million|billion|trillion)\b", re.IG
 _BASE = re.compile(r"\s*\b(?:in\s+)?base\s+(\d+|ten|two|eight)\b", re.IGNORECASE)
 _SIGN = re.compile(r"(?<!\w)(?:negative|minus)\s+\Z", re.IGNORECASE)
 _VALUE = re.compile(r"(?<![=\w^_/.-])(?<![=][ ])[-−+]?[$€£¥]?(?:\d|\.\d|\\[a-zA-Z])")
-_NOT_VALUE = re.compile(r"(?:\bnot|n['’]t(?: be)?)\s+\S{1,40}", re.IGNORECASE)
 _STATEMENT_END = re.compile(r"[.!?](?=\s|\Z)|\n")
 _REMARK = re.compile(r"(\d[^()\n]{0,40}?)\s\([^()\n]{1,200}\)(?=[\s.!*_]*\Z)")
 _OR = re.compile(r",?\s+(?:or|and)\s+|,\s+(?=[a-z]\s?=)")
 _EITHER = re.compile(r"\b(?:or|nor)\s*\Z", re.IGNORECASE)
+_DENIES_BOX = re.compile(
+    r"(?:\b(?:not|never|cannot)|n['’]t)\s+(?:equal\s+(?:to\s+)?|be\s+)?[$\\(\[*]*\Z", re.IGNORECASE
+)
+_ADDS_TO_BOX = re.compile(r"[$\\)\].*\s]*(?:\?|,?\s*\bor\s+(?:maybe\s+|perhaps\s+)?[-$\\(]{0,3}\d)", re.IGNORECASE)
 _MIXED = re.compile(r"(?<![\w.])(?:\d+\s?)?(?:[½⅓⅔¼¾]|\d*[√π])(?:\s?[\d√π]+)*")
 _LONGEST_SAID = 2_000
 """How many characters of a phrase, or of the last line, are read. Our choice."""
@@ -149,10 +152,10 @@ def _final_math(text: str) -> str | None:
     """A marked answer in plain words ("the answer is reasonable") gives way to one that has mathematics in it."""
     found = marked_answers(text)[-MOST_MARKED:]
     for marked in reversed(found):
-        value = _math_of(marked, text[: marked.start])
+        value = _math_of(marked, text[: marked.start], text[marked.end : marked.end + 100])
         if value and (marked.form != "phrase" or _SAYS_MATH.search(value)):
             return _corrected(value, text[marked.start : marked.start + _LONGEST_SAID])
-    words = _math_of(found[-1], "") if found and not re.search(r"\d", text[found[-1].start :]) else None
+    words = _math_of(found[-1], "", "") if found and not re.search(r"\d", text[found[-1].start :]) else None
     return words or _last_value(text)
 
 
@@ -165,10 +168,12 @@ def _corrected(value: str, said: str) -> str:
     return value
 
 
-def _math_of(marked: MarkedAnswer, before: str) -> str | None:
+def _math_of(marked: MarkedAnswer, before: str, after: str) -> str | None:
     if marked.form == "box":
-        return marked.text
-    return f"not {marked.text.strip()}" if is_denied(before) else _leading_value(marked.text)
+        return f"not {marked.text}" if _DENIES_BOX.search(before[-40:]) or _ADDS_TO_BOX.match(after) else marked.text
+    return (
+        f"not {marked.text.strip()}" if marked.form == "phrase" and is_denied(before) else _leading_value(marked.text)
+    )
 
 
 def _final_text(text: str) -> str | None:
@@ -248,10 +253,9 @@ def _stated(said: str, start: int, end: int, value: str) -> str | None:
         value, start = f"-{value}", sign.start()
     before, after = said[:start], said[end:]
     rest = _STATEMENT_END.split(after, maxsplit=1)[0]
-    other = _NOT_VALUE.sub(" ", alternative(rest))
     if (
         is_denied(before) or is_changed_before(before) or is_changed_after(after) or is_asked(after[len(rest) :])
-        or _VALUE.search(other)
+        or has_other(rest, _VALUE)
     ):  # fmt: skip
         return (said[: end + len(rest) + 1]).strip(" *_`\"'") or None
     return value.strip() or None

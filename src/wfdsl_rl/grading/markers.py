@@ -63,6 +63,8 @@ class MarkedAnswer:
     text: str
     """The marked text; for a phrase, all that follows it up to the end of the line."""
     form: Form
+    end: int = 0
+    """Where a box ends."""
 
 
 def marked_answers(text: str) -> list[MarkedAnswer]:
@@ -110,7 +112,7 @@ def _matching_braces(text: str) -> dict[int, int]:
 
 
 def _all(text: str) -> Iterator[MarkedAnswer]:
-    yield from (MarkedAnswer(box.start, box.value, "box") for box in boxed_answers(text))
+    yield from (MarkedAnswer(box.start, box.value, "box", box.end) for box in boxed_answers(text))
     yield from (MarkedAnswer(tag.start(), tag[1].strip(), "tag") for tag in _TAG.finditer(text) if _is_plain(tag[1]))
     yield from (MarkedAnswer(line.start(), line[1].strip(), "line") for line in _HASHES.finditer(text))
     for phrase in _PHRASE.finditer(text):

@@ -16,39 +16,51 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
-    r"\b(?:not|never|neither|nor|cannot|without|doubt\w*|deny|denies|unlikely|impossible|except|besides|"
+    r"\b(?:not|never|neither|nor|nobody|no one|hardly|scarcely|barely|cannot|without|doubt\w*|deny|denies|"
+    r"unlikely|impossible|except|besides|"
     r"(?:any|every)thing but|all but|other than|different from|far from|unlike|wrong|incorrect|false)\b|"
     r"n['’]t\b|[¬≠]|!=|\\(?:neg|lnot|neq?)\b|"
     r"\b(?:if|whether|unless|suppose|assume)\s+(?:that\s+)?(?:the\s+)?(?:\w+\s+)?\Z",
     re.IGNORECASE,
 )
-_CLAUSE_END = re.compile(
-    rf"{_TURN.pattern}|[.!?](?=\Z)|(?<=[A-Za-z][)\]])\s|(?=\bnot\s[(*]{{0,3}}[A-Z]\b)|\b(?:because|since|as|which)\b",
+_DOUBLE = re.compile(r"(?:\bnot|n['’]t)\s+(?=(?:wrong|incorrect|false|fail)\b)(?:\w+)", re.IGNORECASE)
+_OPINION = re.compile(
+    r"\b(?:think|believe|say|sure|certain|doubt\w*|claim|guess|expect|agree|true|correct|the case|unlikely|"
+    r"impossible|wrong|"
+    r"incorrect|false|den(?:y|ies))\b",
     re.IGNORECASE,
 )
+_CLAUSE_END = re.compile(
+    rf"{_TURN.pattern}|[.!?](?=\Z)|(?<=[A-Za-z][)\]])\s|(?=\bnot\s[(*]{{0,3}}[A-Z]\b)|\b(?:because|since|as|which)\b|"
+    r"(?<!not\s)(?<!n['’]t\s)(?<!never\s)(?=\\f?box|<answer)",
+    re.IGNORECASE,
+)
+_VERB = re.compile(r"\b(?:is|are|was|were|equals)\b", re.IGNORECASE)
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|equals|has|have|had)\b", re.IGNORECASE)
 _OPERATOR = re.compile(
     r"(?:\b(?:half|thirds?|quarters?|(?:four|fif|six|eigh|nin|ten)ths?|twice|thrice|double|triple|square|root|cubed?|squared|"
-    r"power|reciprocal|inverse|opposite|log|ln|logarithm|sine|cosine|tangent|multiple|divisor|divisible|factors?|times|"
+    r"power|negation|reciprocal|inverse|opposite|log|ln|logarithm|sine|cosine|tangent|multiple|divisor|divisible|factors?|times|"
     r"plus|percent|fraction|complement|factorial)|%)(?:\s+(?:of|the|by|to))*\s*\Z",
     re.IGNORECASE,
 )
 _COMPARISON = re.compile(
-    r"(?:\b(?:than|least|most|over|under|above|below|beyond|before|after|past|within|almost|nearly|near|between|following|"
+    r"(?:\b(?:than|least|most|over|under|above|below|beyond|before|after|past|within|almost|nearly|near|between|following|like|"
+    r"shy of|short of|"
     r"preceding|exceeds|minus|negative|(?<!rounds )(?<!rounded )(?:up|close|next) to)|(?<![<>])[<>≤≥≠])\s*\Z",
     re.IGNORECASE,
 )
 _NUMERAL = r"(?:[\d$\\]|(?:one|two|three|four|five|six|seven|eight|nine|ten|half|itself)\b)"
 _CHANGE = re.compile(
-    r"\A[\s*_]*(?:squared|cubed|doubled|tripled|halved|factorial|point\s|and\s+(?:a|one|three)\s|n?or\b|hundredths?\b|"
+    r"\A[\s*_]*(?:squared|cubed|doubled|tripled|halved|inverted|negated|reversed|factorial|less\s|\w+ed\s+(?:by|to)\b|point\s|"
+    r"(?:is|are|was|were|can|could|does|would|must|should)(?:n['’]t|\s?(?:not|never|wrong|incorrect|false|too)\b)|and\s+(?:a|one|three)\s|n?or\b|hundredths?\b|"
     rf"(?:(?:more|less|fewer)\s+)?than\s+{_NUMERAL}|(?:\\?%\s*)?of\s+[\d$\\]|[+*/^×÷]\s?[\d$\\]|!\s*[=+\d])|"
     r"\b(?:plus|minus|modulo|mod|divided\s+by|multiplied\s+by|(?:in\s+)?base\s+\w|to\s+the\s+(?:power|\w+\s+power)|unless|"
     rf"otherwise|n?or\s+(?:more|fewer|less|so|maybe|perhaps|possibly|{_NUMERAL})|(?:times|choose)\s+{_NUMERAL}|"
-    r"over\s+\d|(?:percent|half|third|%)\s+of\s+[\d$\\])(?!\w)",
+    r"(?:percent|half|third|%)\s+of\s+[\d$\\])(?!\w)",
     re.IGNORECASE,
 )
 _REASON = re.compile(
-    r"\b(?:because|since|as|so|which|where|given|making|meaning|when|with|not|instead\s+of|rather\s+than)\b",
+    r"\b(?:because|since|as|so|which|where|given|making|meaning|with|not|instead\s+of|rather\s+than)\b",
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(
@@ -66,6 +78,13 @@ _RETRACTION = re.compile(
     r"(?:(?:it|that)\s?(?:['’]s|is)\s{1,5}|make that\s)?[*_]{0,2}(?=\S)",
     re.IGNORECASE,
 )
+_NOT_VALUE = re.compile(r"(?:\bnot|n['’]t(?: be)?)\s+\S{1,40}", re.IGNORECASE)
+_REMARK = re.compile(r"[(\[][^()\[\]\n]{0,200}[)\]]")
+_PLACED = re.compile(
+    r"(?:\b(?:in|for|at|on|every|each|per|from|of|after|before|during|within|among|by|to|than|the|step|steps|question|"
+    r"part|equation|eq|chapter|problem|figure|top|first|last|next|all|these|those)\.?|[-=<>≤≥~^*/+(]|\\\w+)\s*[$(\\]*\Z",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(r"[*_\s\"'”’)]*\?")
 
 
@@ -76,7 +95,7 @@ def without_struck(text: str) -> str:
 
 def is_denied(before: str) -> bool:
     """Whether the words of a sentence before a value deny it: `it isn't`, `anything but`, `if it were`."""
-    return bool(_NEGATION.search(_last_clause(before)))
+    return _denied_until(clause := _last_clause(before)) == len(clause)
 
 
 def is_changed_before(before: str) -> bool:
@@ -94,14 +113,29 @@ def is_changed_after(after: str) -> bool:
 
 
 def alternative(after: str) -> str:
-    """What follows a value in its sentence with `or`, `but`, `unless`, `if`; empty without such a word.
+    """What follows a value in its sentence after `or`, `but`, `unless` and the like; empty without such a word.
 
     A reason ends the search: `5, because 6 or 7 would be too many`.
     """
-    reason = _REASON.search(after)
-    said = after[: reason.start()] if reason else after
+    said = _without_reason(after)
     found = _ALTERNATIVE.search(said)
     return said[found.end() :] if found else ""
+
+
+def has_other(after: str, value: re.Pattern[str]) -> bool:
+    """Whether a statement goes on with another value: `5, but it could be 6`, `5 when n is even and 6 when it is odd`.
+
+    Values with a place of their own are none of it: `5 in 3 days`, `5, not 6`, `5 (2 + 3)`, `5 because 6 is too many`.
+    """
+    if value.search(_NOT_VALUE.sub(" ", alternative(after))):
+        return True
+    said = _REMARK.sub(" ", _without_reason(after))
+    return any(not _PLACED.search(said, 0, found.start()) for found in value.finditer(said))
+
+
+def _without_reason(after: str) -> str:
+    reason = _REASON.search(after)
+    return after[: reason.start()] if reason else after
 
 
 def retractions(text: str) -> list[re.Match[str]]:
@@ -130,4 +164,19 @@ def without_denied(text: str, letters: re.Pattern[str]) -> str:
 
 
 def _hidden(clause: str, end: str, letters: re.Pattern[str]) -> str:
-    return letters.sub("?", clause) if end.startswith("?") or _NEGATION.search(clause) else clause
+    until = len(clause) if end.startswith("?") else _denied_until(clause)
+    return letters.sub("?", clause[:until]) + clause[until:] if until is not None else clause
+
+
+def _denied_until(clause: str) -> int | None:
+    """Where a denial in a clause ends: at a verb after it, `those that do not fit are 5`; `I don't think it is 5`."""
+    clause = _DOUBLE.sub(lambda found: " " * len(found[0]), clause)
+    negation = None
+    for negation in _NEGATION.finditer(clause):  # noqa: B007  (the last one counts)
+        pass
+    if negation is None:
+        return None
+    verb = _VERB.search(clause, negation.end())
+    if verb is None or _OPINION.search(clause, negation.start(), verb.start()):
+        return len(clause)
+    return verb.start()
