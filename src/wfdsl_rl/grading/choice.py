@@ -31,7 +31,7 @@ _LEAD = re.compile(
 _FULL_WIDTH = {0xFEE0 + ord(letter): letter for letter in (*ascii_uppercase, *ascii_uppercase.lower(), *"().:")}
 _AFTER = r"(?![\w’'])(?![-–]\w)"
 _DENIED = re.compile(
-    r"\b[A-Z][*)]{0,4}\s+(?:(?:is|are|was|can|could|does|do|must)(?:n['’]t|\s+(?:clearly\s+)?(?:not|wrong|incorrect|false|out)|not)|"
+    r"\b[A-Z][*)}$]{0,4}\s+(?:(?:is|are|was|can|could|does|do|must)(?:n['’]t|\s+(?:clearly\s+)?(?:not|wrong|incorrect|false|out)|not)|"
     r"fails)\b|\b(?:eliminate[sd]?|exclude[sd]?|rules?\s+out)\s+(?:option\s+|choice\s+)?[*(]{0,4}[A-Z]\b"
 )
 """Letters that are named because they are not the answer."""

@@ -31,7 +31,7 @@ _OPINION = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(
-    rf"{_TURN.pattern}|[.!?](?=\Z)|(?<=[A-Za-z][)\]])\s|(?=\bnot\s[(*]{{0,3}}[A-Z]\b)|\b(?:because|since|as|which)\b|"
+    rf"{_TURN.pattern}|[.!?](?=\Z)|(?<=[A-Za-z][)\]}}])\s|(?=\bnot\s[(*]{{0,3}}[A-Z]\b)|\b(?:because|since|as|which)\b|"
     r"(?<!not\s)(?<!n['’]t\s)(?<!never\s)(?=\\f?box|<answer)",
     re.IGNORECASE,
 )

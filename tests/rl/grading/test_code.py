@@ -220,6 +220,34 @@ assert other.up() == 2
     assert found[0] == "right", found
 
 
+async def test_a_check_builds_its_arguments_from_objects_of_the_program() -> None:
+    program = """
+class Node:
+    def __init__(self, data): self.data, self.left, self.right = data, None, None
+class Row:
+    def __init__(self): self.cells = {}
+    def __setitem__(self, key, value): self.cells[key] = value
+    def __getitem__(self, key): return self.cells[key]
+def f(node): return 0 if node is None else 1 + max(f(node.left), f(node.right))
+"""
+    checker = """
+root = Node(1)
+root.left = Node(2)
+root.left.right = Node(3)
+assert f(root) == 3
+assert root.left.right.data == 3 and root.right is None
+row = Row()
+row[0] = 5
+assert row[0] == 5
+"""
+
+    found = await graded(program, **of_checker(checker))
+    other = await graded(program, **of_checker(checker.replace("== 3\nassert root", "== 2\nassert root")))
+
+    assert found[0] == "right", found
+    assert other[0] == "wrong", other
+
+
 async def test_names_of_the_preamble_are_known_to_the_check_and_those_of_the_program_are_asked_for() -> None:
     tests = of_checker(
         "assert twice(2) == 4\nassert math.isclose(f(2), 4.0)\nassert helper(1) == 2",

@@ -86,7 +86,15 @@ class Candidate:
             return to_json(failure(problem))
 
 
-_OPERATIONS: dict[str, Any] = {"next": next, "iter": iter, "len": len, "get": getattr, "item": lambda x, key: x[key]}
+_OPERATIONS: dict[str, Any] = {
+    "next": next,
+    "iter": iter,
+    "len": len,
+    "get": getattr,
+    "set": setattr,
+    "item": lambda x, key: x[key],
+    "set item": lambda x, key, value: x.__setitem__(key, value),
+}
 
 
 def compiled(preamble: str, program: str) -> list[CodeType]:

@@ -122,10 +122,16 @@ class Remote:
     def __getitem__(self, key: Any) -> Any:
         return self._line.ask("item", self._number, (key,), {})
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._line.ask("set item", self._number, (key, value), {})
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._line.ask("get", self._number, (name,), {})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._line.ask("set", self._number, (name, value), {})
 
 
 class RemoteIterator(Remote):
