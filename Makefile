@@ -17,7 +17,7 @@ GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How m
 .PHONY: help demo test lint types unit format quick coverage bench fuzz fuzzer docs clean
 
 help:
-	@echo "make demo      set up, run a workflow on a small local model, let a trained Conductor write one (no key, no torch)"
+	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
 	@echo "make test      set up, then lint, type check and run all tests (TORCH=0 leaves out torch)"
 	@echo "make quick     lint and run the fast tests of the main parts, in under a minute"
 	@echo "make format    fix what ruff can fix, and format the code"
@@ -50,10 +50,15 @@ $(VENV)/.torch: pyproject.toml Makefile | $(VENV)/.dev
 SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)
 
 demo: $(VENV)/.demo
-	$(BIN)/wfdsl show docs/examples/plan-solve-verify.wf --pool local
-	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local -q "$(QUESTION)"
-	@printf '\n%s\n' "Now a Conductor that was trained for it writes the workflow; the workers are simulated:"
-	$(BIN)/wfdsl solve --pool gym/paper7 -q "$(GYM_QUESTION)"
+	@printf '\n%s\n%s\n%s\n\n' "1. A small trained Conductor reads a question and writes a workflow. Its workers are simulated:" \
+		"   they answer with stock phrases and a number, and their dollars are made up." "Question: $(GYM_QUESTION)"
+	$(BIN)/wfdsl solve --pool gym/paper7 --steps --seed 1 -q "$(GYM_QUESTION)"
+	@printf '\n%s\n%s\n\n' "2. A workflow file on a real model, of 135 million parameters, on this machine. It is free, and often wrong." \
+		"Question: $(QUESTION)"
+	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --steps --seed 1 -q "$(QUESTION)"
+	@printf '\n%s\n  %s\n%s\n  %s\n' "Type this next, to see every message of the run above:" "$(BIN)/wfdsl trace last --messages" \
+		"With a key in OPENAI_API_KEY, large models:" \
+		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini --steps -q \"$(QUESTION)\""
 
 test: lint types unit
 

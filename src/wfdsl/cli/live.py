@@ -7,7 +7,6 @@ they execute: rich and the interpreter take start-up time.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
 import sys
@@ -24,8 +23,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from wfdsl.cli.answers import Display, NoDisplay, StreamedAnswer, print_result
-from wfdsl.cli.consoles import stderr_console
+from wfdsl.cli.answers import Display, print_result
 from wfdsl.cli.output import Interrupted
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
@@ -118,25 +116,13 @@ def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
     return both
 
 
-def display_for(args: argparse.Namespace) -> Display:
-    """What shows a run: a live table if standard error is a terminal, plain lines otherwise, nothing if `--quiet`.
-
-    If standard output is a terminal, it shows the answer as it comes.
-    """
-    display: Display
-    if args.quiet:
-        display = NoDisplay()
-    else:
-        display = TerminalDisplay(stderr_console()) if sys.stderr.isatty() else PlainDisplay(sys.stderr)
-    return StreamedAnswer(display) if sys.stdout.isatty() and not args.json else display
-
-
 class PlainDisplay:
     """One line per event, for logs and pipes."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, *, simulated: bool = False) -> None:
         self._out = out
         self._names: dict[Path, str] = {}
+        self._simulated = simulated
 
     def __enter__(self) -> PlainDisplay:
         return self
@@ -150,27 +136,28 @@ class PlainDisplay:
         """Show an event."""
         if isinstance(event, RunStarted):
             self._names.update(_titles(event))
-        line = self._line(event)
+        line = self.line(event)
         if line:
             print(line, file=self._out, flush=True)
 
     def finish(self) -> None:
         """Say nothing: every event has had its line."""
 
-    def _line(self, event: Event) -> str:
+    def line(self, event: Event) -> str:
+        """The line of an event; empty if it has none."""
         match event:
             case RunStarted():
                 return _opening(event)
             case StepStarted():
                 return f"{self._name(event.path)} started: {event.worker_name}"
             case StepFinished():
-                return f"{self._name(event.path)} {_closing(event.record)}"
+                return f"{self._name(event.path)} {_closing(event.record, simulated=self._simulated)}"
             case Retried():
                 return f"{self._name(event.path)} tries again in {duration(event.wait_s)}: {event.reason}"
             case FellBack():
                 return f"{self._name(event.path)} goes to {event.worker_name}: {event.reason}"
             case RunFinished() if not event.path:
-                return _summary(event)
+                return _summary(event, simulated=self._simulated)
             case _:
                 return ""
 
@@ -194,7 +181,8 @@ class _Row:
 class TerminalDisplay:
     """A table with a row per step, redrawn a few times a second."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, simulated: bool = False) -> None:
+        self._simulated = simulated
         self._rows: dict[Path, _Row] = {}
         self._budget: BudgetCharged | None = None
         self._summary = ""
@@ -232,7 +220,7 @@ class TerminalDisplay:
             case BudgetCharged():
                 self._budget = event
             case RunFinished() if not event.path:
-                self._summary = _summary(event)
+                self._summary = _summary(event, simulated=self._simulated)
 
     def finish(self) -> None:
         """Print what the run cost, which the table could not show yet."""
@@ -258,7 +246,13 @@ class TerminalDisplay:
     def _add_row(self, table: Table, path: Path, row: _Row) -> None:
         indent = "  " * (len(path) - 1)
         mark = row.spinner if row.state == "running" else _MARKS[row.state]
-        table.add_row(mark, Text(indent + row.title), Text(row.worker, style="dim"), _time_of(row), _note_of(row))
+        table.add_row(
+            mark,
+            Text(indent + row.title),
+            Text(row.worker, style="dim"),
+            _time_of(row),
+            _note_of(row, simulated=self._simulated),
+        )
 
     def _budget_line(self) -> str:
         return "" if self._budget is None else budget_line(self._budget)
@@ -306,7 +300,7 @@ def _opening(event: RunStarted) -> str:
     return f"{what}: {count} step{'s' if count != 1 else ''}{dead}"
 
 
-def _closing(record: StepRecord) -> str:
+def _closing(record: StepRecord, *, simulated: bool) -> str:
     if record.status == "failed":
         return f"failed: {record.error}"
     seconds = (record.finished or 0.0) - (record.started or 0.0)
@@ -314,7 +308,7 @@ def _closing(record: StepRecord) -> str:
     if record.usage.total_tokens:
         parts.append(f"{record.usage.total_tokens:,} tokens")
     if record.list_usd:
-        parts.append(dollars(record.list_usd))
+        parts.append(_cost(record.list_usd, simulated=simulated))
     if record.replayed:
         parts.append("from the journal")
     if record.finish not in ("stop", None):
@@ -322,7 +316,11 @@ def _closing(record: StepRecord) -> str:
     return f"{record.status}: {', '.join(parts)}"
 
 
-def _summary(event: RunFinished) -> str:
+def _cost(usd: float, *, simulated: bool) -> str:
+    return f"{dollars(usd)} simulated" if simulated else dollars(usd)
+
+
+def _summary(event: RunFinished, *, simulated: bool) -> str:
     run = event.run
     ending = "stopped by its budget" if run.status == "budget" else run.status
     parts = [f"{ending} in {duration(run.seconds or 0.0)}"]
@@ -333,7 +331,7 @@ def _summary(event: RunFinished) -> str:
         parts += [f"at least {dollars(known)}"] if known else []
         parts.append(f"price of {', '.join(unknown)} not known")
     elif run.paid_usd:
-        parts.append(dollars(run.paid_usd))
+        parts.append(_cost(run.paid_usd, simulated=simulated))
     return f"run {run.id}: {', '.join(parts)}"
 
 
@@ -343,11 +341,11 @@ def _time_of(row: _Row) -> Text:
     return Text(duration(time.monotonic() - row.since)) if row.state == "running" else Text("")
 
 
-def _note_of(row: _Row) -> Text:
+def _note_of(row: _Row, *, simulated: bool) -> Text:
     if row.record is None:
         note = "cannot change the answer" if row.state == "pruned" else " ".join(row.tail.split())
         return Text(note, style="dim")
     if row.record.status == "failed":
         return Text(row.record.error, style="red")
-    notes = _closing(row.record).split(": ", 1)[1].split(", ")[1:]
+    notes = _closing(row.record, simulated=simulated).split(": ", 1)[1].split(", ")[1:]
     return Text(", ".join(notes), style="dim")

@@ -94,6 +94,9 @@ def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed or sent about a run, besides its answer."""
     parser.add_argument("--quiet", action="store_true", help="print no progress and no notes: only answers and errors")
+    parser.add_argument(
+        "--steps", action="store_true", help="draw each workflow, and print what each step was told and replied"
+    )
     parser.add_argument("--json", action="store_true", help="print the whole trace as JSON instead of the answer")
     parser.add_argument(
         "--otel", action="store_true", help="send OpenTelemetry spans, as its environment variables say"

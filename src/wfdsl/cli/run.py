@@ -43,7 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.live import display_for, followed, listener_for, new_run_options, print_run
+    from wfdsl.cli.displays import display_for
+    from wfdsl.cli.live import followed, listener_for, new_run_options, print_run
     from wfdsl.interpreter.running import new_run_id, run
 
     experiment = experiment_of(args)
@@ -59,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
     origin |= {"pool": pool_name} if pool_name is not None else {}
     options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
     options["names"] = names_of(checked)
-    display = display_for(args)
+    display = display_for(args, pool)
     options["on_event"] = listener_for(display, otel=args.otel)
     again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
     work = run(checked.workflow, question, pool, **options)

@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
     from wfdsl.cli.answers import print_result
-    from wfdsl.cli.live import display_for
+    from wfdsl.cli.displays import display_for
     from wfdsl.cli.solving import remark_on_choice, solve_lines, solving_of
 
     _require_fitting_options(args)
@@ -75,7 +75,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_dry_run(solving, args.question, as_json=args.json)
         return 0
-    display = display_for(args)
+    display = display_for(args, solving.pool)
     solution = _solve(solving, display, args)
     for event in () if args.quiet else solution.events:
         print(event, file=sys.stderr)

@@ -1,0 +1,32 @@
+"""Which display shows a run, by the options of its command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from wfdsl.cli.answers import Display, NoDisplay, StreamedAnswer
+from wfdsl.cli.consoles import stderr_console
+from wfdsl.cli.live import PlainDisplay, TerminalDisplay
+from wfdsl.cli.step_texts import StepTexts
+from wfdsl.workers.entry import SIMULATED
+from wfdsl.workers.pool import Pool
+
+
+def display_for(args: argparse.Namespace, pool: Pool | None = None) -> Display:
+    """What shows a run: a live table if standard error is a terminal, plain lines otherwise, nothing if `--quiet`.
+
+    With `--steps`, workflows are drawn and each step's texts are printed. Otherwise, if standard output is a terminal,
+    it shows the answer as it comes.
+    """
+    display: Display
+    simulated = pool is not None and bool(pool.tagged(SIMULATED))
+    if args.quiet:
+        display = NoDisplay()
+    elif args.steps:
+        return StepTexts(sys.stderr, {} if pool is None else pool.labels, simulated=simulated)
+    elif sys.stderr.isatty():
+        display = TerminalDisplay(stderr_console(), simulated=simulated)
+    else:
+        display = PlainDisplay(sys.stderr, simulated=simulated)
+    return StreamedAnswer(display) if sys.stdout.isatty() and not args.json else display
