@@ -84,7 +84,7 @@ def test_a_reader_who_has_seen_enough_gets_no_complaint(files: Path, redirected:
     to_stderr = subprocess.STDOUT if redirected == "both" else subprocess.PIPE
 
     with subprocess.Popen(
-        [*WFDSL, "check", "--field", "text", "--format", "json", "long.jsonl"],
+        [*WFDSL, "check", "--field", "text", "--json", "long.jsonl"],
         stdout=subprocess.PIPE,
         stderr=to_stderr,
         env=environment(),
@@ -207,7 +207,7 @@ def test_an_encoding_that_lacks_a_character_stops_nothing(files: Path, encoding:
 
     text, as_json = (
         subprocess.run([*WFDSL, *arguments, *more], capture_output=True, env=env, timeout=60, check=False)
-        for more in ([], ["--format", "json"])
+        for more in ([], ["--json"])
     )
 
     assert text.returncode == as_json.returncode == 1
@@ -221,7 +221,7 @@ def test_a_file_name_that_is_no_text_is_shown_somehow(files: Path) -> None:
     (files / name).write_text(SEES_LATER)
 
     done = wfdsl("check", name, "missing-" + name)
-    (verdict,) = [json.loads(line) for line in wfdsl("check", "--format", "json", name).stdout.splitlines()]
+    (verdict,) = [json.loads(line) for line in wfdsl("check", "--json", name).stdout.splitlines()]
 
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

@@ -72,7 +72,7 @@ def test_the_options_of_check_apply_to_lines(wfdsl: Command, rollouts: Path) -> 
 
 
 def test_json_verdicts_have_the_keys_of_check_and_the_line_as_file(wfdsl: Command, rollouts: Path) -> None:
-    result = wfdsl("check", "--field", "completion", "--format", "json", "rollouts.jsonl")
+    result = wfdsl("check", "--field", "completion", "--json", "rollouts.jsonl")
 
     verdicts = [json.loads(line) for line in result.out.splitlines()]
     assert [verdict["file"] for verdict in verdicts] == [f"rollouts.jsonl:{line}" for line in range(1, 9)]
@@ -131,7 +131,7 @@ error[access-not-earlier]: step 1 cannot see step 2
 
 
 def test_the_summary_as_json_has_the_same_numbers(wfdsl: Command, rollouts: Path) -> None:
-    result = wfdsl("check", "--field", "completion", "--summary", "--format", "json", "rollouts.jsonl")
+    result = wfdsl("check", "--field", "completion", "--summary", "--json", "rollouts.jsonl")
 
     assert json.loads(result.out) == {
         "total": 8,
@@ -188,7 +188,7 @@ def test_a_field_may_be_a_path_or_hold_chat_messages(
 
 def test_gzipped_files_are_read(wfdsl: Command, rollouts: Path) -> None:
     (rollouts.parent / "rollouts.jsonl.gz").write_bytes(gzip.compress(rollouts.read_bytes(), mtime=0))
-    arguments = ["check", "--field", "completion", "--summary", "--format", "json"]
+    arguments = ["check", "--field", "completion", "--summary", "--json"]
 
     plain, packed = wfdsl(*arguments, "rollouts.jsonl"), wfdsl(*arguments, "rollouts.jsonl.gz")
 
@@ -297,7 +297,7 @@ def test_half_a_character_in_a_completion_is_shown_and_does_not_stop_anything(wf
     (files / "rows.jsonl").write_text(json.dumps({"completion": 'model_id = ["\ud800"]\nsubtasks = []\n'}) + "\n")
     arguments = ["check", "--field", "completion", "rows.jsonl"]
 
-    plain, as_json, summed = wfdsl(*arguments), wfdsl(*arguments, "--format", "json"), wfdsl(*arguments, "--summary")
+    plain, as_json, summed = wfdsl(*arguments), wfdsl(*arguments, "--json"), wfdsl(*arguments, "--summary")
 
     assert plain.code == as_json.code == summed.code == 1
     assert "\ud800" not in summed.out

@@ -40,7 +40,7 @@ later.txt: 1 error
 
 
 def test_json_is_one_object_a_line_with_exactly_the_agreed_keys(wfdsl: Command, files: Path) -> None:
-    result = wfdsl("check", "--format", "json", "good.txt", "later.txt", "vote.wf")
+    result = wfdsl("check", "--json", "good.txt", "later.txt", "vote.wf")
 
     good, later, vote = verdicts(result.out)
     assert result.code == 1
@@ -84,7 +84,7 @@ def test_json_is_one_object_a_line_with_exactly_the_agreed_keys(wfdsl: Command, 
 def test_all_is_kept_as_a_word_and_its_steps_are_listed(wfdsl: Command) -> None:
     text = 'model_id = [0, 0, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], ["ALL"], "all"]'
 
-    (verdict,) = verdicts(wfdsl("check", "--format", "json", "-", stdin=text.encode()).out)
+    (verdict,) = verdicts(wfdsl("check", "--json", "-", stdin=text.encode()).out)
 
     assert verdict["file"] == "-"
     assert verdict["workflow"]["access_list"] == [[], "all", "all"]
@@ -108,7 +108,7 @@ def test_offsets_lines_and_columns_count_code_points(
 ) -> None:
     text = f'{before}model_id = ["x"]\nsubtasks = ["a"]\naccess_list = [[]]'
 
-    (verdict,) = verdicts(wfdsl("check", "--format", "json", "-", stdin=text.encode()).out)
+    (verdict,) = verdicts(wfdsl("check", "--json", "-", stdin=text.encode()).out)
 
     (found,) = verdict["diagnostics"]
     assert {key: found[key] for key in ("code", "start", "end", "line", "column")} == {
@@ -137,8 +137,8 @@ def test_the_strict_profile_rejects_what_the_lenient_one_repairs(wfdsl: Command,
 def test_three_empty_lists_are_fine_only_in_a_recursion_round(wfdsl: Command, files: Path) -> None:
     first = wfdsl("check", "empty-lists.txt")
     later = wfdsl("check", "--recursion", "empty-lists.txt")
-    (as_json,) = verdicts(wfdsl("check", "--recursion", "--format", "json", "empty-lists.txt").out)
-    (first_json,) = verdicts(wfdsl("check", "--format", "json", "empty-lists.txt").out)
+    (as_json,) = verdicts(wfdsl("check", "--recursion", "--json", "empty-lists.txt").out)
+    (first_json,) = verdicts(wfdsl("check", "--json", "empty-lists.txt").out)
 
     assert first.code == 1
     assert "error[empty-workflow]" in first.out
@@ -184,7 +184,7 @@ def test_workflow_files_have_no_limit_unless_given(wfdsl: Command, files: Path) 
 def test_all_problems_are_reported_in_one_pass_and_in_order(wfdsl: Command) -> None:
     text = 'model_id = ["x", 9]\nsubtasks = ["", 7]\naccess_list = [[5], "first"]'
 
-    (verdict,) = verdicts(wfdsl("check", "--pool-size", "2", "--format", "json", "-", stdin=text.encode()).out)
+    (verdict,) = verdicts(wfdsl("check", "--pool-size", "2", "--json", "-", stdin=text.encode()).out)
 
     found = [(entry["code"], entry["line"]) for entry in verdict["diagnostics"] if entry["severity"] == "error"]
     assert found == [
@@ -200,7 +200,7 @@ def test_all_problems_are_reported_in_one_pass_and_in_order(wfdsl: Command) -> N
 def test_json_stays_json_when_text_holds_half_characters_and_controls(wfdsl: Command) -> None:
     text = 'model_id = ["\x1b[31m\u0000"]\nsubtasks = ["a"]\naccess_list = [[]]'
 
-    result = wfdsl("check", "--format", "json", "-", stdin=text.encode())
+    result = wfdsl("check", "--json", "-", stdin=text.encode())
 
     (verdict,) = verdicts(result.out)
     assert "\x1b" not in result.out

@@ -259,7 +259,7 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["check", "--max-steps=-1", "good.txt"], "--max-steps: must be at least 1 (got -1)"),
         (["check", "--max-steps", "9" * 5000, "good.txt"], "--max-steps: must be a whole number (got '99"),
         (["check", "--profile", "loose", "good.txt"], "invalid choice: 'loose'"),
-        (["check", "--format", "xml", "good.txt"], "invalid choice: 'xml'"),
+        (["show", "--format", "xml", "good.txt"], "invalid choice: 'xml'"),
         (["check", "--summary", "good.txt"], "--summary needs --field"),
         (["check", "--field", "text", "-"], "--field reads files, not standard input"),
         (["check", "--field", "text", "--set", "n=1", "good.txt"], "leave out --form wf and --set"),

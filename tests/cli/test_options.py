@@ -39,7 +39,7 @@ def sample(field: OptionField) -> Any:
         return ("some",)
     if field.type is str:
         return "SOME_NAME"
-    return field.type(2) if field.default != 2 else field.type(1)
+    return field.type(max(2, field.option.minimum or 0) if field.default != 2 else 1)
 
 
 def as_arguments(field: OptionField) -> list[str]:

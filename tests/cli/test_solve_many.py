@@ -55,7 +55,7 @@ def ask(*rows: Any) -> None:
 
 def solve(*more: str, conductor: str = "boss.toml") -> int:
     rounds = ["--max-rounds", "0"] if conductor == "boss.toml" else []
-    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--conductor", conductor, "--pool", "pool.toml", *rounds]
+    arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--conductor", conductor, "--pool", "pool.toml", *rounds]
     return main(["solve", *arguments, *more])
 
 
@@ -238,7 +238,7 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
         return "fine"
 
     chat.answer = answer
-    command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--to", "out.jsonl", "--max-rounds", "0"]
+    command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
     command += ["--conductor", "boss.toml", "--pool", "pool.toml", "--parallel", "1"]
 
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
@@ -305,8 +305,8 @@ def test_a_file_of_questions_that_cannot_be_used_says_where_and_what_to_do(text:
 @pytest.mark.parametrize(
     ("source", "target", "why"),
     [
-        ("in.jsonl", "in.jsonl", "--to in.jsonl also holds the questions"),
-        ("in.jsonl", "./in.jsonl", "--to ./in.jsonl also holds the questions"),
+        ("in.jsonl", "in.jsonl", "--out in.jsonl also holds the questions"),
+        ("in.jsonl", "./in.jsonl", "--out ./in.jsonl also holds the questions"),
         ("in.jsonl", ".", ".: cannot be read: is a directory"),
         ("in.jsonl", "/dev/zero", "/dev/zero: not a regular file"),
         ("in.jsonl", "in.jsonl/x", "in.jsonl/x: cannot be read: not a directory"),
@@ -321,7 +321,7 @@ def test_files_that_cannot_be_used_are_named(
     ask({"question": "a"})
     Path("pool.toml.gz").write_text("no")
 
-    code = main(["solve", "--from", source, "--to", target, "--conductor", "boss.toml", "--pool", "pool.toml"])
+    code = main(["solve", "--from", source, "--out", target, "--conductor", "boss.toml", "--pool", "pool.toml"])
 
     assert code == 2
     assert why in capsys.readouterr().err

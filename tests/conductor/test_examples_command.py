@@ -106,7 +106,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.Capt
     code = main(["examples", "extract", str(path)])
 
     assert code == 2
-    assert "other.jsonl:1: not a line that `wfdsl solve --to` wrote" in capsys.readouterr().err
+    assert "other.jsonl:1: not a line that `wfdsl solve --out` wrote" in capsys.readouterr().err
 
 
 def test_shipped_sets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:

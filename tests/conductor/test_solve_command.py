@@ -221,7 +221,7 @@ def test_opted_out_workers_are_never_called(chat: Chat) -> None:
 @pytest.mark.usefixtures("place")
 def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     Path("in.jsonl").write_text("".join(f'{{"prompt": "Q{at}", "uid": "u{at}"}}\n' for at in range(3)))
-    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--map", "question=prompt,id=uid", "--max-rounds", "0"]
+    arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--map", "question=prompt,id=uid", "--max-rounds", "0"]
     chat.script += [*[lists([0], [[]])] * 2, "no"]
 
     first = solve(*arguments, "--reasks", "0", "--parallel", "1")
@@ -248,7 +248,7 @@ def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.Captur
 def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
     Path("in.jsonl").write_text('{"question": "a"}\n{"question": "b"}\n')
     chat.script += [lists([0], [[]])] * 2
-    arguments = ["--from", "in.jsonl", "--to", "out.jsonl", "--max-rounds", "0", "--parallel", "1"]
+    arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0", "--parallel", "1"]
 
     first = solve(*arguments, "--budget-calls", "3")
     second = solve(*arguments)
@@ -265,7 +265,7 @@ def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
         (["-q", "Why?", "--conductor", "gpt"], "no Conductor 'gpt': write local, openai:MODEL"),
         (["-q", "Why?", "--conductor", "pool.toml"], "has 3 workers"),
         (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no grammar"),
-        (["--from", "in.jsonl"], "--from needs --to"),
+        (["--from", "in.jsonl"], "--from needs --out"),
         (["-q", "Why?", "--prompt", "nope"], "no template set 'nope': name a file, or one of paper, tiny"),
     ],
 )

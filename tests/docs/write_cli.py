@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
+from wfdsl.cli.options import complete, operand, usage_of
 from wfdsl_rl.cli import data, train
 from wfdsl_rl.cli import eval as eval_
 from wfdsl_rl.cli.eval import COMMANDS as EVAL_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_EXAMPLE = re.compile(r"wfdsl\S* .* {2,}\S")
 
 
 def options() -> str:
@@ -56,63 +54,41 @@ def _command(name: str) -> str:
     module = import_module(f"wfdsl.cli.{name}")
     parser = argparse.ArgumentParser(prog=f"wfdsl {name}", description=module.__doc__)
     module.configure(parser)
+    complete(parser, module.EXAMPLES)
     return "\n\n".join([f"## wfdsl {name}", *_parts(parser)])
 
 
 def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
     if parser.description:
-        yield _described(parser.description)
-    yield f"```text\n{_usage(parser)}\n```"
-    rows = [_row(action) for action in _arguments(parser)]
-    if rows:
-        yield "\n".join(["| argument | meaning |", "|---|---|", *rows])
-    if parser.epilog:
-        yield parser.epilog.strip()
+        yield parser.description.strip()
+    yield f"```text\n{usage_of(parser)}\n```"
+    for found in parser._action_groups:
+        rows = [_row(action) for action in found._group_actions if _is_shown(action)]
+        if rows:
+            title = (
+                "" if found.title in ("options", "positional arguments") else f"{str(found.title).capitalize()}:\n\n"
+            )
+            yield title + "\n".join(["| argument | meaning |", "|---|---|", *rows])
+    for part in filter(None, (parser.epilog or "").split("\n\n")):
+        yield _example_block(part) if part.startswith("examples:") else part
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
                 yield "\n\n".join([f"### {parser.prog} {name}", *_parts(inner)])
 
 
-def _described(description: str) -> str:
-    """A description's paragraphs; one that is a list of commands as code."""
-    paragraphs = description.strip().split("\n\n")
-    return "\n\n".join(
-        f"```text\n{each}\n```" if all(map(_EXAMPLE.match, each.splitlines())) else each for each in paragraphs
-    )
+def _is_shown(action: argparse.Action) -> bool:
+    return not isinstance(action, argparse._HelpAction | argparse._SubParsersAction | argparse._VersionAction)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Positional arguments first, then options in the order in which they are declared."""
-    shown = [
-        found
-        for found in parser._actions
-        if not isinstance(found, argparse._HelpAction | argparse._SubParsersAction | argparse._VersionAction)
-    ]
-    return sorted(shown, key=lambda action: bool(action.option_strings))
-
-
-def _usage(parser: argparse.ArgumentParser) -> str:
-    """One line; argparse's own differs between versions of Python."""
-    words = [parser.prog]
-    arguments = _arguments(parser)
-    if any(action.option_strings for action in arguments):
-        words.append("[OPTION]...")
-    words += [_operand(action) for action in arguments if not action.option_strings]
-    words += ["ACTION ..." for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return " ".join(words)
-
-
-def _operand(action: argparse.Action) -> str:
-    name = str(action.metavar or action.dest)
-    return {None: name, "?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}[
-        str(action.nargs) if action.nargs else None
-    ]
+def _example_block(text: str) -> str:
+    commands = "\n".join(line.strip() for line in text.splitlines()[1:])
+    return f"```text\n{commands}\n```"
 
 
 def _row(action: argparse.Action) -> str:
     if not action.option_strings:
-        written = f"`{_operand(action)}`"
+        written = f"`{operand(action)}`"
     else:
         several = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
         value = "" if action.nargs == 0 else f" {several or _choices(action) or action.dest.upper()}"

@@ -257,7 +257,6 @@ def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture
     [
         (["resume", "nothing"], "there is no journal at"),
         (["trace", "nothing"], "there is no journal at"),
-        (["run", "plan.txt", "--question-file", "missing.txt", "--pool", "pool.toml"], "missing.txt: cannot be read"),
         (
             ["run", "plan.txt", "-q", "Q", "--pool", "pool.toml", "--set", "budget.calls=-1"],
             "--set budget.calls must be at least 0 (got -1)",

@@ -78,7 +78,7 @@ def test_list_names_every_pool(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_list_as_json_gives_a_line_per_pool(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "list", "--format", "json")
+    code, out, _ = _run(capsys, "list", "--json")
 
     assert code == 0
     assert _lines(out)[0] == {
@@ -106,7 +106,7 @@ def test_show_tells_what_is_known_about_each_worker(pool_file: str, capsys: pyte
 
 
 def test_show_as_json_can_be_read_again(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "show", pool_file, "--format", "json")
+    code, out, _ = _run(capsys, "show", pool_file, "--json")
 
     shown = json.loads(out)
     assert code == 0
@@ -115,7 +115,7 @@ def test_show_as_json_can_be_read_again(pool_file: str, capsys: pytest.CaptureFi
 
 
 def test_check_asks_each_worker_and_fails_if_one_does(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "check", pool_file, "--format", "json")
+    code, out, _ = _run(capsys, "check", pool_file, "--json")
 
     good, bad, keyless = _lines(out)
     assert code == 3
@@ -203,7 +203,7 @@ def test_check_asks_as_a_run_does(httpserver: HTTPServer, tmp_path: Path, capsys
         f'[[pool.workers]]\nname = "c"\n{base}stream = false\n'
     )
 
-    code, out, _ = _run(capsys, "check", str(file), "--format", "json")
+    code, out, _ = _run(capsys, "check", str(file), "--json")
 
     assert code == 3
     assert [line["ok"] for line in _lines(out)] == [False, True, True]

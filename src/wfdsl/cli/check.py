@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
 from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
-from wfdsl.cli.options import count_or_zero, parameters_of
+from wfdsl.cli.options import INPUT, OUTPUT, count_or_zero, group, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
 from wfdsl.cli.streams import styled, visible
 from wfdsl.errors import UsageError
@@ -31,14 +31,21 @@ _LABEL_WIDTH = 24
 _COUNT_WIDTH = 16
 
 
+EXAMPLES = (
+    "wfdsl check debate.wf --pool pool.toml",
+    "wfdsl check --field completion --summary rollouts.jsonl",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl check`."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a .wf file or a completion; - reads standard input")
+    asked, output = group(parser, INPUT), group(parser, OUTPUT)
+    asked.add_argument("files", nargs="+", metavar="FILE", help="a .wf file or a completion; - reads standard input")
     add_input_options(parser, profile="strict")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="json: one object a line per file")
-    parser.add_argument("--field", metavar="NAME", help="FILE is JSON lines with a completion in this field")
-    parser.add_argument("--summary", action="store_true", help="with --field: a histogram of codes in both profiles")
-    parser.add_argument(
+    output.add_argument("--json", action="store_true", help="print a JSON object a line for each file")
+    asked.add_argument("--field", metavar="NAME", help="FILE is JSON lines with a completion in this field")
+    output.add_argument("--summary", action="store_true", help="with --field: a histogram of codes in both profiles")
+    output.add_argument(
         "--examples", type=count_or_zero, default=3, metavar="N", help="with --summary: how many of the worst"
     )
 
@@ -62,7 +69,7 @@ def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
         sys.stdout.flush()
         print(f"wfdsl check: {error}", file=sys.stderr)
         return USAGE
-    if args.format == "json":
+    if args.json:
         print_json(_verdict(checked, file))
     else:
         _print_text(checked)
@@ -140,7 +147,7 @@ def _verdicts(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace
             continue
         checked = analyze(row.text, config, name=place)
         worst = max(worst, OK if checked.ok else INVALID)
-        if args.format == "json":
+        if args.json:
             print_json(_verdict(checked, place))
         else:
             codes = ", ".join(dict.fromkeys(found.code for found in checked.diagnostics))
@@ -154,7 +161,7 @@ def _summary(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace)
     survey = Survey(config, examples=args.examples)
     for row in rows:
         survey.add(row)
-    if args.format == "json":
+    if args.json:
         print_json(survey.to_json())
     else:
         _print_summary(survey)

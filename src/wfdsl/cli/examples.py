@@ -1,6 +1,6 @@
 """List and show few-shot examples, and extract new ones from solved questions.
 
-`extract` reads what `wfdsl solve --to` wrote, after a grader has added a field that says whether each answer is right.
+`extract` reads what `wfdsl solve --out` wrote, after a grader has added a field that says whether each answer is right.
 It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set for --examples.
 """
 
@@ -16,6 +16,11 @@ from wfdsl.cli.question_files import read_records
 from wfdsl.cli.streams import print_exactly
 from wfdsl.errors import UsageError
 
+EXAMPLES = (
+    "wfdsl examples show paper",
+    "wfdsl examples extract answers.jsonl > mine.toml",
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl examples`."""
@@ -24,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="print the examples of a set")
     show.add_argument("set", metavar="NAME|FILE", help="a shipped set, or a file")
     extract = actions.add_parser("extract", help="make a set out of solved questions")
-    extract.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --to` wrote")
+    extract.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --out` wrote")
     extract.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
     extract.add_argument("--most", type=count, default=4, metavar="N", help="most examples (default: 4)")
     extract.add_argument("--name", default="extracted", help="the set's name (default: %(default)s)")
@@ -72,7 +77,7 @@ def _rows(file: str) -> Iterator[dict[str, Any]]:
     for number, row in read_records(file):
         question = _question(row.get("question"))
         if question is None or "answer" not in row or not _has_rounds(row.get("rounds", [])):
-            raise UsageError(f"{file}:{number}: not a line that `wfdsl solve --to` wrote")
+            raise UsageError(f"{file}:{number}: not a line that `wfdsl solve --out` wrote")
         yield {**row, "question": question}
 
 

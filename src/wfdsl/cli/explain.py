@@ -17,6 +17,9 @@ _KINDS = {
 _FORMS = {"both": "both forms", "completion": "completions", "wf": "workflow files"}
 
 
+EXAMPLES = ("wfdsl explain access-not-earlier",)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl explain`."""
     parser.add_argument("code", nargs="?", metavar="CODE", help="such as access-not-earlier")

@@ -15,18 +15,27 @@ from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
+from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.cli.streams import print_exactly
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.source import Source
 
+EXAMPLES = (
+    "wfdsl fmt --write debate.wf",
+    "wfdsl fmt --to completion debate.wf --pool pool.toml",
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl fmt`."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a .wf file or a completion; - reads standard input")
+    output = group(parser, OUTPUT)
+    group(parser, INPUT).add_argument(
+        "files", nargs="+", metavar="FILE", help="a .wf file or a completion; - reads standard input"
+    )
     add_input_options(parser)
-    parser.add_argument("--to", choices=["completion", "wf"], help="print in this form")
-    action = parser.add_mutually_exclusive_group()
+    output.add_argument("--to", choices=["completion", "wf"], help="print in this form")
+    action = output.add_mutually_exclusive_group()
     action.add_argument("-w", "--write", action="store_true", help="write the files instead of printing them")
     action.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file would change")
     action.add_argument("--diff", action="store_true", help="print what would change")

@@ -19,6 +19,9 @@ _MOST_WORKERS = 1000  # our choice
 _DIALECTS = {"llguidance": llguidance_lark, "gbnf": gbnf}
 
 
+EXAMPLES = ("wfdsl grammar --format gbnf --pool-size 3",)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl grammar`."""
     parser.add_argument("--format", choices=[*_DIALECTS], required=True, help="llguidance's Lark, or llama.cpp's GBNF")

@@ -11,10 +11,21 @@ from io import BufferedIOBase
 from typing import TYPE_CHECKING, TextIO, cast
 
 from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
-from wfdsl.cli.options import add_arguments, add_config_options, add_pool_option, count, parameters_of, pool_of
+from wfdsl.cli.options import (
+    INPUT,
+    WORKERS,
+    add_arguments,
+    add_config_options,
+    add_pool_option,
+    count,
+    group,
+    parameters_of,
+    pool_of,
+    some_text,
+)
 from wfdsl.cli.streams import styled, visible
 from wfdsl.errors import UsageError
-from wfdsl.language.check import CheckConfig, CheckOptions, Profile
+from wfdsl.language.check import MAX_CHARS, CheckConfig, CheckOptions, Profile
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.diagnostics.formatting import as_text
 from wfdsl.language.source import Source
@@ -32,11 +43,46 @@ _READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow fi
 
 def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
     """Add the options that say how a workflow is read."""
-    parser.add_argument("--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name")
+    group(parser, INPUT).add_argument(
+        "--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name"
+    )
     add_config_options(parser)
     add_pool_option(parser, "the pool of workers: a shipped one, or a TOML file")
-    parser.add_argument("--pool-size", type=count, metavar="N", help="the number of workers, instead of a pool")
+    group(parser, WORKERS).add_argument(
+        "--pool-size", type=count, metavar="N", help="the number of workers, instead of a pool"
+    )
     add_arguments(parser, CheckConfig, max_steps=None, profile=profile)
+
+
+def add_question_options(parser: argparse.ArgumentParser) -> None:
+    """Add the two ways to give a question."""
+    asked = group(parser, INPUT)
+    asked.add_argument(
+        "asked", nargs="?", type=some_text, metavar="QUESTION", help="the question to answer; - reads standard input"
+    )
+    asked.add_argument("-q", "--question", type=some_text, metavar="QUESTION", help="the question, as an option")
+
+
+def question_of(args: argparse.Namespace) -> str:
+    """The question that is given.
+
+    Raises:
+        UsageError: there is none, or there are two, or it cannot be read.
+    """
+    given = [text for text in (args.asked, args.question) if text is not None]
+    if len(given) != 1:
+        what = "give a QUESTION" if not given else f"there are two questions, {given[0]!r} and {given[1]!r}: give one"
+        raise UsageError(f"{what}; - reads it from standard input")
+    if given[0] != STDIN:
+        return str(given[0])
+    if getattr(args, "file", None) == STDIN:
+        raise UsageError("standard input cannot be both the workflow and the question")
+    text = read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input", max_chars=MAX_CHARS)
+    if text is None:
+        raise UsageError(f"standard input: is longer than {MAX_CHARS:,} characters")
+    if not text.strip():
+        raise UsageError("standard input: holds no question")
+    return text
 
 
 def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:

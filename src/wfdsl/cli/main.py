@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
 from wfdsl._version import __version__
+from wfdsl.cli.options import UNKNOWN, Parser, closest, complete
 from wfdsl.cli.output import USAGE, ended, reported
 
 COMMANDS = {
@@ -33,8 +33,6 @@ COMMANDS = {
 EXIT_CODES = """\
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed, 4 budget spent, 130 interrupted"""
 
-_UNKNOWN = "unrecognized arguments: "  # how argparse begins to say so
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
@@ -43,12 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     parser, chosen = _parser(arguments)
-    args = parser.parse_args(arguments)
+    args, left = parser.parse_known_args(arguments)
+    if left:
+        _take_question(args, left, parser)
     if chosen is None:
         parser.print_help(sys.stderr)
         return USAGE
     _log(args.verbose + args.verbose_too)
     return reported(f"wfdsl {chosen}", lambda: int(import_module(f"wfdsl.cli.{chosen}").execute(args)))
+
+
+def _take_question(args: argparse.Namespace, left: list[str], parser: Parser) -> None:
+    """Take the question of `run FILE --option QUESTION`: argparse loses an argument that follows an option."""
+    if len(left) == 1 and getattr(args, "asked", "") is None and not left[0].startswith("-"):
+        args.asked = left[0]
+    else:
+        parser.error(f"{UNKNOWN}{' '.join(left)}")
 
 
 def _log(verbosity: int) -> None:
@@ -66,24 +74,9 @@ def _log(verbosity: int) -> None:
         ours.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with the arguments, instead of printing the usage."""
-
-    chosen: argparse.ArgumentParser | None = None
-    """The parser of the command that is called, which does not report unknown arguments itself."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with what is wrong."""
-        own = self.chosen or self
-        unknown = message.removeprefix(_UNKNOWN)
-        known = [option for action in own._actions for option in action.option_strings]
-        near = _closest(unknown.split()[0].partition("=")[0], known) if unknown != message else ""
-        self.exit(USAGE, f"{own.prog}: {message}{f': {near}' if near else f'; see `{own.prog} --help`'}\n")
-
-
-def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
+def _parser(arguments: list[str]) -> tuple[Parser, str | None]:
     """The parser, of which only the command that is called has its arguments."""
-    parser = _Parser(
+    parser = Parser(
         prog="wfdsl", description="The workflow language and interpreter for LLM Conductors.", epilog=EXIT_CODES
     )
     parser.add_argument("--version", action="version", version=f"wfdsl {__version__}")
@@ -95,14 +88,13 @@ def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
     for name, summary in COMMANDS.items():
         if name == chosen:
             module = import_module(f"wfdsl.cli.{name}")
-            own = commands.add_parser(
-                name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-            )
+            own = commands.add_parser(name, help=summary, description=module.__doc__)
             # A separate name: a sub-command's defaults would overwrite what was counted before it.
             own.add_argument(
                 "-v", "--verbose", action="count", default=0, dest="verbose_too", help="say more; twice for debugging"
             )
             module.configure(own)
+            complete(own, module.EXAMPLES)
             parser.chosen = own
         else:
             commands.add_parser(name, help=summary, add_help=False)
@@ -110,10 +102,4 @@ def _parser(arguments: list[str]) -> tuple[_Parser, str | None]:
 
 
 def _hint(word: str) -> str:
-    return _closest(word, COMMANDS) or "`wfdsl --help` lists all commands"
-
-
-def _closest(word: str, known: Iterable[str]) -> str:
-    from wfdsl.language.diagnostics.suggestions import Suggestions
-
-    return Suggestions().hint(word, known)
+    return closest(word, COMMANDS) or "`wfdsl --help` lists all commands"

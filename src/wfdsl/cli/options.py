@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import MISSING
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from wfdsl.cli.output import USAGE
 from wfdsl.config import Option, OptionField, options_of
 from wfdsl.errors import UsageError
 
@@ -24,6 +25,65 @@ if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
 
 _LONGEST_NAME = 100  # characters of a run's name; our choice
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
+
+
+UNKNOWN = "unrecognized arguments: "
+"""How argparse begins to say so."""
+INPUT, WORKERS, OUTPUT = "input", "workers and configuration", "output"
+"""The groups of options that most commands have, in `--help`."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments, instead of printing the usage."""
+
+    chosen: argparse.ArgumentParser | None = None
+    """The parser of the command that is called, which does not report unknown arguments itself."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong."""
+        own = self.chosen or self
+        unknown = message.removeprefix(UNKNOWN)
+        known = [option for action in own._actions for option in action.option_strings]
+        near = closest(unknown.split()[0].partition("=")[0], known) if unknown != message else ""
+        self.exit(USAGE, f"{own.prog}: {message}{f': {near}' if near else f'; see `{own.prog} --help`'}\n")
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """Which of the known words a wrong one may stand for, as a question; empty if none is close."""
+    from wfdsl.language.diagnostics.suggestions import Suggestions
+
+    return Suggestions().hint(word, known)
+
+
+def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """A group of options in `--help`; commands and the functions below add to the same ones."""
+    known = {found.title: found for found in parser._action_groups}
+    if title not in known:
+        known |= {each: parser.add_argument_group(each) for each in (INPUT, WORKERS, OUTPUT)}
+    return known[title]
+
+
+def complete(parser: argparse.ArgumentParser, examples: Sequence[str], *notes: str) -> None:
+    """Give a parser that has all its arguments a short usage, and examples below its options."""
+    parser.usage = usage_of(parser)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n\n".join(["\n  ".join(["examples:", *examples]), *notes])
+
+
+def usage_of(parser: argparse.ArgumentParser) -> str:
+    """How a command is called, in one line."""
+    words, named = [parser.prog], (argparse._HelpAction, argparse._VersionAction)
+    if any(action.option_strings for action in parser._actions if not isinstance(action, named)):
+        words.append("[OPTION]...")
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    words += [operand(action) for action in parser._actions if not action.option_strings and action not in inner]
+    return " ".join([*words, *("ACTION ..." for _ in inner)])
+
+
+def operand(action: argparse.Action) -> str:
+    """A positional argument, as it is written in the usage."""
+    name = str(action.metavar or action.dest)
+    return {"?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}.get(str(action.nargs), name)
 
 
 def add_options(
@@ -43,7 +103,7 @@ def add_options(
         only: The options of the class that the command takes; all of them by default.
         without: Options that the command does not take.
     """
-    group = parser.add_argument_group(f"keys of [{table}] in a configuration file")
+    keys = parser.add_argument_group(f"keys of [{table}] in a configuration file")
     for field in options_of(config):
         chosen = (only is None or field.name in only) and field.name not in without
         if not chosen or field.option.flag is None:
@@ -53,25 +113,27 @@ def add_options(
             more |= {"nargs": 0, "const": not field.default}
         elif field.item is not None:
             more["repeated"] = True
-        group.add_argument(field.option.flag, dest=f"{table}.{field.name}", action=_Keep, **more)
+        keys.add_argument(field.option.flag, dest=f"{table}.{field.name}", action=_Keep, **more)
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: type, **defaults: Any) -> None:
     """Add the flags of a class that is not a table of the configuration file, with a command's own defaults."""
+    own = group(parser, INPUT)
     for field in options_of(config):
         if field.option.flag is None:
             continue
         default = defaults.get(field.name, field.default)
         more = _flag_arguments(field, default)
         action = "store_true" if field.type is bool else "store"
-        parser.add_argument(field.option.flag, dest=field.name, action=action, default=default, **more)
+        own.add_argument(field.option.flag, dest=field.name, action=action, default=default, **more)
 
 
 def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
     """Add `--config` and `--set`; `parameters` of a `.wf` file are set with `--set`, too."""
-    parser.add_argument("--config", metavar="FILE", help="a TOML file with [pool], [conductor], [budget] and [run]")
+    workers = group(parser, WORKERS)
+    workers.add_argument("--config", metavar="FILE", help="a TOML file with [pool], [conductor], [budget] and [run]")
     also = "a parameter of a .wf file, or " if parameters else ""
-    parser.add_argument(
+    workers.add_argument(
         "--set",
         action="append",
         default=[],
@@ -82,7 +144,7 @@ def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = Tr
 
 def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa: A002  (argparse's word)
     """Add `--pool`."""
-    parser.add_argument(
+    group(parser, WORKERS).add_argument(
         "--pool",
         dest="pool.use",
         action=_Keep,
@@ -93,12 +155,13 @@ def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed or sent about a run, besides its answer."""
-    parser.add_argument("--quiet", action="store_true", help="print no progress and no notes: only answers and errors")
-    parser.add_argument(
+    output = group(parser, OUTPUT)
+    output.add_argument("--quiet", action="store_true", help="print no progress and no notes: only answers and errors")
+    output.add_argument(
         "--steps", action="store_true", help="draw each workflow, and print what each step was told and replied"
     )
-    parser.add_argument("--json", action="store_true", help="print the whole trace as JSON instead of the answer")
-    parser.add_argument(
+    output.add_argument("--json", action="store_true", help="print the whole trace as JSON instead of the answer")
+    output.add_argument(
         "--otel", action="store_true", help="send OpenTelemetry spans, as its environment variables say"
     )
 

@@ -25,6 +25,12 @@ _LONGEST_NAME_CHARS = 200
 _CUT_NAME_CHARS = 190
 
 
+EXAMPLES = (
+    "wfdsl pools check pool.toml",
+    "wfdsl pools init --base-url http://localhost:8000/v1 --out pool.toml",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl pools`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -36,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in commands.items()}
     for command in made.values():
-        command.add_argument("--format", choices=["text", "json"], default="text", help="default: %(default)s")
+        command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
         made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help="a pool's name, a TOML file, or models")
     _configure_init(made["init"])
@@ -51,7 +57,7 @@ def _configure_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--api-key-env", metavar="VARIABLE", help="the environment variable that holds the server's key"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there; default: print")
+    parser.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -64,7 +70,7 @@ def _list(args: argparse.Namespace) -> int:
 
     names = pool_names()
     listed = {name: _listed(name) for name in names}
-    if args.format == "json":
+    if args.json:
         for name, (workers, description) in listed.items():
             print_json({"name": name, "workers": workers, "description": description})
         return 0
@@ -90,7 +96,7 @@ def _show(args: argparse.Namespace) -> int:
     from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
-    if args.format == "json":
+    if args.json:
         workers = [{"index": index, **_plain(pool.entry(index))} for index in pool.indices]
         print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return 0
@@ -150,7 +156,7 @@ def _check(args: argparse.Namespace) -> int:
     results = asyncio.run(_check_all(pool))
     width = max(map(len, pool.names))
     for result in results:
-        if args.format == "json":
+        if args.json:
             print_json(result)
         else:
             mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
@@ -219,15 +225,15 @@ def _init(args: argparse.Namespace) -> int:
 
     models = args.model or asyncio.run(_models(args.base_url, args.api_key_env))
     text = _pool_text(args, models)
-    pool = parse_pool(text, args.output or "the new pool")
-    if args.output is None:
+    pool = parse_pool(text, args.out or "the new pool")
+    if args.out is None:
         print_exactly(text)
         return 0
-    _write_new(args.output, text)
-    if args.format == "json":
-        print_json({"file": args.output, "workers": list(pool.names)})
+    _write_new(args.out, text)
+    if args.json:
+        print_json({"file": args.out, "workers": list(pool.names)})
     else:
-        print(f"wrote {args.output} with {len(pool)} workers; try them: wfdsl pools check {args.output}")
+        print(f"wrote {args.out} with {len(pool)} workers; try them: wfdsl pools check {args.out}")
     return 0
 
 

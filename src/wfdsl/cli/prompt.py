@@ -9,14 +9,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from wfdsl.cli.inputs import add_question_options, question_of
 from wfdsl.cli.options import (
+    INPUT,
+    OUTPUT,
     add_config_options,
     add_options,
     add_pool_option,
     count_or_zero,
     experiment_of,
+    group,
     require_no_parameters,
-    some_text,
 )
 from wfdsl.cli.output import print_messages
 from wfdsl.conductor.config import ConductorConfig
@@ -29,17 +32,21 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
 
 
+EXAMPLES = ('wfdsl prompt "Is 91 a prime?" --pool pool.toml',)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl prompt`."""
-    parser.add_argument(
-        "-q", "--question", type=some_text, metavar="TEXT", required=True, help="the question to answer"
-    )
-    parser.add_argument(
+    add_question_options(parser)
+    asked = group(parser, INPUT)
+    asked.add_argument(
         "--round", type=count_or_zero, default=0, metavar="N", help="0 asks, later ones revise (default: 0)"
     )
-    parser.add_argument("--completion", metavar="FILE", help="what the Conductor wrote in the round before")
-    parser.add_argument("--response", metavar="FILE", help="the final response of the round before")
-    parser.add_argument("--json", action="store_true", help="print the messages as JSON, with the prompt's fingerprint")
+    asked.add_argument("--completion", metavar="FILE", help="what the Conductor wrote in the round before")
+    asked.add_argument("--response", metavar="FILE", help="the final response of the round before")
+    group(parser, OUTPUT).add_argument(
+        "--json", action="store_true", help="print the messages as JSON, with the prompt's fingerprint"
+    )
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
     add_options(parser, ConductorConfig, "conductor")
@@ -52,25 +59,25 @@ def execute(args: argparse.Namespace) -> int:
 
     require_no_parameters(args, "a Conductor has no parameters")
     experiment = experiment_of(args)
-    table = experiment.conductor
+    table, question = experiment.conductor, question_of(args)
     pool, _ = experiment.with_pool()
     name = conductor_name(table, pool)
     if name.endswith(".wf"):
         raise UsageError(f"{name} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
-    asked, listing = named_prompt(table, pool), list_workers(table, pool, args.question)
-    print_messages(_messages(args, experiment, asked, listing), asked.prompt.fingerprint, as_json=args.json)
+    asked, listing = named_prompt(table, pool), list_workers(table, pool, question)
+    print_messages(_messages(args, question, experiment, asked, listing), asked.prompt.fingerprint, as_json=args.json)
     return 0
 
 
 def _messages(
-    args: argparse.Namespace, experiment: Experiment, asked: PromptSettings, listing: WorkerListing
+    args: argparse.Namespace, question: str, experiment: Experiment, asked: PromptSettings, listing: WorkerListing
 ) -> list[Message]:
     from wfdsl.conductor.settings import usual_rounds
 
     prompt, steps, _ = asked
     table = experiment.conductor
     question_for = experiment.run.question_for
-    messages = list(prompt.ask(args.question, listing, max_steps=steps, question_for=question_for))
+    messages = list(prompt.ask(question, listing, max_steps=steps, question_for=question_for))
     if args.round == 0:
         if args.completion or args.response:
             raise UsageError("--completion and --response belong to a revision: add --round 1")

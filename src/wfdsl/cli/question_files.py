@@ -38,7 +38,7 @@ class Before(NamedTuple):
 
 
 def columns_of(mapping: str | None) -> dict[str, str]:
-    """What the file calls `question` and `id`, from `OURS=THEIRS,...`; `id` only if it is there.
+    """What the file calls `question` and `id`, from `FIELD=COLUMN,...`; `id` only if it is there.
 
     Raises:
         UsageError: it is not of this form.

@@ -33,6 +33,12 @@ _CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "reuse", "ask_again
 _DEFAULT = RunSettings()
 
 
+EXAMPLES = (
+    "wfdsl resume last",
+    "wfdsl resume 20261123-1341 --budget-usd 2",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl resume`."""
     parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")

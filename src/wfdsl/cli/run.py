@@ -12,11 +12,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wfdsl.api import read_text
-from wfdsl.cli.inputs import STDIN, add_input_options, names_of, read_checked, require_no_size
-from wfdsl.cli.options import add_options, add_trace_options, experiment_of, some_text
+from wfdsl.cli.inputs import (
+    STDIN,
+    add_input_options,
+    add_question_options,
+    names_of,
+    question_of,
+    read_checked,
+    require_no_size,
+)
+from wfdsl.cli.options import INPUT, OUTPUT, add_options, add_trace_options, experiment_of, group
 from wfdsl.cli.output import print_json
-from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.errors import JournalFailure
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
 from wfdsl.language.workflow import Workflow
@@ -26,13 +33,17 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.workers.pool import Pool
 
 
+EXAMPLES = (
+    'wfdsl run debate.wf "Is 91 a prime?" --pool pool.toml',
+    "wfdsl run debate.wf - --pool pool.toml --budget-usd 0.10 < question.txt",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl run`."""
-    parser.add_argument("file", metavar="FILE", help="a .wf file or a completion; - reads standard input")
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("-q", "--question", type=some_text, metavar="TEXT", help="the question to answer")
-    asked.add_argument("--question-file", metavar="FILE", help="a text file that holds the question")
-    parser.add_argument(
+    group(parser, INPUT).add_argument("file", metavar="FILE", help="a .wf file or a completion; - reads standard input")
+    add_question_options(parser)
+    group(parser, OUTPUT).add_argument(
         "--dry-run", action="store_true", help="call no worker: print the messages and the most that the run may cost"
     )
     add_trace_options(parser)
@@ -50,7 +61,8 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     require_no_size(args)
     pool, pool_name = experiment.with_pool()
-    checked, question = read_checked(args.file, args, pool), _question(args)
+    question = question_of(args)
+    checked = read_checked(args.file, args, pool)
     assert checked.workflow is not None, "read_checked returns a workflow or raises"
     if args.dry_run:
         names = names_of(checked)
@@ -70,17 +82,6 @@ def execute(args: argparse.Namespace) -> int:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     print_run(done, display, as_json=args.json)
     return 0
-
-
-def _question(args: argparse.Namespace) -> str:
-    if args.question_file is None:
-        return str(args.question)
-    text = read_text(args.question_file)
-    if text is None:
-        raise UsageError(f"{args.question_file}: too long for a question")
-    if not text.strip():
-        raise UsageError(f"{args.question_file}: holds no question")
-    return text
 
 
 def print_estimate(

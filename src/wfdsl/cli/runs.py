@@ -19,6 +19,12 @@ if TYPE_CHECKING:  # start-up time
 _DAY_S = 86_400
 
 
+EXAMPLES = (
+    "wfdsl runs",
+    "wfdsl runs export > runs.jsonl",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl runs`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION")

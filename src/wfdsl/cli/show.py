@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
+from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.cli.streams import print_utf8
 from wfdsl.errors import UsageError
 
@@ -38,26 +39,33 @@ _SUFFIXES = {
 _LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
 
 
+EXAMPLES = (
+    "wfdsl show debate.wf",
+    "wfdsl show --run last --out run.svg",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl show`."""
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = group(parser, INPUT).add_mutually_exclusive_group(required=True)
     what.add_argument("file", metavar="FILE", nargs="?", help="a .wf file or a completion; - reads standard input")
     what.add_argument("--run", metavar="RUN", help="draw a run: its workflows, with state, time and cost of each step")
-    parser.add_argument("--html", dest="format", action="store_const", const="html", help="short for --format html")
-    parser.add_argument("--all-copies", action="store_true", help="draw each copy of a step, not one card for all")
-    parser.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of OUT)")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file instead of standard output")
+    output = group(parser, OUTPUT)
+    output.add_argument("--html", dest="format", action="store_const", const="html", help="short for --format html")
+    output.add_argument("--all-copies", action="store_true", help="draw each copy of a step, not one card for all")
+    output.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of --out)")
+    output.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")
     add_input_options(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Draw the workflow or the run."""
-    chosen = _chosen_format(args.format, args.output)
+    chosen = _chosen_format(args.format, args.out)
     value, options = _checked(args) if args.run is None else (_run(args.run), {})
     if args.all_copies:
         options["all_copies"] = True
-    if args.output is not None:
-        _write(args.output, _as_text(value, chosen, options))
+    if args.out is not None:
+        _write(args.out, _as_text(value, chosen, options))
     elif chosen == "terminal":
         from wfdsl.cli.consoles import stdout_console
         from wfdsl.pictures import to_terminal

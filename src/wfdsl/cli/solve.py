@@ -3,7 +3,7 @@
 The answer goes to standard output, progress and remarks to standard error. --pool takes models by their names, such as
 openai:gpt-5,openai:gpt-5-mini; the first one writes the workflow unless --conductor names another. Without --pool, a
 very small model that runs on this machine plans and answers. A .wf file instead of a Conductor is run on the question
-as it is. With --from and --to, questions come from one JSON lines file and answers go to another; the same command
+as it is. With --from and --out, questions come from one JSON lines file and answers go to another; the same command
 resumes where it stopped.
 """
 
@@ -13,15 +13,17 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.inputs import names_of
+from wfdsl.cli.inputs import add_question_options, names_of, question_of
 from wfdsl.cli.options import (
+    INPUT,
+    OUTPUT,
     add_config_options,
     add_options,
     add_pool_option,
     add_trace_options,
     given,
+    group,
     run_name,
-    some_text,
 )
 from wfdsl.cli.output import print_json, print_messages
 from wfdsl.conductor.config import ConductorConfig
@@ -38,19 +40,27 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.conductor.policy import Solution
 
 
+EXAMPLES = (
+    'wfdsl solve "Is 91 a prime?" --pool openai:gpt-5,openai:gpt-5-mini',
+    "wfdsl solve --from questions.jsonl --out answers.jsonl --pool pool.toml --parallel 8",
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl solve`."""
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("-q", "--question", type=some_text, metavar="TEXT", help="the question to answer")
+    add_question_options(parser)
+    asked, output = group(parser, INPUT), group(parser, OUTPUT)
     asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
-    parser.add_argument("--to", dest="target", metavar="FILE", help="the JSON lines file that takes the answers")
-    parser.add_argument("--map", metavar="OURS=THEIRS,...", help="the file's names for `question` and `id`")
-    parser.add_argument(
+    output.add_argument("-o", "--out", metavar="FILE", help="with --from: the JSON lines file that takes the answers")
+    asked.add_argument(
+        "--map", metavar="FIELD=COLUMN,...", help="with --from: which columns to use, such as question=prompt,id=uid"
+    )
+    output.add_argument(
         "--dry-run",
         action="store_true",
         help="call no model: print what the Conductor would be sent, and what the question may cost",
     )
-    parser.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
+    output.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
     add_trace_options(parser)
@@ -66,17 +76,18 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.cli.solving import remark_on_choice, solve_lines, solving_of
 
     _require_fitting_options(args)
+    question = "" if args.source is not None else question_of(args)
     solving = solving_of(args)
     remark = remark_on_choice(solving)
-    if remark:
+    if remark and not args.quiet:
         print(f"note: {remark}", file=sys.stderr)
     if args.source is not None:
         return solve_lines(solving, args)
     if args.dry_run:
-        _print_dry_run(solving, args.question, as_json=args.json)
+        _print_dry_run(solving, question, as_json=args.json)
         return 0
     display = display_for(args, solving.pool)
-    solution = _solve(solving, display, args)
+    solution = _solve(solving, question, display, args)
     for event in () if args.quiet else solution.events:
         print(event, file=sys.stderr)
     print_result(solution.run, solution.to_json(indent=2) if args.json else None, display)
@@ -84,10 +95,12 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _require_fitting_options(args: argparse.Namespace) -> None:
-    if args.source is not None and args.target is None:
-        raise UsageError("--from needs --to: the file that takes the answers")
+    if args.source is not None and (args.asked is not None or args.question is not None):
+        raise UsageError("give a QUESTION, or a file of questions with --from, not both")
+    if args.source is not None and args.out is None:
+        raise UsageError("--from needs --out: the file that takes the answers")
     if args.source is None:
-        idle = {"--to": args.target, "--map": args.map, "--parallel": given(args, "run").get("parallel")}
+        idle = {"--out": args.out, "--map": args.map, "--parallel": given(args, "run").get("parallel")}
         for option, value in idle.items():
             if value is not None:
                 raise UsageError(f"{option} needs --from: it is for the questions of a file")
@@ -123,7 +136,7 @@ def _bound(found: SolveEstimate) -> str:
     return f"{calls}\ncost at most: {dollars(found.usd)}, usually far less"
 
 
-def _solve(solving: Solving, display: Display, args: argparse.Namespace) -> Solution:
+def _solve(solving: Solving, question: str, display: Display, args: argparse.Namespace) -> Solution:
     from wfdsl.cli.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
@@ -135,7 +148,7 @@ def _solve(solving: Solving, display: Display, args: argparse.Namespace) -> Solu
     command = f"wfdsl resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
 
     async def solved() -> Run:
-        return (await solving.solve(args.question, options)).run
+        return (await solving.solve(question, options)).run
 
     try:
         return Solution(followed(solved(), display, as_json=args.json, again=command if kept else None))

@@ -1,4 +1,4 @@
-"""Who answers the questions of `wfdsl solve`, and `--from FILE --to FILE`: many questions, several at a time.
+"""Who answers the questions of `wfdsl solve`, and `--from FILE --out FILE`: many questions, several at a time.
 
 Answers are written in the order in which they come. A line that has an answer is not asked again, so the same command
 continues where it stopped. What a question had paid for before is in the journal, under a run id that is made of the
@@ -140,11 +140,11 @@ def _solver(name: str, experiment: Experiment, pool: Pool, args: argparse.Namesp
 
 def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     """Answer every question that has no answer yet; 3 if one got none, 4 if the budget is spent."""
-    _require_two_files(args.source, args.target)
+    _require_two_files(args.source, args.out)
     everything = read_questions(args.source, columns_of(args.map))
     if not everything:
         print(f"{args.source} holds no question", file=sys.stderr)
-    before = read_before(args.target)
+    before = read_before(args.out)
     left = [asked for asked in everything if before.answered.get(str(asked.id)) != asked.question]
     if len(left) < len(everything):
         print(f"{len(everything) - len(left)} of {len(everything)} are answered already", file=sys.stderr)
@@ -153,7 +153,7 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
         return 0
     batch = _Batch(solving, args, before.given_up)
     try:
-        with open_answers(args.target) as out, progress_on_stderr(len(left), quiet=args.quiet) as progress:
+        with open_answers(args.out) as out, progress_on_stderr(len(left), quiet=args.quiet) as progress:
             asyncio.run(stopped_by_signals(batch.work(left, out, progress)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted("continue with: the same command") from None
@@ -168,7 +168,7 @@ def _require_two_files(source: str, target: str) -> None:
     except (OSError, ValueError):
         return  # reading them says what is wrong
     if same:
-        raise UsageError(f"--to {target} also holds the questions: name another file for the answers")
+        raise UsageError(f"--out {target} also holds the questions: name another file for the answers")
 
 
 def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> None:
@@ -252,7 +252,7 @@ class _Batch:
                 progress.answered(solution.run.paid_usd)
 
     def _run_id(self, asked: Asked) -> str:
-        parts: list[Any] = [str(Path(self._args.target).resolve()), str(asked.id), asked.question, self._identity]
+        parts: list[Any] = [str(Path(self._args.out).resolve()), str(asked.id), asked.question, self._identity]
         if again := self._given_up[str(asked.id)]:
             parts.append(again)
         return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
@@ -263,7 +263,7 @@ class _Batch:
             append_line(out, line)
         except OSError as error:
             kept = "" if not self._run.journal else ", and what was paid for is in the journal"
-            raise UsageError(f"{self._args.target}: cannot be written: {error.strerror}{kept}") from error
+            raise UsageError(f"{self._args.out}: cannot be written: {error.strerror}{kept}") from error
         if self._args.json:
             print(line, flush=True)
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.record import Run, StepRecord
 
 
+EXAMPLES = ("wfdsl trace last --messages",)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl trace`."""
     parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
+from wfdsl.cli.options import Parser, complete
 from wfdsl.cli.output import OK, USAGE, ended
 from wfdsl.errors import UsageError
 
@@ -26,6 +27,14 @@ COMMANDS = {
 EPILOG = """\
 exit codes: 0 fine, 1 a gold answer is graded wrong, 2 usage or unreadable input, 3 an answer could not be graded,
 130 interrupted"""
+EXAMPLES = {
+    "show": ("wfdsl-data show gsm8k --limit 3",),
+    "convert": ("wfdsl-data convert rows.csv --map question=prompt,gold=answer --out tasks.jsonl",),
+    "check": ("wfdsl-data check tasks.jsonl",),
+    "select": ("wfdsl-data select gsm8k mbpp --count 100 --out mix.jsonl",),
+    "gym": ("wfdsl-data gym gym/paper7 --count 50 --out tasks.jsonl",),
+    "formats": ("wfdsl-data formats",),
+}
 WRONG, UNJUDGED = 1, 3
 
 _SHOWN = 5  # tasks
@@ -45,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="wfdsl-data", description=__doc__, epilog=EPILOG)
+    parser = Parser(prog="wfdsl-data", description=__doc__)
     parser.add_argument("--version", action="version", version=f"wfdsl-data {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     made = {name: commands.add_parser(name, help=about, description=about) for name, about in COMMANDS.items()}
@@ -55,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     _output(made["convert"])
     _configure_select(made["select"])
     _configure_gym(made["gym"])
+    for name, inner in made.items():
+        complete(inner, EXAMPLES[name])
+    complete(parser, [each for examples in EXAMPLES.values() for each in examples], EPILOG)
     return parser
 
 
@@ -64,8 +76,6 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--task-format",
-        "--format",
-        dest="format",
         metavar="NAME",
         help="the format of its rows (default: recognised by the columns)",
     )
@@ -127,7 +137,7 @@ def _read(args: argparse.Namespace) -> list[Task]:
     from wfdsl_rl.tasks.loading import load_tasks
 
     columns = parse_mapping(args.map) if args.map else None
-    return load_tasks(args.tasks, format=args.format, limit=args.limit, seed=args.seed, columns=columns)
+    return load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -250,7 +260,7 @@ def _formats(_args: argparse.Namespace) -> int:
     from wfdsl_rl.tasks.formats import FORMATS
     from wfdsl_rl.tasks.rows import SHORT_NAMES
 
-    print("formats, recognised by their columns or named with --format:")
+    print("formats, recognised by their columns or named with --task-format:")
     for known in FORMATS.values():
         print(f"  {known.name:<14} {known.summary}")
     print("\nshort names of data sets on the Hugging Face hub (NAME@SPLIT for another part):")

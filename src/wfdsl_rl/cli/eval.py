@@ -13,7 +13,18 @@ from importlib import import_module
 from pathlib import Path
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import add_config_options, add_options, add_pool_option, count, count_or_zero
+from wfdsl.cli.options import (
+    INPUT,
+    OUTPUT,
+    Parser,
+    add_config_options,
+    add_options,
+    add_pool_option,
+    complete,
+    count,
+    count_or_zero,
+    group,
+)
 from wfdsl.cli.output import USAGE, ended
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
@@ -30,7 +41,24 @@ EXIT_CODES = """\
 commands: wfdsl-eval compare DIR [DIR], wfdsl-eval strategies DIR, wfdsl-eval report DIR
 
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 runs failed, 4 budget spent, 130 interrupted"""
-_CONCURRENCY = 32
+EXAMPLES = (
+    "wfdsl-eval --policy workers --policy debate.wf --tasks questions.jsonl --pool pool.toml",
+    "wfdsl-eval --policy openai:MODEL --tasks gsm8k --limit 50 --pool pool.toml --budget-usd 5 --out first",
+    "wfdsl-eval --resume first",
+)
+_EXAMPLES = {
+    "compare": ("wfdsl-eval compare first", "wfdsl-eval compare first second"),
+    "strategies": ("wfdsl-eval strategies first",),
+    "report": ("wfdsl-eval report first --json",),
+}
+_NOTES = {
+    "compare": [
+        """\
+In one folder each policy is compared with the first. Of two folders, each policy of the first is compared with the
+policy of the same name in the second; where no name is in both, with every one."""
+    ]
+}
+_PARALLEL = 32
 _NEEDED = {
     "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
     "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/paper7",
@@ -60,24 +88,25 @@ def _execute(arguments: list[str]) -> int:
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
     if command:
-        parser = argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=COMMANDS[command])
+        parser = Parser(prog=f"{PROGRAM} {command}", description=COMMANDS[command])
         _CONFIGURE[command](parser)
+        complete(parser, _EXAMPLES[command], *_NOTES.get(command, ()))
         return parser
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
-        usage=f"{PROGRAM} --policy NAME ... --tasks NAME ... --pool POOL [OPTION]...",
         description=__doc__,
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     _configure(parser)
+    complete(parser, EXAMPLES, EXIT_CODES)
+    parser.usage = f"{PROGRAM} --policy NAME ... --tasks NAME ... --pool POOL [OPTION]..."
     return parser
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument(
+    asked = group(parser, INPUT)
+    asked.add_argument(
         "--policy",
         action="append",
         default=[],
@@ -85,7 +114,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="a baseline, a .wf file, worker:NAME, a Conductor by its model (local, PROVIDER:MODEL, a checkpoint's "
         "folder, a pool file with one worker), or a group: workers, baselines; may be repeated",
     )
-    parser.add_argument(
+    asked.add_argument(
         "--tasks", action="append", default=[], metavar="NAME", help="a file, a data set or a gym; may be repeated"
     )
     add_pool_option(parser, "the workers")
@@ -99,40 +128,43 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_task_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
-    parser.add_argument(
+    asked = group(parser, INPUT)
+    asked.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
+    asked.add_argument(
         "--sample-seed",
         type=count_or_zero,
         metavar="N",
         help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
     )
-    parser.add_argument(
+    asked.add_argument(
         "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
     )
-    parser.add_argument(
+    asked.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
     )
-    parser.add_argument("--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)")
+    asked.add_argument("--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)")
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    runs = parser.add_argument_group("runs")
+    runs.add_argument(
         "--no-seed", action="store_true", help="send no seed: workers draw as they like (default: the seed 0)"
     )
-    parser.add_argument(
-        "--concurrency", type=count, default=_CONCURRENCY, metavar="N", help="runs at a time (default: %(default)s)"
+    runs.add_argument(
+        "--parallel", type=count, default=_PARALLEL, metavar="N", help="runs at a time (default: %(default)s)"
     )
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
-    parser.add_argument(
-        "--resume", action="store_true", help="continue the evaluation in --out; its options need not be given again"
+    output = group(parser, OUTPUT)
+    output.add_argument("-o", "--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
+    output.add_argument(
+        "--resume", metavar="DIR", help="continue the evaluation in a folder; its options need not be given again"
     )
-    parser.add_argument("--dry-run", action="store_true", help="ask and write nothing: print what would be asked")
-    parser.add_argument("--no-plots", action="store_true", help="write no plots")
-    parser.add_argument("--quiet", action="store_true", help="print no progress: only the results and errors")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed at the end")
+    output.add_argument("--dry-run", action="store_true", help="ask and write nothing: print what would be asked")
+    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="write no plots")
+    output.add_argument("--quiet", action="store_true", help="print no progress: only the results and errors")
+    _add_json(parser)
 
 
 def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Namespace]) -> argparse.Namespace:
@@ -142,12 +174,11 @@ def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Na
         UsageError: something that is needed is not given.
     """
     args = parse(arguments)
-    if args.resume and not args.out:
-        raise UsageError("--resume continues an evaluation; name its folder with --out DIR")
     if args.resume and not args.policy and not args.tasks:
         from wfdsl_rl.evaluation.manifest import read_manifest
 
-        args = parse([*read_manifest(Path(args.out))["command"], *arguments])
+        args = parse([*read_manifest(Path(args.resume))["command"], *arguments])
+    args.out = args.resume or args.out
     missing = [each for name, each in _NEEDED.items() if not getattr(args, name)]
     if missing:
         raise UsageError(f"give {', and '.join(missing)}")
@@ -159,11 +190,7 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", metavar="DIR", help="one folder, or two")
     parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
     parser.add_argument("--against", metavar="NAME", help="the policy to compare with (default: see below)")
-    _add_format(parser)
-    parser.epilog = (
-        "In one folder each policy is compared with the first. Of two folders, each policy of the first is compared "
-        "with the policy of the same name in the second; where no name is in both, with every one."
-    )
+    _add_json(parser)
 
 
 def _configure_strategies(parser: argparse.ArgumentParser) -> None:
@@ -173,19 +200,19 @@ def _configure_strategies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patterns", type=count, default=5, metavar="N", help="the most frequent workflows to show (default: 5)"
     )
-    parser.add_argument("--no-plots", action="store_true", help="write no plots")
-    _add_format(parser)
+    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="write no plots")
+    _add_json(parser)
 
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl-eval report`."""
     parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
-    parser.add_argument("--no-plots", action="store_true", help="write no plots")
-    _add_format(parser)
+    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="write no plots")
+    _add_json(parser)
 
 
-def _add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="what is printed")
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    group(parser, OUTPUT).add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 _CONFIGURE = {"compare": _configure_compare, "strategies": _configure_strategies, "report": _configure_report}

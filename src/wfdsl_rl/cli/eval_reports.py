@@ -39,7 +39,7 @@ def execute_compare(args: argparse.Namespace) -> int:
         raise UsageError(f"{len(args.folders)} folders: give one, or two")
     reports = [read_report(Path(folder)) for folder in args.folders]
     found = _comparisons(reports[0], reports[-1], args)
-    if args.format == "json":
+    if args.json:
         print_json([each.to_dict() for each in found], indent=2)
         return 0
     against = {each.second for each in found}
@@ -56,7 +56,7 @@ def execute_strategies(args: argparse.Namespace) -> int:
     found = {name: each for name, each in report.strategies(patterns=args.patterns).items() if name in chosen}
     if not args.no_plots:
         draw_strategies(found, report.folder, simulated=report.simulated)
-    if args.format == "json":
+    if args.json:
         rules = {"by_structure": STRUCTURE_RULES, "by_wording": WORDING_RULES}
         plain = {"simulated": report.simulated, "rules": rules}
         print_json({**plain, "policies": {name: each.to_dict() for name, each in found.items()}}, indent=2)
@@ -66,7 +66,7 @@ def execute_strategies(args: argparse.Namespace) -> int:
         print(f"\n{name}")
         print("\n".join(f"  {pattern.count:>6,}  {pattern.text}" for pattern in each.patterns))
     print("\nroles by structure: " + "; ".join(f"{role}: {rule}" for role, rule in STRUCTURE_RULES.items()))
-    print("roles by wording: a word of the subtask; --format json lists the expressions")
+    print("roles by wording: a word of the subtask; --json lists the expressions")
     return 0
 
 
@@ -75,7 +75,7 @@ def execute_report(args: argparse.Namespace) -> int:
     report = read_report(Path(args.folder))
     written = write_summaries(report, plots=not args.no_plots)
     summary = report.summary()
-    if args.format == "json":
+    if args.json:
         print_json(summary.to_dict(), indent=2)
     else:
         print_summary(summary)

@@ -103,11 +103,11 @@ class _Session:
                 done=settled.keys(),
                 journal=journal,
                 budget=tracker,
-                concurrency=self._args.concurrency,
+                concurrency=self._args.parallel,
             )
 
     def _again(self) -> str:
-        return f"wfdsl-eval --resume --out {self._folder}"
+        return f"wfdsl-eval --resume {self._folder}"
 
     def _code(self, report: Report) -> int:
         failed = [trial for trial in report.trials if trial.outcome == "failed"]
@@ -147,7 +147,9 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, comma
         require_same(before, now, folder)
         return replace(evaluation, id=before["id"])
     if read_trials(folder / RESULTS):
-        raise UsageError(f"{folder} holds an evaluation already; continue it with --resume, or give another --out")
+        raise UsageError(
+            f"{folder} holds an evaluation already; continue it with --resume {folder}, or give another --out"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_manifest(folder, now)
@@ -158,7 +160,7 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, comma
 
 def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
     found = estimate_policies(evaluation)
-    if args.format == "json":
+    if args.json:
         print_json([each.to_dict() for each in found], indent=2)
     else:
         print(estimate_text(found))
@@ -166,7 +168,7 @@ def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
 
 def _print_report(report: Report, args: argparse.Namespace) -> None:
     summary = report.summary()
-    if args.format == "json":
+    if args.json:
         print_json(summary.to_dict(), indent=2)
         return
     print_summary(summary)

@@ -1,9 +1,6 @@
 """Train a Conductor: a preset or a TOML file in, checkpoints, completions, metrics and plots out.
 
-wfdsl-train gym-tiny                     train the tiny Conductor on simulated workers
-wfdsl-train FILE.toml --dry-run          show the resolved options, a prompt and an estimate
-wfdsl-train --resume DIR                 continue an interrupted training
-wfdsl-train export DIR -o OUT            export a stage's model as a folder for serving
+`wfdsl-train PRESET|FILE.toml` trains, and `wfdsl-train export DIR --out FOLDER` exports a model for serving.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
+from wfdsl.cli.options import INPUT, OUTPUT, Parser, complete, group
 from wfdsl.cli.output import OK, ended, print_json
 from wfdsl.errors import UsageError
 
@@ -24,6 +22,13 @@ if TYPE_CHECKING:  # start-up time: pydantic
     from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.plan import Plan
 
+EXAMPLES = (
+    "wfdsl-train gym-tiny --dry-run",
+    "wfdsl-train my.toml --set train.base.group_size=8 --out runs/first",
+    "wfdsl-train --resume runs/first",
+    "wfdsl-train export runs/first --out model",
+)
+EXIT_CODES = "exit codes: 0 fine, 2 usage or unreadable input, 3 failed, 4 budget spent, 130 interrupted"
 _STAGES = ("sft", "base", "pools", "recursion", "all")
 _RESOLVED = "resolved.json"
 
@@ -41,21 +46,21 @@ def _execute(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="wfdsl-train",
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="exit codes: 0 fine, 2 usage or unreadable input, 3 failed, 4 budget spent, 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"wfdsl-train {__version__}")
-    parser.add_argument("experiment", nargs="?", metavar="PRESET|FILE.toml", help="a preset or an experiment file")
-    parser.add_argument("--stage", choices=_STAGES, default="all", help="which stage (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.base.group_size=8")
-    parser.add_argument("--seed", type=int, metavar="N", help="short for --set train.seed=N")
-    parser.add_argument("--out", metavar="DIR", help="output folder (default: runs/NAME-seedN)")
-    parser.add_argument("--resume", metavar="DIR", help="continue the training in a folder")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be run; start nothing")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="format of the progress")
+    asked, output = group(parser, INPUT), group(parser, OUTPUT)
+    asked.add_argument("experiment", nargs="?", metavar="PRESET|FILE.toml", help="a preset or an experiment file")
+    asked.add_argument("--stage", choices=_STAGES, default="all", help="which stage (default: %(default)s)")
+    asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.base.group_size=8")
+    asked.add_argument("--seed", type=int, metavar="N", help="short for --set train.seed=N")
+    output.add_argument("-o", "--out", metavar="DIR", help="output folder (default: runs/NAME-seedN)")
+    output.add_argument("--resume", metavar="DIR", help="continue the training in a folder")
+    output.add_argument("--dry-run", action="store_true", help="show what would be run; start nothing")
+    output.add_argument("--json", action="store_true", help="print progress, or the dry run, as JSON")
+    complete(parser, EXAMPLES, EXIT_CODES)
     return parser
 
 
@@ -72,7 +77,7 @@ def _train(args: argparse.Namespace) -> int:
     plan = read_plan(name, settings)
     stages: tuple[StageName, ...] = plan.train.stages() if stage == "all" else (cast("StageName", stage),)
     if args.dry_run:
-        return _dry_run(plan, stages, args.format)
+        return _dry_run(plan, stages, as_json=args.json)
     folder = out or Path(args.out or f"runs/{Path(name).stem}-seed{plan.train.seed}")
     return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
 
@@ -89,12 +94,12 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
         raise UsageError(f"{folder} does not hold a training: {_RESOLVED} cannot be read ({error})") from error
 
 
-def _dry_run(plan: Plan, stages: Sequence[StageName], form: str) -> int:
+def _dry_run(plan: Plan, stages: Sequence[StageName], *, as_json: bool) -> int:
     from wfdsl_rl.cli.train_output import estimate_text
     from wfdsl_rl.training.estimate import estimate_of
 
     estimate = estimate_of(plan, stages)
-    if form == "json":
+    if as_json:
         print_json(estimate.to_dict(), indent=2)
     else:
         print(estimate_text(estimate))
@@ -115,7 +120,7 @@ def _run(
     resolved = {**plan.resolved(), "command": command}
     _require_same(folder, resolved, resume=args.resume is not None)
     with (
-        Progress(plan.train, stages, form=args.format) as progress,
+        Progress(plan.train, stages, as_json=args.json) as progress,
         run_options(plan.experiment, plan.pool, folder) as options,
     ):
         setup = Setup(
@@ -151,12 +156,13 @@ def _require_same(folder: Path, resolved: dict[str, Any], *, resume: bool) -> No
 
 
 def _export_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="wfdsl-train export", description="Export a model as a folder for serving.")
+    parser = Parser(prog="wfdsl-train export", description="Export a model as a folder for serving.")
     parser.add_argument("folder", metavar="DIR", help="the folder of a training, or of a stage's model")
     parser.add_argument("-o", "--out", required=True, metavar="OUT", help="the folder to make")
     parser.add_argument("--gguf", action="store_true", help="also write a GGUF file, which runs without torch")
     parser.add_argument("--figures", metavar="FILE.md", help="a Markdown file with results, appended to the card")
     parser.add_argument("--replace", action="store_true", help="replace an earlier export")
+    complete(parser, ["wfdsl-train export runs/gym-tiny-seed0 --out model"])
     return parser
 
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -28,11 +28,11 @@ class Progress:
         train: TrainConfig,
         stages: Sequence[StageName],
         *,
-        form: Literal["text", "json"],
+        as_json: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._totals = {name: train.steps(name) for name in stages}
-        self._json = form == "json"
+        self._json = as_json
         self._console = stdout_console() if self._json else stderr_console()
         self._bar: Bar | None = None
         self._bars: dict[str, Any] = {}

@@ -84,7 +84,7 @@ def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys
 
 
 def test_the_table_can_be_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evaluated("--format", "json", "--limit", "2", "--repeats", "2")
+    evaluated("--json", "--limit", "2", "--repeats", "2")
 
     plain = json.loads(capsys.readouterr().out)
     assert plain == json.loads((home / "out" / "summary.json").read_text())
@@ -120,13 +120,13 @@ def test_of_one_policy_nothing_is_said_twice(home: Path, capsys: pytest.CaptureF
 
 
 def test_failed_runs_end_in_code_3_and_are_tried_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = evaluated("--concurrency", "1", policies=("worker:short",))
+    code = evaluated("--parallel", "1", policies=("worker:short",))
 
     assert code == 3
     assert "7 of 10 runs failed" in capsys.readouterr().err
     assert [row["outcome"] for row in results(home)].count("failed") == 7
 
-    again = main(["--resume", "--out", "out", "--no-plots"])
+    again = main(["--resume", "out", "--no-plots"])
 
     outcomes = {row["task"]: row["outcome"] for row in results(home)}
     assert again == 3
@@ -148,17 +148,17 @@ def test_answers_that_cannot_be_judged_are_told_with_the_reason(
     assert code == 0
     assert "2 of 2 answers could not be judged\nthe first: worker:ann on " in said
     assert "no idea" in said
-    assert "to try them again: wfdsl-eval --resume --out out" in said
+    assert "to try them again: wfdsl-eval --resume out" in said
 
 
 def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = evaluated("--set", "budget.calls=7", "--concurrency", "2")
+    code = evaluated("--set", "budget.calls=7", "--parallel", "2")
 
     assert code == 4
-    assert "to continue, with a larger budget: wfdsl-eval --resume --out out" in capsys.readouterr().err
+    assert "to continue, with a larger budget: wfdsl-eval --resume out" in capsys.readouterr().err
     assert len(results(home)) == calls_in_journal(home) == 7
 
-    code = evaluated("--set", "budget.calls=20", "--resume")
+    code = evaluated("--set", "budget.calls=20", "--resume", "out")
 
     assert code == 0
     assert len(results(home)) == calls_in_journal(home) == 20
@@ -167,7 +167,7 @@ def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, caps
 def test_the_same_budget_stays_spent(home: Path) -> None:
     evaluated("--set", "budget.calls=7")
 
-    code = evaluated("--set", "budget.calls=7", "--resume")
+    code = evaluated("--set", "budget.calls=7", "--resume", "out")
 
     assert code == 4
     assert len(results(home)) == calls_in_journal(home) == 7
@@ -176,7 +176,7 @@ def test_the_same_budget_stays_spent(home: Path) -> None:
 def test_without_a_journal_a_budget_counts_what_results_say(home: Path) -> None:
     evaluated("--set", "budget.calls=7", "--no-journal")
 
-    code = evaluated("--set", "budget.calls=9", "--no-journal", "--resume")
+    code = evaluated("--set", "budget.calls=9", "--no-journal", "--resume", "out")
 
     assert code == 4
     assert len(results(home)) == 9
@@ -187,7 +187,7 @@ def test_a_finished_evaluation_asks_nothing_when_it_is_resumed(home: Path) -> No
     evaluated()
     before = results(home)
 
-    code = main(["--resume", "--out", "out", "--no-plots"])
+    code = main(["--resume", "out", "--no-plots"])
 
     assert code == 0
     assert results(home) == before
@@ -206,7 +206,7 @@ def test_a_folder_is_not_written_over(home: Path, capsys: pytest.CaptureFixture[
 def test_another_evaluation_cannot_be_gone_on_with(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evaluated()
 
-    code = evaluated("--resume", "--seed", "5")
+    code = evaluated("--resume", "out", "--seed", "5")
 
     assert code == 2
     assert "was started with other seed" in capsys.readouterr().err
@@ -242,8 +242,7 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
         (["--policy", "worker:ann", "--tasks", "nowhere.jsonl", "--pool", "pool.toml"], "nowhere.jsonl"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "nowhere.toml"], "nowhere.toml"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--map", "x"], "--map 'x'"),
-        (["--resume"], "name its folder with --out DIR"),
-        (["--resume", "--out", "nowhere"], "nowhere holds no evaluation"),
+        (["--resume", "nowhere"], "nowhere holds no evaluation"),
         (["compare", "nowhere"], "nowhere holds no evaluation"),
         (["strategies", "nowhere"], "nowhere holds no evaluation"),
         (["report", "nowhere"], "nowhere holds no evaluation"),
@@ -285,7 +284,7 @@ def test_two_evaluations_are_compared_by_the_names_of_policies(home: Path, capsy
     evaluated("--out", "other", "--limit", "6", policies=("worker:bob",))
     capsys.readouterr()
 
-    code = main(["compare", "out", "other", "--format", "json"])
+    code = main(["compare", "out", "other", "--json"])
 
     (found,) = json.loads(capsys.readouterr().out)
     assert code == 0

@@ -64,7 +64,7 @@ def evaluation(home: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def begun(home: Path, out: str) -> subprocess.Popen[str]:
     what = ("--policy", "worker:chat", "--policy", "twice.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml")
-    return evaluation(home, *what, "--out", out, "--concurrency", "3")
+    return evaluation(home, *what, "--out", out, "--parallel", "3")
 
 
 def finished(process: subprocess.Popen[str], *, code: int = 0) -> str:
@@ -95,7 +95,7 @@ def test_a_killed_evaluation_ends_as_if_it_had_never_been_killed(home: Path, ser
     time.sleep(0.1)  # what the server was still answering
     before = lasting(home, "killed")
     asked = len(server.asked)
-    finished(evaluation(home, "--resume", "--out", "killed"))
+    finished(evaluation(home, "--resume", "killed"))
 
     assert lasting(home, "killed") == lasting(home, "whole")
     assert set(before) <= set(lasting(home, "killed"))
@@ -113,8 +113,8 @@ def test_an_interrupted_evaluation_says_how_to_go_on(home: Path, server: SteadyS
 
     err = finished(process, code=130)
 
-    assert "to continue: wfdsl-eval --resume --out out" in err
+    assert "to continue: wfdsl-eval --resume out" in err
     assert "Traceback" not in err
     assert json.loads((home / "out" / "summary.json").read_text())["policies"]
-    finished(evaluation(home, "--resume", "--out", "out"))
+    finished(evaluation(home, "--resume", "out"))
     assert len(lasting(home, "out")) == CELLS

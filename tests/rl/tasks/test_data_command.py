@@ -136,7 +136,7 @@ def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.Captur
         (["show", "nowhere.jsonl"], "wfdsl-data show: nowhere.jsonl: there is no such file"),
         (["show", str(DATA / "README.md")], "a file of tasks ends in"),
         (["show", MIXED[0], "--map", "x"], "not of the form FIELD=COLUMN"),
-        (["show", MIXED[0], "--format", "gsm9k"], "there is no format 'gsm9k': choose one of wfdsl, "),
+        (["show", MIXED[0], "--task-format", "gsm9k"], "there is no format 'gsm9k': choose one of wfdsl, "),
         (["show", MIXED[0], "--limit", "0"], "limit must be at least 1 (got 0)"),
         (["convert", MIXED[0], "-o", "x.txt"], "written to a .jsonl or .jsonl.gz file"),
         (["convert", MIXED[0], "-o", "no/such/folder/x.jsonl"], "cannot be written"),

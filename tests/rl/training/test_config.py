@@ -106,7 +106,7 @@ def test_memory_is_shown_in_a_unit_that_says_something(gib: float, shown: str) -
 
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
     shorter = ["--set", "train.base.iterations=10", "--set", "train.base.kl_free_steps=0"]
-    code = main(["gym-tiny", "--dry-run", "--stage", "base", "--format", "json", *shorter])
+    code = main(["gym-tiny", "--dry-run", "--stage", "base", "--json", *shorter])
 
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -120,7 +120,7 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
 
 def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     def runs(*words: str) -> int:
-        assert main(["gym-tiny", "--dry-run", "--format", "json", "--set", "train.eval_count=0", *words]) == 0
+        assert main(["gym-tiny", "--dry-run", "--json", "--set", "train.eval_count=0", *words]) == 0
         return int(json.loads(capsys.readouterr().out)["runs"])
 
     refreshed = ("--stage", "recursion", "--set", "train.recursion.executions_per_completion=1")

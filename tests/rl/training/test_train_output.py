@@ -22,7 +22,7 @@ def entry(step: int, **more: float) -> dict[str, object]:
 def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = count()
 
-    with Progress(TRAIN, ("base",), form="text", clock=lambda: float(next(seconds)) * 3) as progress:
+    with Progress(TRAIN, ("base",), as_json=False, clock=lambda: float(next(seconds)) * 3) as progress:
         for step in range(1, 12):
             progress.on_metrics(entry(step, usd=0.25))
 
@@ -34,21 +34,21 @@ def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(caps
 
 
 def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(TRAIN, ("base",), form="text") as progress:
+    with Progress(TRAIN, ("base",), as_json=False) as progress:
         progress.on_metrics(entry(10))
 
     assert "$" not in capsys.readouterr().err
 
 
 def test_an_evaluation_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(TRAIN, ("base",), form="text") as progress:
+    with Progress(TRAIN, ("base",), as_json=False) as progress:
         progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
 
     assert capsys.readouterr().err == "base 7: held out: reward 0.750  accuracy 0.625\n"
 
 
 def test_json_lines_are_entries_and_messages(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(TRAIN, ("base",), form="json") as progress:
+    with Progress(TRAIN, ("base",), as_json=True) as progress:
         progress.say("hello")
         progress.on_metrics(entry(3))
 

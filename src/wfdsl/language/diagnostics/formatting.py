@@ -34,7 +34,7 @@ def as_text(found: Diagnostic, source: Source | None = None) -> str:
 
 
 def as_json(found: Diagnostic, source: Source) -> dict[str, Any]:
-    """A diagnostic as the JSON object that `wfdsl check --format json` prints."""
+    """A diagnostic as the JSON object that `wfdsl check --json` prints."""
     line, column = source.position(found.span.start)
     return {
         "code": found.code,

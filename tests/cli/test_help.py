@@ -1,0 +1,139 @@
+"""What `--help` says: groups, a short usage, examples that work, one name for one thing. How a question is given."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from wfdsl.cli.main import COMMANDS, _parser
+from wfdsl_rl.cli import data, train
+from wfdsl_rl.cli import eval as eval_
+
+PROGRAMS = {
+    "wfdsl-eval": lambda words: eval_._parser(words[0] if words[0] in eval_.COMMANDS else None),
+    "wfdsl-data": lambda words: data._parser(),
+    "wfdsl-train": lambda words: train._export_parser() if words[0] == "export" else train._parser(),
+}
+
+
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    tops = [_parser([name])[0].chosen for name in COMMANDS]
+    tops += [eval_._parser(name) for name in (None, *eval_.COMMANDS)]
+    tops += [data._parser(), train._parser(), train._export_parser()]
+    for top in tops:
+        assert top is not None
+        yield top
+        for action in top._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from action.choices.values()
+
+
+EXAMPLES = [
+    line.strip()
+    for parser in parsers()
+    for line in (parser.epilog or "").partition("examples:\n")[2].partition("\n\n")[0].splitlines()
+]
+
+
+def test_every_command_has_an_example() -> None:
+    assert {line.split()[1] for line in EXAMPLES if line.startswith("wfdsl ")} == set(COMMANDS)
+    assert {line.split()[0] for line in EXAMPLES} == {"wfdsl", *PROGRAMS}
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_every_example_is_a_command_that_can_be_given(line: str) -> None:
+    program, *words = shlex.split(re.split(r" [<>|] ", line)[0])
+    if program == "wfdsl":
+        _parser(words)[0].parse_args(words)
+        return
+    parser = PROGRAMS[program](words)
+    known = (words[0] in eval_.COMMANDS and program == "wfdsl-eval") or words[0] == "export"
+    parser.parse_args(words[1:] if known else words)
+
+
+@pytest.mark.parametrize("parser", list(parsers()), ids=lambda parser: parser.prog)
+def test_the_usage_is_one_line_and_each_thing_has_one_name(parser: argparse.ArgumentParser) -> None:
+    options = {option: action for action in parser._actions for option in action.option_strings}
+
+    assert len(parser.format_usage().strip().splitlines()) == 1 or parser.epilog is None
+    assert not {"--output", "--question-file", "--to"} & set(options) or parser.prog == "wfdsl fmt"
+    assert not options.get("-o") or options["-o"] is options["--out"]
+    assert "--format" not in options or parser.prog in ("wfdsl show", "wfdsl grammar")
+
+
+@pytest.mark.parametrize("name", ["run", "solve", "check", "prompt"])
+def test_options_of_one_kind_stand_together(name: str) -> None:
+    text = _parser([name])[0].chosen.format_help()  # type: ignore[union-attr]
+
+    assert text.index("\ninput:\n") < text.index("\nworkers and configuration:\n") < text.index("\nexamples:\n")
+
+
+@pytest.fixture
+def pool(files: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WFDSL_HOME", str(files / "home"))
+    (files / "pool.toml").write_text(
+        '[pool]\n[[pool.workers]]\nname = "w"\nprovider = "scripted"\noptions = { replies = ["yes"], repeat = true }\n'
+    )
+    (files / "one.wf").write_text('step a by 0: "Say it."\n')
+    return files
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["one.wf", "Why?", "--pool", "pool.toml"],
+        ["one.wf", "--pool", "pool.toml", "Why?"],
+        ["--pool", "pool.toml", "one.wf", "Why?"],
+        ["--pool", "pool.toml", "one.wf", "--all-steps", "Why?"],
+        ["one.wf", "-q", "Why?", "--pool", "pool.toml"],
+        ["one.wf", "-", "--pool", "pool.toml"],
+        ["one.wf", "--pool", "pool.toml", "-q", "-"],
+    ],
+)
+def test_a_question_is_an_argument_an_option_or_standard_input(
+    wfdsl: Command, pool: Path, arguments: list[str]
+) -> None:
+    result = wfdsl("run", *arguments, "--dry-run", stdin=b"Why?")
+
+    assert result.code == 0, result.err
+    assert "user: Why?" in result.out
+
+
+@pytest.mark.parametrize("command", [["solve", "Why?"], ["solve", "--pool", "local", "Why?"], ["prompt", "-"]])
+def test_solve_and_prompt_take_a_question_likewise(wfdsl: Command, pool: Path, command: list[str]) -> None:
+    more = [] if command[0] == "prompt" else ["--dry-run"]
+    result = wfdsl(*command, *more, stdin=b"Why?")
+
+    assert result.code == 0, result.err
+    assert "Why?" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (["run", "one.wf", "--pool", "pool.toml"], b"", "give a QUESTION; - reads it from standard input"),
+        (["run", "one.wf", "a", "-q", "b", "--pool", "pool.toml"], b"", "there are two questions, 'a' and 'b'"),
+        (["run", "one.wf", "a", "b", "--pool", "pool.toml"], b"", "unrecognized arguments: b"),
+        (["run", "one.wf", "--pool", "pool.toml", "a", "--nonsense"], b"", "unrecognized arguments: a --nonsense"),
+        (["run", "one.wf", "-", "--pool", "pool.toml"], b" \n", "standard input: holds no question"),
+        (["run", "one.wf", "-", "--pool", "pool.toml"], b"\xff", "not UTF-8"),
+        (["run", "-", "-", "--pool", "pool.toml"], b"x", "standard input cannot be both"),
+        (["solve", "--dry-run"], b"", "give a QUESTION"),
+        (["solve", "a", "--from", "x.jsonl", "--out", "y.jsonl"], b"", "a file of questions with --from, not both"),
+        (["prompt"], b"", "give a QUESTION"),
+    ],
+)
+def test_a_question_that_is_missing_or_unclear_is_one_line(
+    wfdsl: Command, pool: Path, arguments: list[str], stdin: bytes, message: str
+) -> None:
+    result = wfdsl(*arguments, stdin=stdin)
+
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
