@@ -1,87 +1,204 @@
-"""Spans mirror the events of a run, without any text of messages or replies."""
+"""Spans mirror the events of a run, by OpenTelemetry's conventions; texts are in them only if they were asked for."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+from tests.interpreter.test_nested import OUTER, ScriptedConductor, conducted, echoing
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import RunFailed, Step, Workflow
-from wfdsl.interpreter.running import run
+from wfdsl.interpreter.running import resume, run
 from wfdsl.interpreter.telemetry import SpanListener
 from wfdsl.protocols import Reply, Usage, WorkerFailure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl.protocols import Call
 
 TWO = Workflow((Step(0, "secret plan"), Step(1, "answer", (0,))))
 
 
-class RecordedSpan(NonRecordingSpan):
-    def __init__(self, number: int, name: str, parent: int, attributes: dict[str, Any]) -> None:
-        super().__init__(SpanContext(1, number, is_remote=False, trace_flags=TraceFlags(1)))
-        self.name, self.parent, self.attributes = name, parent, dict(attributes)
-        self.events: list[str] = []
-        self.status = ""
-        self.ended = False
+class Collected:
+    """A tracer whose spans are kept in memory."""
 
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
-
-    def set_attributes(self, attributes: Any) -> None:
-        self.attributes |= attributes
-
-    def add_event(self, name: str, attributes: Any = None, timestamp: int | None = None) -> None:
-        self.events.append(name)
-
-    def set_status(self, status: Any, description: str | None = None) -> None:
-        self.status = status.description
-
-    def end(self, end_time: int | None = None) -> None:
-        self.ended = True
-
-
-class RecordingTracer(trace.NoOpTracer):
     def __init__(self) -> None:
-        self.spans: list[RecordedSpan] = []
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self._tracer = provider.get_tracer("test")
 
-    def start_span(  # type: ignore[override]  # what is not recorded is not named
-        self, name: str, context: Any = None, **more: Any
-    ) -> RecordedSpan:
-        parent = trace.get_current_span(context).get_span_context().span_id
-        span = RecordedSpan(len(self.spans) + 1, name, parent, more["attributes"])
-        self.spans.append(span)
-        return span
+    def listener(self, **options: Any) -> SpanListener:
+        return SpanListener(self._tracer, **options)
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        """In the order in which they ended."""
+        return list(self._exporter.get_finished_spans())
+
+    def one(self, name: str) -> ReadableSpan:
+        (found,) = [span for span in self.spans if span.name == name]
+        return found
+
+    def tree(self) -> dict[str, list[str]]:
+        """The names of spans, and of those inside them, both in order of their starts."""
+        starts = sorted(self.spans, key=lambda span: (span.start_time or 0, span.context.span_id))
+        names = {span.context.span_id: span.name for span in starts}
+        found: dict[str, list[str]] = {}
+        for span in starts:
+            parent = "" if span.parent is None else names[span.parent.span_id]
+            found.setdefault(parent, []).append(span.name)
+        return found
 
 
-async def test_each_step_is_a_span_inside_that_of_its_run() -> None:
-    tracer = RecordingTracer()
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+async def test_a_step_is_a_chat_inside_the_span_of_its_workflow() -> None:
+    collected = Collected()
     busy = WorkerFailure("HTTP 503", retryable=True, status=503)
-    second = in_turn(busy, Reply("hidden reply", usage=Usage(7, 3), model="m-1"))
+    second = in_turn(busy, Reply("x", usage=Usage(7, 3, cached_tokens=4), model="m-1-2026", finish="length"))
+    entry = {"retries": 1, "provider": "google", "model": "m-1"}
 
-    pool = pool_of(always("x"), second, entries=[{}, {"retries": 1}])
-    await run(TWO, "Q", pool, on_event=SpanListener(tracer))
+    done = await run(
+        TWO,
+        "Q",
+        pool_of(always("x"), second, entries=[{}, entry]),
+        on_event=collected.listener(workflow="two"),
+    )
 
-    assert [(span.name, span.parent, span.ended) for span in tracer.spans] == [
-        ("workflow", 0, True),
-        ("chat w0", 1, True),
-        ("chat w1", 1, True),
-    ]
-    assert tracer.spans[2].attributes["gen_ai.usage.input_tokens"] == 7
-    assert tracer.spans[2].attributes["gen_ai.response.model"] == "m-1"
-    assert tracer.spans[2].events == ["retry"]
-    assert "hidden" not in repr([span.attributes for span in tracer.spans])
-    assert "secret" not in repr([span.attributes for span in tracer.spans])
+    assert collected.tree() == {"": ["invoke_workflow two"], "invoke_workflow two": ["chat w0", "chat m-1"]}
+    workflow, chat = collected.one("invoke_workflow two"), collected.one("chat m-1")
+    assert (workflow.kind, chat.kind) == (SpanKind.INTERNAL, SpanKind.CLIENT)
+    assert attributes(workflow) == {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": "two",
+        "gen_ai.conversation.id": done.id,
+        "openinference.span.kind": "CHAIN",
+        "wfdsl.run": done.id,
+        "wfdsl.steps": 2,
+    }
+    assert attributes(chat) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": done.id,
+        "gen_ai.provider.name": "gcp.gemini",
+        "gen_ai.request.model": "m-1",
+        "gen_ai.response.model": "m-1-2026",
+        "gen_ai.response.finish_reasons": ("length",),
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.usage.output_tokens": 3,
+        "gen_ai.usage.cache_read.input_tokens": 4,
+        "openinference.span.kind": "LLM",
+        "wfdsl.step": 1,
+        "wfdsl.worker": "w1",
+        "wfdsl.retries": 1,
+        "wfdsl.replayed": False,
+    }
+    assert [event.name for event in chat.events] == ["retry"]
+
+
+async def test_a_conductor_s_node_holds_its_plans_and_its_workflows() -> None:
+    collected = Collected()
+
+    await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()), on_event=collected.listener())
+
+    tree = collected.tree()
+    assert tree["invoke_agent conductor"] == ["plan conductor", "invoke_workflow"]
+    assert tree["plan conductor"] == ["chat conductor"]
+    assert tree["invoke_workflow"] == ["chat plain", "invoke_agent conductor", *["chat plain"] * 3]
+    agent, plan, chat = (collected.one(f"{name} conductor") for name in ("invoke_agent", "plan", "chat"))
+    assert [attributes(span)["openinference.span.kind"] for span in (agent, plan, chat)] == ["AGENT", "AGENT", "LLM"]
+    assert attributes(plan)["gen_ai.agent.name"] == "conductor"
+    assert (attributes(chat)["gen_ai.usage.input_tokens"], attributes(chat)["gen_ai.usage.output_tokens"]) == (7, 3)
+    totals = [attributes(span).get("gen_ai.usage.input_tokens", 0) for span in collected.spans]
+    assert sum(totals) == 7 + 4 * 10
+
+
+async def test_a_conductor_s_model_that_fails_marks_its_spans() -> None:
+    collected = Collected()
+    model = in_turn(WorkerFailure("HTTP 401: no", retryable=False, status=401))
+    pool = conducted(ScriptedConductor(model=model), echoing())
+
+    with pytest.raises(RunFailed):
+        await run(OUTER, "Q", pool, on_event=collected.listener())
+
+    for name in ("chat conductor", "plan conductor", "invoke_agent conductor"):
+        span = collected.one(name)
+        assert (span.status.status_code, attributes(span)["error.type"]) == (StatusCode.ERROR, "401")
 
 
 async def test_a_failed_run_ends_every_span_with_its_error() -> None:
-    tracer = RecordingTracer()
+    collected = Collected()
     wide = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "c", "all")))
-    pool = pool_of(always("x", delay_s=5), in_turn(WorkerFailure("HTTP 404", retryable=False)))
+    pool = pool_of(always("x", delay_s=5), in_turn(WorkerFailure("HTTP 404", retryable=False, status=404)))
 
     with pytest.raises(RunFailed):
-        await run(wide, "Q", pool, on_event=SpanListener(tracer))
+        await run(wide, "Q", pool, on_event=collected.listener())
 
-    assert all(span.ended for span in tracer.spans)
-    assert [span.status for span in tracer.spans[1:]] == ["stopped", "HTTP 404"]
-    assert "step 1 failed" in tracer.spans[0].status
+    found = {span.name: (span.status.description, attributes(span)["error.type"]) for span in collected.spans}
+    workflow = found.pop("invoke_workflow")
+    assert found == {"chat w1": ("HTTP 404", "404"), "chat w0": ("stopped", "stopped")}
+    assert "step 1 failed" in str(workflow[0])
+    assert workflow[1] == "failed"
+
+
+async def test_an_error_without_a_status_is_named_by_its_class() -> None:
+    collected = Collected()
+
+    with pytest.raises(RunFailed):
+        await run(TWO, "Q", pool_of(in_turn(Reply("", "empty")), in_turn()), on_event=collected.listener())
+
+    assert attributes(collected.one("chat w0"))["error.type"] == "UnusableReply"
+
+
+@pytest.mark.parametrize("asked", ["by argument", "by environment", "not"])
+async def test_texts_are_in_spans_only_if_they_were_asked_for(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    collected = Collected()
+    monkeypatch.setenv(
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true" if asked == "by environment" else "false"
+    )
+
+    options = {"texts": True} if asked == "by argument" else {}
+    pool = pool_of(always("hidden reply"), always("hidden reply"))
+    await run(TWO, "secret question", pool, on_event=collected.listener(**options))
+
+    everything = repr([attributes(span) for span in collected.spans])
+    if asked == "not":
+        assert "hidden" not in everything
+        assert "secret" not in everything
+        return
+    step, workflow = attributes(collected.one("chat w0")), attributes(collected.one("invoke_workflow"))
+    question = {"role": "user", "parts": [{"type": "text", "content": "secret question\n\nsecret plan"}]}
+    assert json.loads(step["gen_ai.input.messages"]) == [question]
+    assert json.loads(step["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "hidden reply"}], "finish_reason": "stop"}
+    ]
+    assert json.loads(workflow["gen_ai.input.messages"])[0]["parts"][0]["content"] == "secret question"
+
+
+async def test_a_reply_of_the_journal_is_not_counted_again(tmp_path: Path) -> None:
+    again = Collected()
+    kept = always("x", usage=Usage(10, 5))
+
+    async def fails(call: Call) -> Reply:
+        raise WorkerFailure("gone", retryable=False)
+
+    with pytest.raises(RunFailed) as caught:
+        await run(TWO, "Q", pool_of(kept, fails), journal=tmp_path / "journal.db")
+    await resume(
+        caught.value.run_id,
+        pool_of(kept, always("y", usage=Usage(1, 1))),
+        journal=tmp_path / "journal.db",
+        on_event=again.listener(),
+    )
+
+    found = {span.name: attributes(span).get("gen_ai.usage.input_tokens") for span in again.spans}
+    assert found == {"chat w0": 0, "chat w1": 1, "invoke_workflow": None}

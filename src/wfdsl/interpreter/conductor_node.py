@@ -15,7 +15,7 @@ from zlib import crc32
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.events import Path
+from wfdsl.interpreter.events import CompletionFinished, CompletionStarted, Path, error_type_of
 from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.pool_pipelines import Pipelines
 from wfdsl.interpreter.record import Run, RunEnded, cost_of, total_usd
@@ -131,12 +131,20 @@ class ConductorCall(StepCall):
             None,
             handle,
         )
+        profile, clock = self._profile, environment.clock
+        self.emit(CompletionStarted(path, profile.name, clock.now(), profile.provider, profile.model))
         try:
-            reply = await CallPipeline(worker, self._profile).ask(call)
+            reply = await CallPipeline(worker, profile).ask(call)
+        except BaseException as error:
+            end = CompletionFinished(path, clock.now(), messages, None, str(error), error_type_of(error))
+            raise
+        else:
+            end = CompletionFinished(path, clock.now(), messages, reply)
+            self.replies.append(reply)
+            return reply
         finally:
             self.replies.extend(handle.rejected)
-        self.replies.append(reply)
-        return reply
+            self.emit(end)
 
     async def run(
         self,

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Message, Reply
 
 Path: TypeAlias = tuple[int, ...]
 
@@ -37,6 +38,11 @@ class StepStarted(NamedTuple):
     worker_name: str
     at: float
     """Seconds since 1970."""
+    provider: str = ""
+    model: str = ""
+    """The model that is asked for; empty where the worker has none."""
+    conductor: bool = False
+    """Whether the worker is a Conductor, which runs workflows inside the step."""
 
 
 class Delta(NamedTuple):
@@ -73,6 +79,34 @@ class StepFinished(NamedTuple):
 
     path: Path
     record: StepRecord
+    error_type: str = ""
+    """Of a step that failed: the provider's HTTP status, or the name of the error's class."""
+
+
+class CompletionStarted(NamedTuple):
+    """A Conductor asks its own model for a workflow; the path is that of its step, the round and -1."""
+
+    path: Path
+    worker_name: str
+    at: float
+    """Seconds since 1970."""
+    provider: str = ""
+    model: str = ""
+
+
+class CompletionFinished(NamedTuple):
+    """A Conductor's own model has answered, or has failed."""
+
+    path: Path
+    at: float
+    """Seconds since 1970."""
+    messages: tuple[Message, ...]
+    """What the model was sent."""
+    reply: Reply | None
+    """None: it failed."""
+    error: str = ""
+    error_type: str = ""
+    """As of a step that failed."""
 
 
 class BudgetCharged(NamedTuple):
@@ -95,7 +129,18 @@ class RunFinished(NamedTuple):
     run: Run
 
 
-Event: TypeAlias = RunStarted | StepStarted | Delta | Retried | FellBack | StepFinished | BudgetCharged | RunFinished
+Event: TypeAlias = (
+    RunStarted
+    | StepStarted
+    | Delta
+    | Retried
+    | FellBack
+    | StepFinished
+    | CompletionStarted
+    | CompletionFinished
+    | BudgetCharged
+    | RunFinished
+)
 Listener: TypeAlias = Callable[[Event], None]
 
 
@@ -120,3 +165,9 @@ class SafeListener:
                 type(event).__name__,
             )
             self._listener = None
+
+
+def error_type_of(error: BaseException) -> str:
+    """What kind of error it is, for spans and statistics: the provider's HTTP status, or the name of its class."""
+    status = getattr(error, "status", None)
+    return type(error).__name__ if status is None else str(status)

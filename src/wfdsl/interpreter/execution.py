@@ -20,7 +20,16 @@ from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.context import Question, messages_for
-from wfdsl.interpreter.events import Delta, Listener, Path, RunFinished, RunStarted, StepFinished, StepStarted
+from wfdsl.interpreter.events import (
+    Delta,
+    Listener,
+    Path,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    error_type_of,
+)
 from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of
 from wfdsl.interpreter.step_call import Environment, StepCall
@@ -254,7 +263,8 @@ class Execution:
         self._calls[step] = handle
         on_delta = None
         if listener is not None:
-            listener(StepStarted(path, profile.name, handle.started))
+            about = profile.provider, profile.model, profile.conductor
+            listener(StepStarted(path, profile.name, handle.started, *about))
             on_delta = _DeltaSink(listener, path)
         settings = sampling_settings(config.seed, path)
         return handle, Call(messages, path, environment.sample_id, settings, deadline, on_delta, handle)
@@ -273,13 +283,13 @@ class Execution:
             who = f"worker {handle.worker} ({self._worker_name(handle.worker)})"
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
             self._failure = (f"{self._title(handle.step)}{what}, {who}: {reason}", cause)
-        self._end(handle.step, self._unfinished(handle, "failed", reason))
+        self._end(handle.step, self._unfinished(handle, "failed", reason), error_type_of(cause))
 
-    def _end(self, step: int, record: StepRecord) -> None:
+    def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
         self._records[step] = record
         self._calls[step] = None
         if self._environment.listener is not None:
-            self._environment.listener(StepFinished((*self._prefix, step), record))
+            self._environment.listener(StepFinished((*self._prefix, step), record, error_type))
 
     def _unfinished(self, handle: StepCall, status: StepState, error: str = "") -> StepRecord:
         record = StepRecord(

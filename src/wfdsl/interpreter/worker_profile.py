@@ -47,6 +47,9 @@ class WorkerProfile:
     entry: Any
     """The pool's own description of the worker."""
     name: str
+    provider: str
+    model: str
+    """The model that is asked for; empty where the provider has none."""
     retries: int
     """Further attempts after a failure that may pass."""
     fallbacks: tuple[int, ...]
@@ -144,6 +147,8 @@ def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
         index=index,
         entry=entry,
         name=entry.name,
+        provider=getattr(entry, "provider", ""),
+        model=getattr(entry, "model", ""),
         retries=getattr(entry, "retries", 0),
         fallbacks=_fallbacks(pool, index),
         concurrency=getattr(limits, "concurrency", None),
