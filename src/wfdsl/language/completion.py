@@ -210,7 +210,7 @@ class _Answer:
         word = self._string(item.children[0], quietly=True)
         if self._grammar.is_integer(word):
             return self._bare(self._step(item), item)
-        self._string(item.children[0])  # for its repairs
+        self._repairs_of(item.children[0])
         if word.lower() == ALL:
             return AccessNode(ALL, item.start, item.end)
         return self._none(item) if word.lower() == "none" else self._wrong_access(item)
@@ -240,7 +240,7 @@ class _Answer:
         if not everything:
             return AccessNode(tuple(indices), entry.start, entry.end, known=len(indices) == len(items))
         for item in everything:
-            self._string(item.children[0])  # for its repairs
+            self._repairs_of(item.children[0])
         if len(items) > 1:
             message = '"all" already includes every earlier step'
             self._repair("access-all-and-more", message, everything[0], 'write "all" alone')
@@ -278,7 +278,7 @@ class _Answer:
                 "number-as-float", f"{item.text:.20} is written with a decimal point", item, "write an integer"
             )
         elif item.type != "INT":
-            self._string(item.children[0])  # for its repairs
+            self._repairs_of(item.children[0])
             self._repair(
                 "number-as-string", f"the number {digits:.20} is written as a string", item, "remove the quotes"
             )
@@ -291,13 +291,20 @@ class _Answer:
     # ---- strings
 
     def _string(self, item: Token, *, quietly: bool = False) -> str:
-        tokens = item.children if isinstance(item, Phrase) else [item]
-        value = "".join([self._piece(token, quietly=quietly) for token in tokens])
+        if isinstance(item, Phrase):
+            value = "".join([self._piece(token, quietly=quietly) for token in item.children])
+        else:
+            value = self._piece(item, quietly=quietly)
         value, lone = joined_surrogates(value)
         if lone and not quietly:
             message = "the string contains half of a surrogate pair, which is not a character"
             self._repair("lone-surrogate", message, item, "write both halves, or the character itself")
         return value
+
+    def _repairs_of(self, item: Token) -> None:
+        """Report what is wrong with a string whose value was read quietly."""
+        if item.type != "STRING" or "\\" in item.text:
+            self._string(item)
 
     def _piece(self, token: Token, *, quietly: bool) -> str:
         if token.type == "X_ESCAPED_STRING":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from wfdsl.language.grammar import RuleData, TableData
@@ -126,8 +127,12 @@ def _reduction(rule: RuleData) -> Reduction:
     spliced = rule["origin"].startswith("_")
     if hands_on and size == 1 and keep and not keep[0][1]:
         return size, None, sys.intern(rule["origin"])
-    children = _children(size, [(index, splice) for index, splice in keep])
     name = sys.intern(rule["name"])
+    children = _children(size, [(index, splice) for index, splice in keep])
+    if spliced and not hands_on:
+        return size, children, sys.intern(rule["origin"])
+    if children is _all and not hands_on:
+        return size, partial(Phrase, name), sys.intern(rule["origin"])
 
     def make(values: list[Any]) -> Any:
         kept = children(values)
@@ -141,8 +146,11 @@ def _reduction(rule: RuleData) -> Reduction:
 def _children(size: int, keep: list[tuple[int, bool]]) -> Callable[[list[Any]], list[Any]]:
     """What picks a rule's children. A spliced child is a list; the first one is extended in place, so that a long list
     costs no more per item than a short one."""
-    if len(keep) == size and not any(splice for _, splice in keep):
+    spliced = [splice for _, splice in keep]
+    if len(keep) == size and not any(spliced):
         return _all
+    if len(keep) == size and spliced[0] and not any(spliced[1:]):
+        return _grown
 
     def pick(values: list[Any]) -> list[Any]:
         kept: list[Any] = []
@@ -160,3 +168,9 @@ def _children(size: int, keep: list[tuple[int, bool]]) -> Callable[[list[Any]], 
 
 def _all(values: list[Any]) -> list[Any]:
     return values
+
+
+def _grown(values: list[Any]) -> list[Any]:
+    kept: list[Any] = values[0]
+    kept += values[1:]
+    return kept
