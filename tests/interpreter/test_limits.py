@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
-from wfdsl import Budget, RunFailed, Step, Workflow
+from wfdsl import Budget, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter.limits import WINDOW_S, AdaptiveLimiter, ConcurrencyLimiter, RateWindow
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wfdsl import Pool
     from wfdsl.interpreter.record import Run
 
+ALL_STEPS: dict[str, Any] = {"run_dead_steps": True}
 RETRIED = [{"retries": 1}]
 ONE = Workflow((Step(0, "a"),))
 WIDE = Workflow((*(Step(0, f"try {index}") for index in range(6)), Step(0, "pick", "all")))
@@ -46,6 +47,23 @@ def test_a_subset_of_a_pool_shares_its_limits() -> None:
     on_test_clock(both())
 
     assert worker.most_in_flight == 1
+
+
+def test_workers_of_one_account_have_its_limits_together() -> None:
+    limits = {"concurrency": 3, "account": "ours"}
+    worker = always("x", delay_s=5)
+    shared = pool_of(worker, worker, entries=[{"limits": limits, "model": name} for name in ("m", "n")])
+
+    on_test_clock(run(Workflow((*(Step(index % 2, f"try {index}") for index in range(8)),)), "Q", shared, **ALL_STEPS))
+
+    assert worker.most_in_flight == 3
+
+
+def test_workers_of_one_account_that_disagree_on_its_limits_are_refused() -> None:
+    limits = {"limits": {"concurrency": 3, "account": "ours"}}, {"limits": {"concurrency": 4, "account": "ours"}}
+
+    with pytest.raises(UsageError, match=r'"w0" and "w1" .* share the account "ours", but not its limits'):
+        pool_of(always(), always(), entries=[*limits])
 
 
 def test_no_minute_has_more_requests_than_the_limit() -> None:

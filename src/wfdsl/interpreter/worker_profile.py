@@ -62,7 +62,7 @@ class WorkerProfile:
     """The most output tokens of a call, thinking included; None: not known."""
     system_prompt: str
     endpoint: tuple[Any, ...]
-    """Which model at which server it is, and under which limits; empty for a worker that lives in this process."""
+    """What the limits hold for: a model at a server, or an account; empty for a worker that lives in this process."""
     conductor: bool
     """Whether the worker runs workflows of its own."""
 
@@ -196,6 +196,8 @@ def utf8_bytes(text: str) -> int:
 def _endpoint(entry: Any) -> tuple[Any, ...]:
     model = getattr(entry, "model", "")
     limits = getattr(entry, "limits", None)
+    if getattr(limits, "account", None) is not None:
+        return (str(limits),)
     return (entry.name, entry.provider, model, entry.base_url, entry.api_key_env, str(limits)) if model else ()
 
 

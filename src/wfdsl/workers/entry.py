@@ -38,6 +38,8 @@ class Limits(_Strict):
     """Input and output tokens in any minute; None: no limit."""
     concurrency: int | None = Field(default=None, gt=0)
     """Calls in flight at the same time; None: no limit."""
+    account: str | None = Field(default=None, min_length=1)
+    """Workers that name the same account have these limits together; None: each has them for itself."""
 
 
 class Prices(_Strict):

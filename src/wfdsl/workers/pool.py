@@ -355,6 +355,15 @@ def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:
                 f'worker "{entry.name}" of the pool "{pool}" falls back on "{entry.fallback}", '
                 f"which is not another worker of the pool; there is: {others}"
             )
+    accounts: dict[str, WorkerEntry] = {}
+    for entry in entries:
+        if entry.limits.account is not None:
+            first = accounts.setdefault(entry.limits.account, entry)
+            if first.limits != entry.limits:
+                raise UsageError(
+                    f'the workers "{first.name}" and "{entry.name}" of the pool "{pool}" share the account '
+                    f'"{entry.limits.account}", but not its limits; write the same limits for both'
+                )
 
 
 def _without_lost_fallbacks(entries: Mapping[int, WorkerEntry]) -> dict[int, WorkerEntry]:
