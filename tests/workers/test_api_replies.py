@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
 from wfdsl.workers import http_worker
 from wfdsl.workers.entry import Prices
+from wfdsl.workers.pool import Pool
 
 PRICES = Prices(input=1.0, output=10.0, cached=0.5)
 
@@ -420,6 +423,54 @@ async def test_keys_and_secret_headers_come_from_the_environment(kind: str, monk
 
     assert request.headers["authorization"] == "Bearer planted-key"
     assert request.headers["x-auth-token"] == "planted-token"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_without_a_key_gets_none(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "planted-key")
+
+    plain = await _sent(kind)
+    azure = await _sent(kind, headers_env={"api-key": "MY_KEY"})
+    own = await _sent(kind, headers_env={"authorization": "MY_KEY"})
+
+    assert "authorization" not in plain.headers
+    assert "authorization" not in azure.headers
+    assert azure.headers["api-key"] == "planted-key"
+    assert own.headers["authorization"] == "planted-key"
+
+
+async def test_two_hundred_calls_at_once_keep_their_connections() -> None:
+    body = _json(good_body("chat")).replace(b"connection: close\r\n", b"")
+    connections: list[asyncio.Task[None] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(asyncio.current_task())
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                found = re.search(rb"(?i)content-length: (\d+)", head)
+                assert found is not None
+                await reader.readexactly(int(found[1]))
+                waiting.append(writer)
+                if len(waiting) == 200:  # so that all calls are in flight together
+                    for each in waiting:
+                        each.write(body)
+                    waiting.clear()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    waiting: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        pool = Pool([entry_for("chat", url)])
+        async with pool.open():
+            for _ in range(2):
+                await asyncio.gather(*(pool.worker(0)(call()) for _ in range(200)))
+
+        await asyncio.gather(*filter(None, connections))
+
+    assert len(connections) == 200
 
 
 async def test_a_key_may_stand_in_a_file(tmp_path: Any) -> None:

@@ -63,6 +63,14 @@ def test_a_wrong_number_of_names_is_refused() -> None:
         Pool.from_functions([shout, twice], names=["one"])
 
 
+def test_a_generator_is_told_that_it_is_one() -> None:
+    async def pieces(messages: list[dict[str, Any]]) -> Any:
+        yield "a"
+
+    with pytest.raises(UsageError, match=r"pieces is a generator; .* without `yield`"):
+        Pool.from_functions([pieces])
+
+
 async def test_a_function_cannot_change_the_messages_of_others() -> None:
     async def vandal(messages: list[dict[str, Any]]) -> str:
         messages[0]["content"] = "gone"

@@ -14,10 +14,12 @@ from wfdsl.workers.call_settings import Sampling, empty_finish, require_grammar,
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import count, error_in_body, mapping, mappings, text, usage_bound
 from wfdsl.workers.http_worker import (
+    NO_KEY,
     Dialect,
     HttpWorker,
     address_of,
     http_client,
+    own_headers,
     read_key,
     scrubber,
     secret_headers,
@@ -50,13 +52,13 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
     scrub, address = scrubber(entry, key, secret), address_of(entry.base_url or ANTHROPIC_URL)
     client = anthropic.AsyncAnthropic(
         base_url=address.url,
-        api_key=key or "none",
+        api_key=key or NO_KEY,
         default_query=address.query,
         http_client=http_client(entry, scrub),
         max_retries=0,
     )
     # The SDK has read ANTHROPIC_CUSTOM_HEADERS from the environment by itself, for whatever server it is.
-    client._custom_headers = {**entry.headers, **secret}
+    client._custom_headers = own_headers(entry, secret)
     create = client.messages.with_streaming_response.create
     dialect = Dialect(messages_request, create, MessagesAnswer, anthropic.AnthropicError, client.close)
     return HttpWorker(entry, dialect, scrub)

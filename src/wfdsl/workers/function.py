@@ -80,6 +80,8 @@ def function_members(
 
 
 def _check_async(function: ChatFunction) -> None:
+    if inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(type(function).__call__):
+        raise UsageError(f"{_name(function)} is a generator; a worker function returns its whole text, without `yield`")
     if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(type(function).__call__):
         raise UsageError(f"a worker function must be async: write `async def {_name(function)}(messages)`")
 

@@ -160,7 +160,7 @@ def http_client(entry: WorkerEntry, scrub: Scrubber) -> httpx2.AsyncClient:
             follow_redirects=False,
             limits=_CONNECTIONS,
             timeout=_time_limits(entry),
-            event_hooks={"response": [refuse_errors(scrub)]},
+            event_hooks={"request": [_without_no_key], "response": [refuse_errors(scrub)]},
             **options,
         )
     except (OSError, ssl.SSLError) as error:
@@ -194,6 +194,21 @@ def secret_headers(entry: WorkerEntry) -> dict[str, str]:
         UsageError: a variable is not set.
     """
     return {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
+
+
+NO_KEY: Final = "none"
+"""What an SDK, which insists on a key, is told where there is none. It is not sent."""
+
+
+async def _without_no_key(request: httpx2.Request) -> None:
+    if request.headers.get("Authorization") == f"Bearer {NO_KEY}":
+        del request.headers["Authorization"]
+
+
+def own_headers(entry: WorkerEntry, secret: Mapping[str, str]) -> dict[str, str]:
+    """The headers that an entry names, spelled as its SDK does where they replace one of the SDK's."""
+    headers = {**entry.headers, **secret}
+    return {"Authorization" if name.lower() == "authorization" else name: value for name, value in headers.items()}
 
 
 def scrubber(entry: WorkerEntry, key: str | None, secret: Mapping[str, str]) -> Scrubber:

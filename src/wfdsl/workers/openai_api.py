@@ -34,10 +34,12 @@ from wfdsl.workers.http_reply import (
     with_failures,
 )
 from wfdsl.workers.http_worker import (
+    NO_KEY,
     Dialect,
     HttpWorker,
     address_of,
     http_client,
+    own_headers,
     read_key,
     scrubber,
     secret_headers,
@@ -66,7 +68,7 @@ def _client(entry: WorkerEntry) -> tuple[openai.AsyncOpenAI, Scrubber]:
     url, variable = _USUAL[entry.provider]
     key, secret = read_key(entry, variable), secret_headers(entry)
     scrub = scrubber(entry, key, secret)
-    return openai_client(entry, entry.base_url or url, key, {**entry.headers, **secret}, scrub), scrub
+    return openai_client(entry, entry.base_url or url, key, own_headers(entry, secret), scrub), scrub
 
 
 def openai_worker(entry: WorkerEntry, client: openai.AsyncOpenAI, scrub: Scrubber) -> HttpWorker:
@@ -83,11 +85,11 @@ def openai_worker(entry: WorkerEntry, client: openai.AsyncOpenAI, scrub: Scrubbe
 def openai_client(
     entry: WorkerEntry, base_url: str, key: str | None, headers: dict[str, str], scrub: Scrubber
 ) -> openai.AsyncOpenAI:
-    """A client for this server. The SDK insists on a key; servers that need none ignore the word that it sends."""
+    """A client for this server. The SDK insists on a key, which is not sent where there is none."""
     address = address_of(base_url)
     client = openai.AsyncOpenAI(
         base_url=address.url,
-        api_key=key or "none",
+        api_key=key or NO_KEY,
         default_query=address.query,
         http_client=http_client(entry, scrub),
         max_retries=0,
