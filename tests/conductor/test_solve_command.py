@@ -126,7 +126,7 @@ def test_a_workflow_file_has_its_steps_shown_too(chat: Chat, capsys: pytest.Capt
     assert code == 3
     assert "w0: first done: " in err
     assert "  told: Draft.\n  said: a draft\n" in err
-    assert "w1: answer failed: " in err
+    assert "w1: answer failed\n" in err
 
 
 def test_dollars_of_simulated_workers_are_marked(

@@ -167,7 +167,7 @@ def test_a_damaged_row_is_listed_as_such_and_not_pruned(
 
     out, err = capsys.readouterr()
     assert (listed, pruned) == (0, 0)
-    assert shown in out.splitlines()[0]
+    assert shown in out.splitlines()[1]
     assert "0 removed" in err
 
 

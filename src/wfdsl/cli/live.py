@@ -150,6 +150,8 @@ class PlainDisplay:
                 return _opening(event)
             case StepStarted():
                 return f"{self._name(event.path)} started: {event.worker_name}"
+            case StepFinished() if event.record.status == "failed" and len(event.path) == 1:
+                return f"{self._name(event.path)} failed"  # the command ends with the reason
             case StepFinished():
                 return f"{self._name(event.path)} {_closing(event.record, simulated=self._simulated)}"
             case Retried():
@@ -251,7 +253,7 @@ class TerminalDisplay:
             Text(indent + row.title),
             Text(row.worker, style="dim"),
             _time_of(row),
-            _note_of(row, simulated=self._simulated),
+            _note_of(row, path, simulated=self._simulated),
         )
 
     def _budget_line(self) -> str:
@@ -341,11 +343,12 @@ def _time_of(row: _Row) -> Text:
     return Text(duration(time.monotonic() - row.since)) if row.state == "running" else Text("")
 
 
-def _note_of(row: _Row, *, simulated: bool) -> Text:
+def _note_of(row: _Row, path: Path, *, simulated: bool) -> Text:
     if row.record is None:
         note = "cannot change the answer" if row.state == "pruned" else " ".join(row.tail.split())
         return Text(note, style="dim")
     if row.record.status == "failed":
-        return Text(row.record.error, style="red")
+        # The command ends with the reason why an outermost step failed.
+        return Text(row.record.error if len(path) > 1 else "failed", style="red")
     notes = _closing(row.record, simulated=simulated).split(": ", 1)[1].split(", ")[1:]
     return Text(", ".join(notes), style="dim")

@@ -1,14 +1,23 @@
-"""List, remove and export the runs of the journal."""
+"""List, remove and export the runs of the journal.
+
+`wfdsl runs` lists the newest runs, those of an evaluation in one line; `--evaluation ID` lists them one by one. A cost
+after <= is the most that the run may have cost: calls that were in flight when it stopped are charged in full.
+"""
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wfdsl.cli.options import number_or_zero
+from wfdsl.cli.options import count, number_or_zero
 from wfdsl.cli.output import OK, USAGE, print_json
+from wfdsl.cli.streams import visible
 from wfdsl.errors import JournalFailure
 
 if TYPE_CHECKING:  # start-up time
@@ -16,26 +25,44 @@ if TYPE_CHECKING:  # start-up time
 
     from wfdsl.interpreter.journal_reading import RunSummary
 
-_DAY_S = 86_400
-
-
 EXAMPLES = (
-    "wfdsl runs",
+    "wfdsl runs --status failed --limit 5",
+    "wfdsl runs --by openai:gpt-5 --pool paper",
     "wfdsl runs export > runs.jsonl",
 )
+_DAY_S = 86_400
+_SHOWN = 20  # lines of a list; our choice
+_LONGEST_WORD = 28  # characters of a pool or a Conductor in the list
+_WIDTH = 120  # columns where there is no terminal
+_STATUSES = ("done", "failed", "budget", "stopped", "interrupted", "running", "damaged")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl runs`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     listing = actions.add_parser("list", help="list runs, newest first (the default)")
-    listing.add_argument("--json", action="store_true", help="one JSON object a line")
+    for each in (parser, listing):
+        _add_list_options(each)
     removal = actions.add_parser("rm", help="remove runs and their calls")
     removal.add_argument("runs", metavar="RUN", nargs="+", help="a run's id, or how it begins")
     pruning = actions.add_parser("prune", help="remove runs that are older than a number of days")
     pruning.add_argument("--days", type=number_or_zero, default=30.0, metavar="N", help="how many (default: 30)")
     export = actions.add_parser("export", help="print run records as JSON, one a line")
     export.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins (default: all)")
+
+
+def _add_list_options(parser: argparse.ArgumentParser) -> None:
+    """Add the filters; an option that is not given leaves no trace, since `wfdsl runs` and its action share them."""
+    filters: dict[str, dict[str, Any]] = {
+        "--status": {"choices": _STATUSES, "help": "only runs in this state"},
+        "--pool": {"metavar": "NAME", "help": "only runs on this pool"},
+        "--by": {"metavar": "NAME", "help": "only runs of this Conductor, policy or workflow file"},
+        "--evaluation": {"metavar": "ID", "help": "the runs of an evaluation, one by one; its id, or how it begins"},
+        "--limit": {"type": count, "metavar": "N", "help": f"at most N lines (default: {_SHOWN}; with --json, all)"},
+        "--json": {"action": "store_true", "help": "print a JSON object a line for each run"},
+    }
+    for option, settings in filters.items():
+        parser.add_argument(option, default=argparse.SUPPRESS, **settings)
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -45,8 +72,7 @@ def execute(args: argparse.Namespace) -> int:
 
     path = default_path()
     if args.action in (None, "list"):
-        if path.exists():
-            _print(summaries(path), as_json=args.action == "list" and args.json)
+        _list(summaries(path) if path.exists() else [], vars(args))
         return 0
     if args.action == "prune":
         before = time.time() - args.days * _DAY_S
@@ -75,27 +101,116 @@ def _export(path: Path, run_ids: list[str]) -> int:
     return code
 
 
-def _print(found: list[RunSummary], *, as_json: bool) -> None:
-    for summary in found:
-        if as_json:
-            print_json(_plain(summary))
-        else:
-            print(_line(summary))
+def _list(runs: list[RunSummary], asked: dict[str, Any]) -> None:
+    found = [run for run in runs if _is_asked_for(run, asked)]
+    if asked.get("json"):
+        for run in found[: asked.get("limit")]:
+            print_json(_plain(run))
+        return
+    lines = [_line_of(each) for each in (_folded(found) if "evaluation" not in asked else [[run] for run in found])]
+    limit = asked.get("limit", _SHOWN)
+    if lines:
+        print("\n".join(_table([_HEAD, *lines[:limit]])))
+    if len(lines) > limit:
+        print(f"{limit} of {len(lines)}; --limit N shows more", file=sys.stderr)
+    elif not lines:
+        print("there are no such runs" if runs else "there are no runs", file=sys.stderr)
 
 
-def _plain(summary: RunSummary) -> dict[str, object]:
+def _is_asked_for(run: RunSummary, asked: dict[str, Any]) -> bool:
+    return (
+        asked.get("status", run.status) == run.status
+        and asked.get("pool", run.pool) == run.pool
+        and asked.get("by", "") in _by(run)
+        and run.origin.get("evaluation", "").startswith(asked.get("evaluation", ""))
+    )
+
+
+def _by(run: RunSummary) -> str:
+    """Who or what decided on the steps of a run: a policy, a Conductor or a workflow file."""
+    origin = run.origin
+    return origin.get("policy") or origin.get("solve") or PurePath(origin.get("file", "")).name
+
+
+def _folded(runs: Iterable[RunSummary]) -> list[list[RunSummary]]:
+    """The runs of each evaluation together, where the newest of them is; all others alone."""
+    groups: dict[str, list[RunSummary]] = {}
+    for run in runs:
+        groups.setdefault(run.origin.get("evaluation") or run.id, []).append(run)
+    return list(groups.values())
+
+
+class _Line(NamedTuple):
+    run: str
+    started: str
+    status: str
+    by: str
+    pool: str
+    calls: str
+    cost: str
+    question: str
+
+
+_HEAD = _Line("RUN", "STARTED", "STATUS", "BY", "POOL", "CALLS", "COST", "QUESTION")
+_RIGHT = ("calls", "cost")
+
+
+def _line_of(runs: Sequence[RunSummary]) -> _Line:
+    first = runs[0]
+    usd, is_bound = sum(run.charged.usd for run in runs), any(run.is_bound for run in runs)
+    policies = sorted({_by(run) for run in runs})
+    return _Line(
+        run=first.id if len(runs) == 1 else first.origin["evaluation"],
+        started=time.strftime("%Y-%m-%d %H:%M", time.localtime(runs[-1].created)),
+        status=_counted(Counter(run.status for run in runs)),
+        by=_short(", ".join(policies) if len(policies) < 3 else f"{len(policies)} policies", _LONGEST_WORD),
+        pool=_short(first.pool, _LONGEST_WORD),
+        calls=f"{sum(run.charged.calls for run in runs):,}",
+        cost=f"{'<=' if is_bound else ''}${usd:.4f}" if usd else "",
+        question=first.title if len(runs) == 1 else f"an evaluation: {len(runs):,} runs",
+    )
+
+
+def _counted(statuses: Counter[str]) -> str:
+    if statuses.total() == 1:
+        return next(iter(statuses))
+    return ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
+
+
+def _table(lines: Sequence[_Line]) -> list[str]:
+    """The lines with their columns aligned; the last column takes what the terminal has left."""
+    shown = [_Line(*map(visible, line)) for line in lines]
+    widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
+    left = max(_columns() - sum(widths[:-1]) - 2 * len(widths[:-1]), len(_HEAD.question))
+    return ["  ".join(_cells(line, [*widths[:-1], left])).rstrip() for line in shown]
+
+
+def _cells(line: _Line, widths: Sequence[int]) -> list[str]:
+    cells = zip(_Line._fields, _short_last(line, widths[-1]), widths, strict=True)
+    return [cell.rjust(width) if name in _RIGHT else cell.ljust(width) for name, cell, width in cells]
+
+
+def _short_last(line: _Line, width: int) -> _Line:
+    return line._replace(question=_short(line.question, width))
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
+
+
+def _plain(run: RunSummary) -> dict[str, object]:
     return {
-        "id": summary.id,
-        "created": summary.created,
-        "status": summary.status,
-        "title": summary.title,
-        **summary.charged._asdict(),
+        "id": run.id,
+        "created": run.created,
+        "status": run.status,
+        "title": run.title,
+        "pool": run.pool,
+        "by": _by(run),
+        "evaluation": run.origin.get("evaluation"),
+        **run.charged._asdict(),
+        "is_bound": run.is_bound,
     }
-
-
-def _line(summary: RunSummary) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.created))
-    calls = f"{summary.charged.calls} call{'' if summary.charged.calls == 1 else 's'}"
-    cost = f"${summary.charged.usd:.4f}" if summary.charged.usd else ""
-    title = summary.title if len(summary.title) <= 50 else summary.title[:49] + "…"
-    return f"{summary.id}  {when}  {summary.status:<11}  {calls:>9}  {cost:>9}  {title}"

@@ -59,8 +59,10 @@ def _conductor_lines(run: Run) -> list[str]:
 
 
 def _step_lines(run: Run, step: StepRecord, *, with_messages: bool) -> list[str]:
+    from wfdsl.interpreter.record import worker_title
+
     facts = [step.status, *_facts(step)]
-    worker = f"worker {step.worker} ({step.worker_name})" if step.worker_name else f"worker {step.worker}"
+    worker = worker_title(step.worker, step.worker_name)
     lines = [f"{run.name_of(step.step)}: {worker}: {', '.join(facts)}"]
     if with_messages:
         for message in step.messages:

@@ -31,7 +31,7 @@ from wfdsl.interpreter.events import (
     error_type_of,
 )
 from wfdsl.interpreter.pipeline import CallPipeline
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of, worker_title
 from wfdsl.interpreter.step_call import Environment, StepCall
 from wfdsl.interpreter.worker_profile import require_bounded
 from wfdsl.language.workflow import Workflow
@@ -280,7 +280,7 @@ class Execution:
     def _fail(self, handle: StepCall, cause: Cause) -> None:
         reason = as_unicode(str(cause))
         if self._failure is None:
-            who = f"worker {handle.worker} ({self._worker_name(handle.worker)})"
+            who = worker_title(handle.worker, self._worker_name(handle.worker))
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
             self._failure = (f"{self._title(handle.step)}{what}, {who}: {reason}", cause)
         self._end(handle.step, self._unfinished(handle, "failed", reason), error_type_of(cause))

@@ -49,6 +49,8 @@ class Claimed:
     """What workers have answered."""
     unused: dict[Path, set[Key]] = field(default_factory=dict)
     """The keys of the replies, by the paths of their calls."""
+    is_new: bool = False
+    """Whether the journal did not have the run before."""
 
 
 class CallEntry(NamedTuple):
@@ -111,8 +113,8 @@ class Journal:
             raise
         return claimed
 
-    def release(self, run_id: str, status: str, run: Run | None) -> None:
-        """Give up the claim on a run, and keep its record."""
+    def release(self, run_id: str, status: str, run: Run | None, *, refused: bool = False) -> None:
+        """Give up the claim on a run, and keep its record; forget a new run that was refused before its first call."""
         self._claimed.discard(run_id)
         record = None if run is None else run.to_dict()
 
@@ -123,6 +125,9 @@ class Journal:
                 "UPDATE runs SET status = ?, record = coalesce(?, record), owner = NULL WHERE id = ?",
                 (status, text, run_id),
             )
+            if refused:
+                asked = "SELECT 1 FROM calls WHERE run = number"
+                connection.execute(f"DELETE FROM runs WHERE id = ? AND NOT EXISTS ({asked})", (run_id,))
 
         self._writer.do_later(update)
 
@@ -193,7 +198,7 @@ class Journal:
                 "INSERT INTO runs (id, created, status, owner, title, request) VALUES (?, ?, 'running', ?, ?, ?)",
                 (run_id, time.time(), self._owner.name, request.title, request.to_json()),
             )
-            return Claimed()
+            return Claimed(is_new=True)
         owner, asked = row
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")

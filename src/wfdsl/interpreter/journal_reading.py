@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,22 @@ class RunSummary:
     title: str
     """The question."""
     charged: BudgetUsage
+    is_bound: bool = False
+    """Whether calls that were lost or still run are charged at their most."""
+    pool: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
+    """Where the caller found workflow or Conductor; of an evaluation its id, the policy and the task."""
+
+
+_SUMMARIES = """
+SELECT runs.id, created, runs.status, owner, title,
+    coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0),
+    coalesce(sum(calls.status IN ('started', 'lost')), 0),
+    CASE WHEN json_valid(request)
+        THEN json_object('pool', json_extract(request, '$.pool'), 'origin', json_extract(request, '$.origin'))
+        ELSE '{}' END
+FROM runs LEFT JOIN calls ON calls.run = number GROUP BY number ORDER BY number DESC
+"""
 
 
 def summaries(path: Path) -> list[RunSummary]:
@@ -43,11 +59,7 @@ def summaries(path: Path) -> list[RunSummary]:
         JournalFailure: the journal cannot be read.
     """
     with _reading(path) as connection:
-        rows = connection.execute(
-            "SELECT runs.id, created, runs.status, owner, title, coalesce(sum(calls), 0), coalesce(sum(tokens), 0), "
-            "coalesce(sum(usd), 0.0) FROM runs LEFT JOIN calls ON calls.run = number GROUP BY number "
-            "ORDER BY number DESC"
-        ).fetchall()
+        rows = connection.execute(_SUMMARIES).fetchall()
     return [_summary(path, row) for row in rows]
 
 
@@ -149,9 +161,12 @@ def _decoding(path: Path, run_id: str) -> Iterator[None]:
 
 
 def _summary(path: Path, row: tuple[Any, ...]) -> RunSummary:
-    run_id, created, status, owner, title, *charge = row
+    run_id, created, status, owner, title, *charge, unsure, asked = row
     if isinstance(created, float) and isinstance(status, str) and isinstance(title, str):
-        return RunSummary(run_id, created, _status(path, status, owner), title, BudgetUsage(*charge))
+        found = json.loads(asked)
+        pool, origin = str(found.get("pool") or ""), found.get("origin") or {}
+        charged = BudgetUsage(*charge)
+        return RunSummary(run_id, created, _status(path, status, owner), title, charged, bool(unsure), pool, origin)
     return RunSummary(run_id, 0.0, DAMAGED, "", NOTHING_SPENT)
 
 

@@ -285,6 +285,12 @@ def known_costs(run: Run) -> tuple[float, tuple[str, ...]]:
     return total, tuple(unknown)
 
 
+def worker_title(index: int | str, name: str) -> str:
+    """How messages call a worker; the root Conductor, whose index is below 0, is not one of the pool's."""
+    who = "Conductor" if isinstance(index, int) and index < 0 else f"worker {index}"
+    return f"{who} ({name})" if name else who
+
+
 def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None]:
     """The tokens of replies, what was paid for them and what they cost by the price list, in US dollars."""
     usage = sum((reply.usage for reply in replies), NOTHING)

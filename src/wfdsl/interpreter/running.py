@@ -290,11 +290,15 @@ async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Pa
             ask_again=config.ask_again,
         )
         claim = _Claim(kept, known)
+        refused = False
         try:
             yield claim
+        except UsageError:
+            refused = known.is_new
+            raise
         finally:
             run = claim.run
-            store.release(run_id, "stopped" if run is None else run.status, run)
+            store.release(run_id, "stopped" if run is None else run.status, run, refused=refused)
     finally:
         if store is not journal:
             await asyncio.to_thread(store.close)

@@ -15,6 +15,7 @@ from typing import Any
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.interpreter.record import worker_title
 from wfdsl.protocols import Call, Message, Reply, Usage, WorkerFailure, WorkerPool
 
 _MUCH = Usage(1_000_000, 1_000_000)
@@ -175,7 +176,7 @@ def require_bounded(profiles: Iterable[WorkerProfile], budget: Budget, settings:
 
 
 def _require_bounded(profile: WorkerProfile, budget: Budget, settings: Mapping[str, Any]) -> None:
-    who = f"worker {profile.index} ({profile.name})"
+    who = worker_title(profile.index, profile.name)
     if budget.usd is not None and not profile.priced:
         raise UsageError(
             f"{who} has no known price, so a budget in US dollars cannot be enforced; "
