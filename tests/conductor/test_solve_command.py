@@ -60,6 +60,37 @@ def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
 
 
 @pytest.mark.usefixtures("place")
+def test_each_round_is_drawn_once_before_its_steps(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = [PLAN, lists([2], [[]])]
+
+    solve("-q", "Why?")
+
+    err = capsys.readouterr().err
+    told = [
+        "round 0\n2 steps · chain · depth 2 · width 1\n\n● step 0  w0\n",
+        "◉ step 1  w1  ← 0  answer\n",
+        "round 0, step 0 started: w0\n",
+        "round 0, step 1 done: ",
+        "round 1\n1 step · single · depth 1 · width 1\n\n◉ step 0  w2  answer\n",
+        "round 1, step 0 started: w2\n",
+    ]
+    places = [err.index(text) for text in told]
+    assert places == sorted(places)
+    assert [err.count(text) for text in told] == [1] * len(told)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_drawing_says_which_workers_are_simulated(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = [lists([0], [[]]), EMPTY]
+    worker = '[[pool.workers]]\nname = "parrot"\nprovider = "scripted"\noptions = { replies = ["42"] }\n'
+    Path("pool.toml").write_text(f'[pool]\nname = "toy"\n{worker}')
+
+    solve("-q", "Why?")
+
+    assert "◉ step 0  parrot (simulated)  answer\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("place")
 def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
@@ -110,7 +141,7 @@ def test_with_steps_each_workflow_is_drawn_and_each_step_s_texts_are_printed(
     out, err = capsys.readouterr()
     assert (code, out) == (0, "w1 said\nthis \ufffd[31m\n")
     assert "● step 0  w0\n│ task 0\n" in err
-    assert "\nw0: step 0/0/0 done: " in err
+    assert "\nw0: round 0, step 0 done: " in err
     assert "  told: task 0\n  said: w0 said\n        this \ufffd[31m\n" in err
     assert err.index("task 1") < err.index("told: task 0") < err.index("told: task 1")
 

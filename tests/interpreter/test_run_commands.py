@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
-from wfdsl import RunFailed, Step, Workflow
+from wfdsl import Conductor, Pool, RunFailed, Step, Workflow
 from wfdsl.cli.live import PlainDisplay, TerminalDisplay, budget_line
 from wfdsl.cli.main import main
+from wfdsl.cli.rounds import Rounds
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.events import BudgetCharged
 from wfdsl.interpreter.record import Run
@@ -325,6 +326,26 @@ async def test_the_terminal_table_has_a_row_per_step_and_what_is_left_of_the_bud
     assert "failed" in final
     assert "cannot change the answer" in final
     assert "left: 7 of 9 calls" in final
+
+
+async def test_what_a_conductor_wrote_is_drawn_above_the_table() -> None:
+    page = io.StringIO()
+    console = Console(file=page, force_terminal=True, width=100, color_system=None)
+    wrote = 'model_id = [0]\nsubtasks = ["Say it."]\naccess_list = [[]]'
+    pool = Pool.from_functions([in_words("boss"), in_words("42")], names=["boss", "ann"])
+
+    with TerminalDisplay(console, Rounds({0: "boss (simulated)"})) as display:
+        await Conductor(always(wrote), max_rounds=0).solve("Q", pool, on_event=display)
+
+    told = page.getvalue()
+    assert told.index("round 0") < told.index("◉ step 0  boss (simulated)  answer") < told.rindex("round 0, step 0")
+
+
+def in_words(text: str) -> Any:
+    async def answer(messages: list[dict[str, Any]]) -> str:
+        return text
+
+    return answer
 
 
 async def test_brackets_in_names_and_replies_are_shown_as_they_are() -> None:

@@ -8,6 +8,7 @@ import sys
 from wfdsl.cli.answers import Display, NoDisplay, StreamedAnswer
 from wfdsl.cli.consoles import stderr_console
 from wfdsl.cli.live import PlainDisplay, TerminalDisplay
+from wfdsl.cli.rounds import Rounds
 from wfdsl.cli.step_texts import StepTexts
 from wfdsl.workers.entry import SIMULATED
 from wfdsl.workers.pool import Pool
@@ -20,13 +21,14 @@ def display_for(args: argparse.Namespace, pool: Pool | None = None) -> Display:
     it shows the answer as it comes.
     """
     display: Display
+    rounds = Rounds({} if pool is None else pool.labels)
     simulated = pool is not None and bool(pool.tagged(SIMULATED))
     if args.quiet:
         display = NoDisplay()
     elif args.steps:
-        return StepTexts(sys.stderr, {} if pool is None else pool.labels, simulated=simulated)
+        return StepTexts(sys.stderr, rounds, simulated=simulated)
     elif sys.stderr.isatty():
-        display = TerminalDisplay(stderr_console(), simulated=simulated)
+        display = TerminalDisplay(stderr_console(), rounds, simulated=simulated)
     else:
-        display = PlainDisplay(sys.stderr, simulated=simulated)
+        display = PlainDisplay(sys.stderr, rounds, simulated=simulated)
     return StreamedAnswer(display) if sys.stdout.isatty() and not args.json else display

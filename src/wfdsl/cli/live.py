@@ -25,6 +25,7 @@ from rich.text import Text
 
 from wfdsl.cli.answers import Display, print_result
 from wfdsl.cli.output import Interrupted
+from wfdsl.cli.rounds import Rounds
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
     BudgetCharged,
@@ -46,6 +47,8 @@ from wfdsl.render.status import dollars, duration
 
 _TAIL = 60
 """How many characters of a response that is being written are shown."""
+_DRAWING_WIDTH = 100
+"""Columns of a drawing where there is no terminal; our choice."""
 
 
 _T = TypeVar("_T")
@@ -119,9 +122,9 @@ def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
 class PlainDisplay:
     """One line per event, for logs and pipes."""
 
-    def __init__(self, out: TextIO, *, simulated: bool = False) -> None:
+    def __init__(self, out: TextIO, rounds: Rounds | None = None, *, simulated: bool = False) -> None:
         self._out = out
-        self._names: dict[Path, str] = {}
+        self._rounds = rounds or Rounds()
         self._simulated = simulated
 
     def __enter__(self) -> PlainDisplay:
@@ -135,10 +138,18 @@ class PlainDisplay:
     def __call__(self, event: Event) -> None:
         """Show an event."""
         if isinstance(event, RunStarted):
-            self._names.update(_titles(event))
+            self._rounds.add(event)
         line = self.line(event)
         if line:
             print(line, file=self._out, flush=True)
+        if isinstance(event, RunStarted) and self.draws(event):
+            page = Console(file=self._out, width=_DRAWING_WIDTH, color_system=None)
+            page.print("", self._rounds.drawing(event), sep="\n")
+            self._out.flush()
+
+    def draws(self, event: RunStarted) -> bool:
+        """Whether a workflow is drawn: one that a Conductor wrote."""
+        return bool(event.path)
 
     def finish(self) -> None:
         """Say nothing: every event has had its line."""
@@ -147,7 +158,7 @@ class PlainDisplay:
         """The line of an event; empty if it has none."""
         match event:
             case RunStarted():
-                return _opening(event)
+                return "" if event.path else _opening(event)
             case StepStarted():
                 return f"{self._name(event.path)} started: {event.worker_name}"
             case StepFinished() if event.record.status == "failed" and len(event.path) == 1:
@@ -164,7 +175,7 @@ class PlainDisplay:
                 return ""
 
     def _name(self, path: Path) -> str:
-        return self._names.get(path, _numbered(path))
+        return self._rounds.step(path)
 
 
 @dataclass(slots=True)
@@ -183,7 +194,8 @@ class _Row:
 class TerminalDisplay:
     """A table with a row per step, redrawn a few times a second."""
 
-    def __init__(self, console: Console, *, simulated: bool = False) -> None:
+    def __init__(self, console: Console, rounds: Rounds | None = None, *, simulated: bool = False) -> None:
+        self._rounds = rounds or Rounds()
         self._simulated = simulated
         self._rows: dict[Path, _Row] = {}
         self._budget: BudgetCharged | None = None
@@ -229,11 +241,13 @@ class TerminalDisplay:
         self._console.print(Text(self._summary, style="dim"))
 
     def _open(self, event: RunStarted) -> None:
-        titles = _titles(event)
+        self._rounds.add(event)
+        if event.path:
+            self._live.console.print("", self._rounds.drawing(event), sep="\n")
         for step, worker in enumerate(event.worker_names):
             path = (*event.path, step)
             state = "pruned" if step in event.pruned else "waiting"
-            self._rows[path] = _Row(titles[path], worker, state)
+            self._rows[path] = _Row(self._rounds.step(path), worker, state)
 
     def _draw(self) -> Group:
         table = Table.grid(padding=(0, 2))
@@ -284,22 +298,10 @@ def budget_line(charged: BudgetCharged) -> str:
     return "left: " + ", ".join(parts) if parts else ""
 
 
-def _titles(event: RunStarted) -> dict[Path, str]:
-    paths = [(*event.path, step) for step in range(len(event.workflow))]
-    if event.names is None:
-        return {path: _numbered(path) for path in paths}
-    return dict(zip(paths, event.names, strict=True))
-
-
-def _numbered(path: Path) -> str:
-    return "step " + "/".join(map(str, path))
-
-
 def _opening(event: RunStarted) -> str:
-    what = f"run {event.run_id}" if not event.path else f"{_numbered(event.path)} runs a workflow"
     count = len(event.workflow) - len(event.pruned)
     dead = f", {len(event.pruned)} left out because they cannot change the answer" if event.pruned else ""
-    return f"{what}: {count} step{'s' if count != 1 else ''}{dead}"
+    return f"run {event.run_id}: {count} step{'s' if count != 1 else ''}{dead}"
 
 
 def _closing(record: StepRecord, *, simulated: bool) -> str:

@@ -70,10 +70,11 @@ def execute(args: argparse.Namespace) -> int:
     if "solve" in plan.origin:
         raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
     _print_lost(before.lost)
-    display = display_for(args)
+    pool = _pool(plan) if experiment.pool is None else experiment.pool
+    display = display_for(args, pool)
     work = resume(
         run_id,
-        _pool(plan) if experiment.pool is None else experiment.pool,
+        pool,
         journal=path,
         budget=None if experiment.budget == UNLIMITED else experiment.budget,
         on_event=listener_for(display, otel=args.otel),

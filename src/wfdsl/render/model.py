@@ -27,6 +27,8 @@ FEWEST_COPIES: Final = 3
 """As many equal steps share one card; two side by side are as easy to read as one card that says so. Our choice."""
 _MOST_REASONS: Final = 3
 """Reasons of failure that the card of copies lists; our choice."""
+_MOST_LISTED: Final = 3
+"""Neighbouring indices that are listed one by one; our choice."""
 _WORST_FIRST: Final[tuple[State, ...]] = ("failed", "running", "waiting", "done", "pruned")
 _NUMBERED = re.compile(r"(.+)\[\d+\]")
 
@@ -296,17 +298,14 @@ def _heading(steps: tuple[int, ...], names: Sequence[str] | None) -> str:
 
 
 def spans(steps: Sequence[int]) -> str:
-    """Indices in few words: `0, 2-5`."""
+    """Indices in few words: `0, 1, 3-8`."""
     found: list[list[int]] = []
     for step in steps:
         if found and step == found[-1][-1] + 1:
             found[-1].append(step)
         else:
             found.append([step])
-    return ", ".join(
-        str(run[0]) if len(run) == 1 else f"{run[0]}, {run[1]}" if len(run) == 2 else f"{run[0]}-{run[-1]}"
-        for run in found
-    )
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > _MOST_LISTED else ", ".join(map(str, run)) for run in found)
 
 
 def _facts(known: Sequence[StepStatus], count: int) -> str:
