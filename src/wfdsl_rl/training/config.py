@@ -154,6 +154,8 @@ class TrainConfig(Table):
     ablation: Annotated[Ablation, *_options(Ablation, "train.ablation")] = Ablation()
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
+    processes: int | None = Field(default=None, gt=0)
+    """How many processes train; with another number the training refuses to start. None: as many as were started."""
     report_to: Names = ()
     """Where TRL also reports metrics, such as `tensorboard`."""
     extra: dict[str, Any] = Field(default_factory=dict)

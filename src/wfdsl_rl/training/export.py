@@ -16,6 +16,7 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
+from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.pipeline import DONE, RESOLVED
 
@@ -74,7 +75,7 @@ def _model_folder(folder: Path) -> Path:
     """The folder itself, or the latest complete stage's."""
     candidates = [folder, *(folder / name / "final" for name in reversed(STAGES))]
     for each in candidates:
-        if (each / "config.json").is_file() or (each / "adapter_config.json").is_file():
+        if (each / "config.json").is_file() or (each / ADAPTER).is_file():
             return each
     raise UsageError(f"{folder} does not hold a model: give the folder of a training, or a stage's `final`")
 
@@ -122,10 +123,8 @@ def _gguf_writer() -> Callable[[Path, Any, Any], None]:
 
 def _load(source: Path) -> tuple[Any, Any]:
     tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-    if (source / "adapter_config.json").is_file():
-        from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
-
-        return AutoPeftModelForCausalLM.from_pretrained(source).merge_and_unload(), tokenizer
+    if (source / ADAPTER).is_file():
+        return load_merged(source), tokenizer
     return transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto"), tokenizer
 
 

@@ -92,6 +92,7 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "report_to": list(train.report_to) or "none",
         "seed": train.seed,
         "dataloader_pin_memory": not on_cpu(),
+        "ddp_find_unused_parameters": False,
     }
 
 
@@ -154,7 +155,7 @@ def sft_trainer(
     config = SFTConfig(
         **_shared_arguments(train, folder),
         max_steps=sft.steps,
-        per_device_train_batch_size=sft.batch_size,
+        per_device_train_batch_size=completions_per_process(sft.batch_size, 1),
         learning_rate=sft.learning_rate,
         lr_scheduler_type="cosine",
         warmup_steps=0.05,

@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.callbacks import drop_lines_after, measure_single_workers
-from wfdsl_rl.training.checkpoints import newest_complete
+from wfdsl_rl.training.checkpoints import ADAPTER, Found, newest_complete, step_of
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
+from wfdsl_rl.training.processes import told_when_lost
 from wfdsl_rl.training.setup import Extension, Setup, require_feasible
 from wfdsl_rl.training.stages import train_grpo, train_sft
 
@@ -47,27 +49,34 @@ def run_pipeline(setup: Setup, stages: Sequence[StageName], *, resume: bool = Fa
         Diverged: the loss or the gradient is not a finite number.
         NoOutcome: no completion of a batch could be graded.
     """
-    require_fresh(setup, stages, resume=resume)
-    _require_all(setup, stages)
     quiet_libraries()
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_news)
-    setup.out.mkdir(parents=True, exist_ok=True)
-    setup.say(f"{', '.join(stages)}: everything goes to {setup.out}")
-    with _disk_full_said(setup):
-        if _graded(stages):
-            measure_single_workers(setup)
-        model, extension = _start(setup, stages[0]), setup.extension.build(setup)
+    on_first = setup.processes.on_first
+    with _disk_full_said(setup), told_when_lost():
+        model = on_first(lambda: _prepare(setup, stages, resume=resume))
+        extension = setup.extension.build(setup)
         for name in stages:
             final = setup.folder(name) / "final"
-            if (final / DONE).is_file():
+            if on_first((final / DONE).is_file):
                 setup.say(f"{name}: already complete, {final}")
             else:
                 model = extension.before(name, model)
                 setup.say(f"{name}: starts from {model}")
-                final = _run(setup, extension, name, model)
-                write_whole(final / DONE, json.dumps({"stage": name, "from": model}) + "\n")
+                _run(setup, extension, name, model)
+                on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
             model = str(final)
     return setup.folder(stages[-1]) / "final"
+
+
+def _prepare(setup: Setup, stages: Sequence[StageName], *, resume: bool) -> str:
+    """What is done once before the stages; the model that the first one starts from."""
+    require_fresh(setup, stages, resume=resume)
+    _require_all(setup, stages)
+    setup.out.mkdir(parents=True, exist_ok=True)
+    setup.say(f"{', '.join(stages)}: everything goes to {setup.out}")
+    if _graded(stages):
+        measure_single_workers(setup)
+    return _start(setup, stages[0])
 
 
 def save_resolved(setup: Setup, plain: dict[str, Any]) -> None:
@@ -89,19 +98,23 @@ def require_fresh(setup: Setup, stages: Sequence[StageName], *, resume: bool) ->
         )
 
 
-def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> Path:
-    metrics = setup.metrics_file
+def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> None:
+    checkpoint = setup.processes.on_first(lambda: _checkpoint(setup, name))
     if name == "sft":
-        drop_lines_after(metrics, name, -1)
-        return train_sft(setup, extension, model)
-    found = newest_complete(setup.folder(name))
+        train_sft(setup, extension, model)
+    else:
+        train_grpo(setup, extension, name, model, checkpoint=checkpoint)
+
+
+def _checkpoint(setup: Setup, name: StageName) -> Path | None:
+    """The checkpoint that a stage resumes from; its later metrics are dropped."""
+    found = Found(None, ()) if name == "sft" else newest_complete(setup.folder(name), setup.processes.count)
     for problem in found.skipped:
         setup.say(f"{name}: skipped a checkpoint: {problem}")
     if found.path is not None:
         setup.say(f"{name}: resumes from {found.path}")
-    else:
-        drop_lines_after(metrics, name, -1)
-    return train_grpo(setup, extension, name, model, checkpoint=found.path)
+    drop_lines_after(setup.metrics_file, name, -1 if found.path is None else step_of(found.path))
+    return found.path
 
 
 def _start(setup: Setup, first: StageName) -> str:
@@ -140,7 +153,7 @@ def _require_arguments(setup: Setup, stages: Sequence[StageName]) -> None:
 
 
 def _require_model(model: str) -> None:
-    if model == "new" or (Path(model) / "adapter_config.json").is_file():
+    if model == "new" or (Path(model) / ADAPTER).is_file():
         return
     try:
         transformers.AutoConfig.from_pretrained(model)

@@ -57,20 +57,30 @@ class ForcedFirstRounds:
         return score(self._with_first_rounds(inputs))
 
     def _with_first_rounds(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        processes = self.revisions.setup.processes
         forced = [row for row in inputs if row["forced"]]
-        if not forced:
+        most = max(processes.everywhere(len(forced)))
+        if not most:
             return inputs
-        completions = self._generate([row["prompt"] for row in forced])[_COMPLETIONS]
-        texts = [completion_text(row, completion) for row, completion in zip(forced, completions, strict=True)]
+        prompts = [row["prompt"] for row in forced]
+        padding = [inputs[0]["prompt"]] * (most - len(forced))  # TRL needs equally many in each process
+        completions = self._generate(prompts + padding)[_COMPLETIONS][: len(forced)]
+        written = [(row, completion_text(row, each)) for row, each in zip(forced, completions, strict=True)]
+        work = processes.on_all(written, self._second_rounds)
+        second, _ = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
+        return [second.get(row["row"], row) for row in inputs]  # without an answer to revise, it is a first round
+
+    async def _second_rounds(self, written: Sequence[tuple[dict[str, Any], str]]) -> dict[int, dict[str, Any]]:
+        """Run first rounds, and make the row of a second round for each that has an answer."""
         rows: dict[int, dict[str, Any]] = {}
-        for row, text in zip(forced, texts, strict=True):
+        for row, text in written:
             if row["row"] not in rows:
                 rows[row["row"]] = self.revisions.first(row, text)
-        work = self.revisions.rewarder.first_rounds([rows[row["row"]] for row in forced], texts, self.state.global_step)
-        samples = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
+        samples = await self.revisions.rewarder.first_rounds(
+            [rows[row["row"]] for row, _ in written], [text for _, text in written], self.state.global_step
+        )
         chosen = self.revisions.choose(samples, self.state.log_history)
-        second = {number: self.revisions.second(rows[number], first) for number, first in chosen.items()}
-        return [second.get(row["row"], row) for row in inputs]  # without an answer to revise, it is a first round
+        return {number: self.revisions.second(rows[number], first) for number, first in chosen.items()}
 
 
 def first_with_answer(samples: Sequence[Sample]) -> dict[int, Sample]:

@@ -11,14 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.reward import Reward, make_reward, offer_of
 from wfdsl_rl.scoring import metrics_of, require_scores
 from wfdsl_rl.training.data import answering, completion_text
+from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
+
+_Item: TypeAlias = tuple[dict[str, Any], str]
+"""A row with its completion."""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,10 @@ class Rewarder:
     """Called with every batch that TRL asks to score; the result is logged."""
     spent: list[float | None] = field(default_factory=list)
     """Costs of runs since they were last logged, in US dollars by the price list; None where a price is not known."""
+    processes: Processes = ALONE
+    """Completions of all of them are scored in the first one."""
+    _evaluated: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    """Rewards of an evaluation by step and row."""
 
     async def batch(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
         """Score the completions of a batch, one per row.
@@ -61,14 +69,35 @@ class Rewarder:
         log_metric: Any = None,
         **columns: Any,
     ) -> list[float | None]:
-        """The reward function that TRL 1.16 awaits. It needs the columns of `data.make_rows`."""
+        """The reward function that TRL 1.16 awaits in each process. It needs the columns of `data.make_rows`."""
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)]
         rows = [{name: columns[name][at] for name in names} for at in range(len(prompts))]
         texts = [completion_text(row, completion) for row, completion in zip(rows, completions, strict=True)]
-        samples = await self.batch(rows, texts, trainer_state.global_step)
-        for name, value in self._metrics(samples).items() if log_metric is not None else ():
+
+        step = trainer_state.global_step
+        items = list(zip(rows, texts, strict=True))
+        (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._rewards(every, step))
+        for name, value in metrics.items() if log_metric is not None else ():
             log_metric(name, value)
-        return [sample.reward for sample in samples]
+        return rewards[own]
+
+    async def _rewards(self, items: list[_Item], step: int) -> tuple[list[float | None], dict[str, float]]:
+        """The reward of each row with its completion, and the metrics.
+
+        An evaluation asks each row once, though several processes repeat some to have equally many.
+        """
+        if items[0][0]["split"] != "eval":
+            samples = await self._batch(items, step)
+            return [sample.reward for sample in samples], self._metrics(samples)
+        known = {key: reward for key, reward in self._evaluated.items() if key[0] == step}
+        asked = {(step, row["row"]): (row, text) for row, text in reversed(items) if (step, row["row"]) not in known}
+        samples = await self._batch(list(asked.values()), step) if asked else []
+        self._evaluated = {**known, **{key: each.reward for key, each in zip(asked, samples, strict=True)}}
+        rewards = [self._evaluated[step, row["row"]] for row, _ in items]
+        return rewards, self._metrics(samples) if samples else {}
+
+    async def _batch(self, items: list[_Item], step: int) -> list[Sample]:
+        return await self.batch([row for row, _ in items], [text for _, text in items], step)
 
     def _metrics(self, samples: Sequence[Sample]) -> dict[str, float]:
         metrics = {**metrics_of([sample.scored for sample in samples]), **self.on_samples(samples)}
@@ -122,7 +151,7 @@ def make_rewarder(
         name=name,
         grades=grades,
     )
-    return Rewarder(reward)
+    return Rewarder(reward, processes=setup.processes)
 
 
 @contextmanager

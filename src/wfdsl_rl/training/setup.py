@@ -23,6 +23,7 @@ from wfdsl.interpreter.running import RunOptions
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import StageName, Table, TrainConfig
+from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample
 
 
@@ -54,7 +55,7 @@ class ExtensionConfig(Table):
 
 
 class Extension:
-    """The hooks of an extension."""
+    """The hooks of an extension. Each process of a training calls them, and only the first one may write."""
 
     def __init__(self, setup: Setup, config: Any) -> None:
         self.setup = setup
@@ -92,6 +93,7 @@ class Setup:
     tasks: tuple[Task, ...]
     eval_tasks: tuple[Task, ...]
     out: Path
+    processes: Processes = ALONE
     options: RunOptions = field(default_factory=RunOptions)
     """How workflows are run: the journal, the budget and the limits that all runs share."""
     listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports, drop_lines_after
-from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_model
+from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports
+from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_model, save_trained
 from wfdsl_rl.training.config import SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, sft_trainer
@@ -47,7 +47,8 @@ def fine_tune(
 ) -> None:
     """Train a network, given with its tokenizer, on rows with completions."""
     tokenizer, network = model
-    trainer = sft_trainer(network, tokenizer, rows, folder, sft=sft, train=setup.train, callbacks=[metrics])
+    callbacks = [metrics] if setup.processes.is_first else []
+    trainer = sft_trainer(network, tokenizer, rows, folder, sft=sft, train=setup.train, callbacks=callbacks)
     extension.on_trainer("sft", trainer)
     trainer.train()
 
@@ -56,8 +57,7 @@ def train_grpo(
     setup: Setup, extension: Extension, stage: StageName, model: str, *, checkpoint: Path | None = None
 ) -> Path:
     """Train a GRPO stage; the folder of its model."""
-    config, folder = setup.train.grpo(stage), setup.folder(stage)
-    tokenizer, network = load_model(model)
+    config, folder, first = setup.train.grpo(stage), setup.folder(stage), setup.processes.is_first
     reports, health, kl = Reports(setup, folder), HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
     rewarder = make_rewarder(
         setup, stage, executions=config.executions_per_completion, common_random_numbers=config.common_random_numbers
@@ -65,35 +65,35 @@ def train_grpo(
     rewarder.listeners += [SampleFiles(folder / "samples"), health.on_samples]
     rewarder.on_samples = extension.on_samples
     held_out, resumed = eval_rows(setup, stage), checkpoint is not None
+    arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
+    tokenizer, network = load_model(model)  # after the arguments, which say how weights are spread
+    writers = [
+        PromptInCheckpoints(setup.prompt, setup.max_steps, revisions_of(stage)),
+        MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
+        reports,
+    ]
     trainer = grpo_trainer(
         network,
         tokenizer,
-        grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed),
+        arguments,
         extension.rows(stage, stage_rows(setup, stage), tokenizer),
         rewarder,
         eval_rows=held_out,
         lora=setup.train.lora,
-        callbacks=[
-            PromptInCheckpoints(setup.prompt, setup.max_steps, revisions_of(stage)),
-            MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
-            reports,
-            *([kl] if config.beta else []),
-        ],
+        callbacks=[*(writers if first else []), *([kl] if config.beta else [])],
         recursion=stage == "recursion",
     )
-    _require_updates(trainer, stage, config.learning_rate)
+    setup.processes.on_first(lambda: _require_updates(trainer, stage, config.learning_rate))
     kl.trainer = trainer
     if isinstance(trainer, RecursionTrainer):
         trainer.revisions = Revisions(setup, rewarder)
     extension.on_trainer(stage, trainer)
-    if checkpoint is not None:
-        drop_lines_after(setup.metrics_file, stage, int(checkpoint.name.rpartition("-")[2]))
     with programs_between_batches(setup, rewarder, trainer.async_loop):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        final = save_model(setup, stage, trainer.model, tokenizer, folder / "final")
+        final = save_trained(setup, stage, trainer, folder / "final")
         if extension.after(stage, final) and setup.eval_tasks:
             _evaluate_again(trainer, final)
-            reports.write(trainer.state.global_step)
+            setup.processes.on_first(lambda: reports.write(trainer.state.global_step))
     return final
 
 

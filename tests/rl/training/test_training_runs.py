@@ -134,7 +134,7 @@ def test_a_damaged_checkpoint_is_skipped_and_named(trained: Setup, tmp_path: Pat
         ("model.safetensors", None, "there are no weights"),
         ("optimizer.pt", None, "optimizer.pt is missing"),
         ("scheduler.pt", b"PK", "scheduler.pt is damaged"),
-        ("rng_state.pth", None, "random states"),
+        ("rng_state.pth", None, "rng_state.pth is missing"),
     ],
 )
 def test_what_is_wrong_with_a_checkpoint_is_said(

@@ -45,11 +45,11 @@ class TinyExtension(Extension):
     def before(self, stage: StageName, model: str) -> str:
         """Make the new model; before recursion, train the SFT phase."""
         if model == "new":
-            model = str(self._new_model())
+            model = str(self.setup.processes.on_first(self._new_model))
         sft, folder = self.config.recursion_sft, self.setup.folder("recursion") / "sft"
         if stage != "recursion" or not sft.steps:
             return model
-        if not (folder / FILE).is_file():  # the prompt is written last
+        if not self.setup.processes.on_first((folder / FILE).is_file):  # the prompt is written last
             folder.mkdir(parents=True, exist_ok=True)
             self.setup.say(f"recursion: {sft.steps} SFT steps from {model}")
             tokenizer, network = loaded = self._load(model)
@@ -92,21 +92,23 @@ class TinyExtension(Extension):
     def after(self, stage: StageName, folder: Path) -> bool:
         """Scale the logits after SFT; replay SFT after rewards."""
         if stage == "sft":
-            _, network = load_model(str(folder))
-            scale_logits(network, self.config.logit_scale)
-            network.save_pretrained(folder)
+            self.setup.processes.on_first(lambda: self._scale_logits(folder))
             return False
         sft, before = self.config.replay_of(stage), folder.parent / "before-replay"
         if not sft.steps:
             return False
-        shutil.rmtree(before, ignore_errors=True)
-        shutil.copytree(folder, before)
+        self.setup.processes.on_first(lambda: _copy(folder, before))
         self.setup.say(f"{stage}: {sft.steps} replay SFT steps from {before}")
         tokenizer, network = loaded = self._load(str(before))
         rows = self._sft_rows(f"{stage} refresh").replay(self._write(stage, loaded), stage)
         self._fine_tune(f"{stage} replay", sft, loaded, rows, before)
         save_model(self.setup, stage, network, tokenizer, folder)
         return True
+
+    def _scale_logits(self, folder: Path) -> None:
+        _, network = load_model(str(folder))
+        scale_logits(network, self.config.logit_scale)
+        network.save_pretrained(folder)
 
     def _annotation(self, row: Mapping[str, Any]) -> str:
         return correct_annotation_of(self.setup, self.config.reasoning_prefix, row)
@@ -146,6 +148,11 @@ class TinyExtension(Extension):
         save_new(folder, model, tokenizer)
         save_prompt(folder, setup.prompt, max_steps=setup.max_steps)
         return folder
+
+
+def _copy(folder: Path, to: Path) -> None:
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(folder, to)
 
 
 def scale_logits(network: Any, factor: float) -> None:

@@ -1,0 +1,147 @@
+"""The processes of one training, as torchrun or `accelerate launch` start them.
+
+Every process computes its part of the gradient. Only the first one runs workflows, so that one budget, one set of rate
+limits and one journal hold for all, and only it writes files and messages. So results do not depend on how completions
+are split. Values travel through torch.distributed, in a group of their own on the CPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from wfdsl.errors import UsageError, WfdslError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_LONGEST_WAIT: Final = timedelta(days=7)
+"""The others wait while the first process runs workflows. A process that ends, ends the wait at once."""
+_LOST: Final = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed")
+"""Messages of torch.distributed about a process that has ended."""
+
+
+class OtherProcessEnded(WfdslError):  # noqa: N818  (what it says)
+    """Another process of the training ended, so this one ends too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes of a training, seen from one of them."""
+
+    rank: int = 0
+    count: int = 1
+    group: Any = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process runs workflows and writes."""
+        return self.rank == 0
+
+    def everywhere(self, value: _Item) -> list[_Item]:
+        """The values of all processes, by rank. All processes must get here, as for the other methods."""
+        if self.count == 1:
+            return [value]
+        from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
+
+        values: list[Any] = [None] * self.count
+        with told_when_lost():
+            distributed.all_gather_object(values, value, group=self.group)
+        return values
+
+    def on_first(self, work: Callable[[], _Result]) -> _Result:
+        """The result of work that only the first process does.
+
+        Raises:
+            OtherProcessEnded: the work failed; the first process says why.
+        """
+        if not self.is_first:
+            return self._received()  # type: ignore[no-any-return]
+        try:
+            result = work()
+        except Exception:
+            self._send(failed=True)
+            raise
+        self._send(result)
+        return result
+
+    async def on_all(
+        self, items: Sequence[_Item], work: Callable[[list[_Item]], Awaitable[_Result]]
+    ) -> tuple[_Result, slice]:
+        """The result of the first process's work on the items of all processes, and the place of one's own items.
+
+        Raises:
+            OtherProcessEnded: the work failed; the first process says why.
+        """
+        parts = await asyncio.to_thread(self.everywhere, list(items))
+        begin = sum(map(len, parts[: self.rank]))
+        own = slice(begin, begin + len(items))
+        if not self.is_first:
+            return await asyncio.to_thread(self._received), own
+        try:
+            result = await work([item for part in parts for item in part])
+        except Exception:
+            await asyncio.to_thread(self._send, failed=True)
+            raise
+        await asyncio.to_thread(self._send, result)
+        return result, own
+
+    def _send(self, result: Any = None, *, failed: bool = False) -> None:
+        if self.count > 1:
+            self._broadcast([failed, result])
+
+    def _received(self) -> Any:
+        failed, result = self._broadcast([None, None])
+        if failed:
+            raise OtherProcessEnded("the first process of this training ended; its message says why")
+        return result
+
+    def _broadcast(self, values: list[Any]) -> list[Any]:
+        from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
+
+        with told_when_lost():
+            distributed.broadcast_object_list(values, src=0, group=self.group)
+        return values
+
+
+ALONE: Final = Processes()
+"""The one process of an ordinary training."""
+
+
+def join_processes(asked: int | None = None) -> Processes:
+    """Join the other processes of the training; `asked` is how many there should be, if that was said.
+
+    Raises:
+        UsageError: there are more or fewer.
+    """
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if asked is not None and asked != count:
+        raise UsageError(
+            f"train.processes is {asked}, and {count} {'was' if count == 1 else 'were'} started; start them with: "
+            f"torchrun --nproc_per_node {asked} -m wfdsl_rl.cli.train ..."
+        )
+    if count == 1:
+        return ALONE
+    import torch  # noqa: PLC0415  (a dry run needs no torch)
+    from accelerate import PartialState  # noqa: PLC0415
+
+    PartialState(cpu=not torch.cuda.is_available())
+    group = torch.distributed.new_group(backend="gloo", timeout=_LONGEST_WAIT)
+    return Processes(torch.distributed.get_rank(), count, group)
+
+
+@contextmanager
+def told_when_lost() -> Iterator[None]:
+    """Say that another process has ended in place of an error of its connection."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not any(said in str(error) for said in _LOST):
+            raise
+        raise OtherProcessEnded(
+            "another process of this training ended; look for its message, then continue with --resume DIR"
+        ) from error

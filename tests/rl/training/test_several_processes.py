@@ -1,0 +1,241 @@
+"""Trainings of several processes, through the real command and torchrun: the same rewards and weights as of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+
+import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
+from tests.rl.training.toy import same, samples  # noqa: E402
+from wfdsl.interpreter.journal_reading import summaries  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+SMALL = Path(shipped.__file__).parent / "gym-tiny"
+EXPERIMENT = f"""
+[[pool.workers]]
+name = "right"
+provider = "fixed"
+model = "right"
+options = {{ replies = ["The answer is 4."], repeat = true }}
+
+[[pool.workers]]
+name = "wrong"
+provider = "fixed"
+model = "wrong"
+options = {{ replies = ["The answer is 5."], repeat = true }}
+
+[conductor]
+prompt = "{SMALL.parents[1] / "tiny" / "prompt.toml"}"
+
+[train]
+model = "{SMALL}"
+tasks = "tasks.jsonl"
+task_count = 30
+eval_tasks = "tasks.jsonl"
+eval_count = 5
+
+[train.fixed]
+
+[train.base]
+iterations = 6
+prompts_per_step = 4
+group_size = 6
+learning_rate = 1e-3
+max_completion_tokens = 80
+evaluate_every = 3
+save_every = 2
+"""
+PLUGIN = '''
+"""Completions that depend on their place only, so that they are the same however they are split over processes.
+
+Its workers are like scripted ones, but count as real, so that their calls are in the journal.
+"""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from wfdsl.workers.scripted import build
+from wfdsl_rl.training.setup import Extension, ExtensionConfig
+
+
+class Config(ExtensionConfig):
+    hooks = "fixed_completions:Fixed"
+
+
+class Fixed(Extension):
+    def on_trainer(self, stage, trainer):
+        rank, tokenizer = trainer.accelerator.process_index, trainer.processing_class
+        Path(f"rank-{rank}.pid").write_text(str(os.getpid()))
+
+        def generate(prompt_ids, *about, **options):
+            if Path("slow").exists():
+                time.sleep(0.3)
+            return [ids(rank * len(prompt_ids) + at) for at in range(len(prompt_ids))], None
+
+        def ids(place):
+            key = f"{trainer.state.global_step} {trainer.model.training} {place}"
+            worker = hashlib.blake2b(key.encode()).digest()[0] % 3
+            text = f'model_id = [{worker}]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
+            return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
+
+        trainer._generate_single_turn = generate
+'''
+LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
+
+
+def prepared(folder: Path) -> Path:
+    """A folder with the experiment, its tasks and an installed extension."""
+    plugin = folder / "site" / "fixed_completions-1.0.dist-info"
+    plugin.mkdir(parents=True)
+    (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: fixed-completions\nVersion: 1.0\n")
+    (plugin / "entry_points.txt").write_text(
+        "[wfdsl.training]\nfixed = fixed_completions:Config\n[wfdsl.workers]\nfixed = fixed_completions:build\n"
+    )
+    (folder / "site" / "fixed_completions.py").write_text(PLUGIN)
+    (folder / "experiment.toml").write_text(EXPERIMENT)
+    tasks = [{"id": str(each), "question": f"What is {each} + 4 - {each}?", "gold": "4"} for each in range(30)]
+    (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    return folder
+
+
+def command(processes: int, *arguments: str) -> list[str]:
+    launcher = [*LAUNCHER, str(processes)] if processes > 1 else []
+    return [sys.executable, *launcher, "-m", "wfdsl_rl.cli.train", *arguments]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    paths = [str(folder / "site"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+
+
+def train(folder: Path, processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(processes, *arguments),
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def trained(folder: Path, processes: int) -> Path:
+    """The output of an uninterrupted training."""
+    done = train(prepared(folder), processes, "experiment.toml", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("one"), 1)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("two"), 2)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Groups of six completions in shares of eight: most processes have parts of a group."""
+    return trained(tmp_path_factory.mktemp("three"), 3)
+
+
+def weights(out: Path) -> dict[str, torch.Tensor]:
+    return dict(load_file(out / "base/final/model.safetensors"))
+
+
+def runs_in(out: Path) -> list[str]:
+    return [each.id for each in summaries(out / "journal.db")]
+
+
+@pytest.mark.parametrize("name", ["two", "three"])
+def test_processes_come_to_the_rewards_and_weights_of_one(one: Path, name: str, request: pytest.FixtureRequest) -> None:
+    several = request.getfixturevalue(name)
+
+    alone, together = (samples(out / "base/samples") for out in (one, several))
+    assert {each["outcome"] for batch in alone.values() for each in batch} == {"right", "wrong", "invalid"}
+    for file in alone:
+        assert scores(together[file]) == scores(alone[file])
+    start = dict(load_file(SMALL / "model.safetensors"))
+    for key, expected in weights(one).items():
+        torch.testing.assert_close(weights(several)[key], expected, atol=1e-4, rtol=1e-3)
+        assert not torch.equal(expected, start[key])
+
+
+def scores(batch: list[dict[str, object]]) -> dict[tuple[object, object], object]:
+    return {(each["row"], each["index"]): each["reward"] for each in batch}
+
+
+def test_each_run_is_in_the_journal_once(one: Path, three: Path) -> None:
+    assert len(runs_in(three)) == len(set(runs_in(three)))
+    assert sorted(runs_in(three)) == sorted(runs_in(one))
+
+
+def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(two: Path, tmp_path: Path) -> None:
+    folder = prepared(tmp_path)
+    (folder / "slow").touch()
+    process = subprocess.Popen(
+        command(2, "experiment.toml", "--out", "out"),
+        cwd=folder,
+        env=environment(folder),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not list(folder.glob("out/base/checkpoint-2/trainer_state.json")):
+        time.sleep(0.05)
+    ranks = [int((folder / f"rank-{rank}.pid").read_text()) for rank in range(2)]
+
+    os.kill(ranks[1], signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode != 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
+    assert said.count("wfdsl-train: ") == 1
+    assert "--resume" in next(line for line in said.splitlines() if line.startswith("wfdsl-train: "))
+    assert not (folder / "out/base/final").exists()
+    (folder / "slow").unlink()
+    done = train(folder, 2, "--resume", "out")
+    assert done.returncode == 0, done.stderr
+    assert "resumes from out/base/checkpoint-" in done.stderr
+    assert same(folder / "out/base/final", two / "base/final")
+
+
+def test_another_number_of_processes_than_was_asked_for_is_refused(two: Path, tmp_path: Path) -> None:
+    folder = prepared(tmp_path)
+
+    asked = train(folder, 1, "experiment.toml", "--set", "train.processes=2")
+    resumed = train(folder, 1, "--resume", str(two))
+
+    assert asked.returncode == resumed.returncode == 2
+    assert "train.processes is 2, and 1 was started" in asked.stderr
+    assert "processes changed since the training began" in resumed.stderr
+
+
+def test_a_spent_budget_is_one_for_all_processes_and_ends_them_with_one_message(tmp_path: Path) -> None:
+    folder = prepared(tmp_path)
+
+    ended = train(folder, 2, "experiment.toml", "--out", "out", "--set", "budget.calls=12")
+
+    assert ended.returncode != 0
+    assert ended.stderr.count("wfdsl-train: ") == 1
+    assert "budget" in next(line for line in ended.stderr.splitlines() if line.startswith("wfdsl-train: "))
+    assert sum(each.charged.calls for each in summaries(folder / "out/journal.db")) <= 12
