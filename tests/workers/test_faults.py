@@ -25,6 +25,8 @@ from tests.workers.wire import (
     stream,
 )
 
+from wfdsl.workers import http_reply
+
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
 
@@ -191,6 +193,21 @@ async def test_an_error_that_unpacks_to_gigabytes_is_not_unpacked(kind: str) -> 
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert (failure.status, failure.retryable) == (500, True)
     assert grown_kib < 100 * 1024
+
+
+@ALL_KINDS
+async def test_an_error_whose_body_stalls_keeps_its_status(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_reply, "_ERROR_BODY_S", 0.1)
+
+    async def stall(writer: asyncio.StreamWriter) -> None:
+        writer.write(reply(b"No such key", status=401, length=500))
+        await writer.drain()
+        await asyncio.sleep(60)
+
+    failure = await _fault(kind, stall, streams=False, timeout_s=20.0)
+
+    assert (failure.status, failure.retryable) == (401, False)
+    assert "No such key" in str(failure)
 
 
 @ALL_KINDS

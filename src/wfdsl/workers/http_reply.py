@@ -186,6 +186,8 @@ _MAX_REASON_CHARS: Final = 500
 _MAX_FAILURE_CHARS: Final = 1000
 _MAX_START_CHARS: Final = 80
 _MAX_PAGE_CHARS: Final = 8192
+_ERROR_BODY_S: Final = 10.0
+"""How long the beginning of an error's body is waited for. Our choice."""
 _RETRYABLE_BELOW_500: Final = frozenset({408, 409, 425, 429})
 _NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 # Sent with status 429, or inside an event, although waiting does not help.
@@ -250,11 +252,12 @@ def refuse_errors(scrub: Scrubber) -> Callable[[httpx2.Response], Awaitable[None
 
 async def _beginning(response: httpx2.Response) -> bytes:
     raw = bytearray()
-    with suppress(httpx2.HTTPError):  # the status says enough where the body breaks off
-        async for piece in response.aiter_bytes():
-            raw += piece
-            if len(raw) >= MAX_ERROR_BYTES:
-                break
+    with suppress(httpx2.HTTPError, TimeoutError):  # the status says enough where the body breaks off
+        async with asyncio.timeout(_ERROR_BODY_S):
+            async for piece in response.aiter_bytes():
+                raw += piece
+                if len(raw) >= MAX_ERROR_BYTES:
+                    break
     return bytes(raw[:MAX_ERROR_BYTES])
 
 
