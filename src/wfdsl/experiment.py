@@ -49,6 +49,18 @@ CONFIGS: Final[Mapping[str, type]] = {"conductor": ConductorConfig, "budget": Bu
 """The configuration classes of the tables."""
 
 
+PROTOCOLS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "paper": {
+        "conductor.access": "binary",
+        "conductor.profile": "strict",
+        "conductor.reasks": 0,
+        "conductor.max_rounds": 0,
+        "run.question_for": "first",
+    }
+}
+"""Settings that belong together. `paper`: what differs from the defaults in the main results of arXiv 2512.04388."""
+
+
 class Setting(NamedTuple):
     """A value for one key that is given outside the file: on the command line, or by a program."""
 

@@ -24,6 +24,7 @@ OTHERS: dict[str, Any] = {
     "max_response_chars": 500,
     "reasks": 1,
     "profile": "strict",
+    "access": "binary",
     "default": "vote.wf",
     "call_factor": 1.5,
     "grammar": "on",

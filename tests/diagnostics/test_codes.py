@@ -13,8 +13,15 @@ from wfdsl.language.diagnostics.codes import CODES, Code
 
 SOURCES = Path(wfdsl.__file__).parent
 COMPLETION_CODES = [code for code in CODES.values() if code.form in ("completion", "both")]
-NO_EXAMPLE = {"text-too-long", "conductor-too-deep", "worker-unknown", "depth-unlisted", "more-of-the-same"}
-"""What only a limit, a depth, a pool, printing or many problems bring about."""
+NO_EXAMPLE = {
+    "access-not-binary",
+    "conductor-too-deep",
+    "depth-unlisted",
+    "more-of-the-same",
+    "text-too-long",
+    "worker-unknown",
+}
+"""What only an option, a limit, a depth, a pool, printing or many problems bring about."""
 EMITTERS = {"Diagnostic", "_error", "_repair", "_report", "_wrong_type"}
 """What is called with a code as its first text."""
 
@@ -63,6 +70,12 @@ def test_a_conductor_at_the_last_depth_gets_its_code() -> None:
     checked = wfdsl.analyze('model_id = [1]\nsubtasks = ["a"]\naccess_list = [[]]', pool=Pool(), depth_left=0)
 
     assert [found.code for found in checked.diagnostics] == ["conductor-too-deep"]
+
+
+def test_a_list_of_steps_under_the_binary_scheme_gets_its_code() -> None:
+    checked = wfdsl.analyze(CODES["access-not-earlier"].right, access="binary")
+
+    assert [found.code for found in checked.diagnostics] == ["access-not-binary"]
 
 
 def test_codes_are_stable_words() -> None:

@@ -106,6 +106,7 @@ def check_options_of(args: argparse.Namespace, pool: Pool | None) -> CheckOption
         "pool": args.pool_size if pool is None else pool,
         "profile": args.profile,
         "recursion": args.recursion,
+        "access": args.access,
         "max_chars": args.max_chars,
     }
     return options if args.max_steps is None else {**options, "max_steps": args.max_steps}

@@ -142,6 +142,16 @@ def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = Tr
     )
 
 
+def add_protocol_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--protocol`."""
+    parser.add_argument(
+        "--protocol",
+        choices=["paper"],
+        help="paper: Conductors as in the paper's main results, which is --access binary --profile strict --reasks 0 "
+        "--max-rounds 0 --question-for first; other flags override these",
+    )
+
+
 def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa: A002  (argparse's word)
     """Add `--pool`."""
     group(parser, WORKERS).add_argument(
@@ -306,11 +316,13 @@ def _number(kind: Any, text: str) -> Any:
 
 
 def _read(args: argparse.Namespace) -> Experiment:
-    from wfdsl.experiment import Setting, read_experiment
+    from wfdsl.experiment import PROTOCOLS, Setting, read_experiment
 
+    protocol = PROTOCOLS.get(getattr(args, "protocol", None) or "", {})
+    chosen = [Setting(key, value, f"--protocol {args.protocol}") for key, value in protocol.items()]
     sets = [Setting.parse(f"{name}={value}") for name, value in _assignments(args).items() if "." in name]
     flags = [Setting(key, value, flag) for key, (value, flag) in _kept(args).items()]
-    return read_experiment(args.config, [*sets, *flags])
+    return read_experiment(args.config, [*chosen, *sets, *flags])
 
 
 def _print_unread_tables(pool: str) -> None:

@@ -16,6 +16,7 @@ from wfdsl.cli.options import (
     add_config_options,
     add_options,
     add_pool_option,
+    add_protocol_option,
     count_or_zero,
     experiment_of,
     group,
@@ -49,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
+    add_protocol_option(parser)
     add_options(parser, ConductorConfig, "conductor")
 
 
@@ -76,8 +78,8 @@ def _messages(
 
     prompt, steps, _ = asked
     table = experiment.conductor
-    question_for = experiment.run.question_for
-    messages = list(prompt.ask(question, listing, max_steps=steps, question_for=question_for))
+    asked_for = experiment.run.question_for
+    messages = list(prompt.ask(question, listing, max_steps=steps, question_for=asked_for, access=table.access))
     if args.round == 0:
         if args.completion or args.response:
             raise UsageError("--completion and --response belong to a revision: add --round 1")

@@ -20,6 +20,7 @@ from wfdsl.cli.options import (
     add_config_options,
     add_options,
     add_pool_option,
+    add_protocol_option,
     add_trace_options,
     given,
     group,
@@ -63,6 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
+    add_protocol_option(parser)
     add_trace_options(parser)
     add_options(parser, ConductorConfig, "conductor")
     add_options(parser, Budget, "budget")

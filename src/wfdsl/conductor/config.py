@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from wfdsl.config import check_options, option
+from wfdsl.language.check import AccessScheme
 
 LOCAL: Final = "local"
 """The name of the small model that runs on this machine."""
@@ -86,6 +87,12 @@ class ConductorConfig:
     profile: Literal["strict", "lenient"] = option(
         "lenient", help="how completions are read: lenient repairs what it can, and says so", flag="--profile"
     )
+    access: AccessScheme = option(
+        "lists",
+        help="what an access entry may be: also a list of earlier steps, or only [] and all (binary)",
+        flag="--access",
+    )
+    """Source: arXiv 2512.04388, whose main results are under the binary scheme; lists are its ablation."""
     default: str | None = option(
         None,
         help="the workflow that runs if no completion of round 0 is valid",

@@ -47,7 +47,13 @@ def estimate_solve(
 ) -> SolveEstimate:
     """Work out what answering a question could take."""
     settings, listing = conductor.settings, conductor.listing(question, pool)
-    messages = settings.prompt.ask(question, listing, max_steps=settings.max_steps, question_for=question_for)
+    messages = settings.prompt.ask(
+        question,
+        listing,
+        max_steps=settings.max_steps,
+        question_for=question_for,
+        access=settings.config.access,
+    )
     workers = [pool.entry(index) for index in listing.pool_indices.values()]
     rounds, completions = settings.max_rounds + 1, settings.config.reasks + 1
     unknown = dict.fromkeys(entry.name for entry in (conductor.entry, *workers) if entry.prices is None)

@@ -17,6 +17,7 @@ from typing import Any, Final
 from wfdsl.api import analyze
 from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
+from wfdsl.language.check import AccessScheme
 from wfdsl.language.completion import print_completion
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
@@ -49,15 +50,17 @@ class Example:
         """The three lists alone."""
         return print_completion(self.workflow).rstrip("\n")
 
-    def fitting(self, indices: Sequence[int], max_steps: int) -> Example | None:
-        """The example, or its shorter form, for these workers and this step limit; None if neither has so few steps.
+    def fitting(self, indices: Sequence[int], max_steps: int, access: AccessScheme = "lists") -> Example | None:
+        """The example, or its shorter form, for these workers and limits; None if neither has so few steps.
 
         A worker that is not offered is replaced by an offered one that the example does not use; if all are in use, two
         share one. Prose and subtasks that name a worker by its number ("Model 2") follow; where that would be false,
         only the lists are shown.
         """
         if len(self.workflow) > max_steps:
-            return None if self.shorter is None else self.shorter.fitting(indices, max_steps)
+            return None if self.shorter is None else self.shorter.fitting(indices, max_steps, access)
+        if access == "binary" and any(step.access not in ((), ALL) for step in self.workflow):
+            return self._with_binary_access().fitting(indices, max_steps)
         workers = [step.worker for step in self.workflow if isinstance(step.worker, int)]
         mentions = _mentions(self.completion)
         chosen = _replacements([*workers, *(self._number_at(place) for place in mentions)], indices)
@@ -69,6 +72,14 @@ class Example:
         if len(set(chosen.values())) < len(chosen) or _RANGE.search(self.completion):
             retold = example_from(self.question, retold.lists)
         return replace(retold, shorter=self.shorter)
+
+    def _with_binary_access(self) -> Example:
+        """The example with "all" instead of lists of steps, without its prose if that changes what a step sees."""
+        steps = [Step(step.worker, step.subtask, ALL if step.access else ()) for step in self.workflow]
+        lists = print_completion(Workflow(tuple(steps)))
+        same = all(step.access in ((), ALL, tuple(range(at))) for at, step in enumerate(self.workflow))
+        prose = self.completion[: self.completion.rfind("model_id", 0, self.places[0][0])] if same else ""
+        return example_from(self.question, prose + lists)
 
     def _renumbered(self, chosen: Mapping[int, int]) -> Example:
         text, places = self._text(self.places, chosen)

@@ -22,6 +22,7 @@ from wfdsl.conductor.examples import ExampleSet, load_examples, read_toml, row_o
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question, QuestionFor
+from wfdsl.language.check import AccessScheme
 from wfdsl.protocols import Message
 
 SHIPPED: Final = Path(__file__).parent / "templates"
@@ -29,7 +30,9 @@ DEFAULT_PROMPT: Final = "paper"
 
 _PLACEHOLDERS: Final = {
     "system": (),
-    "ask": ("question", "workers", "examples", "max_steps", "question_for", "mark"),
+    "ask": ("question", "workers", "examples", "max_steps", "question_for", "access", "mark"),
+    "access_lists": (),
+    "access_binary": (),
     "question_for_all": (),
     "question_for_first": (),
     "heading": ("mark",),
@@ -48,7 +51,7 @@ _NEEDED: Final = {
     "reask": ("problems",),
 }
 
-_OPTIONAL: Final = ("question_for_all", "question_for_first", "footing")
+_OPTIONAL: Final = ("question_for_all", "question_for_first", "access_lists", "access_binary", "footing")
 """Texts that are kept only where a set has them, so that the hash of a set without them stays what it is."""
 _AROUND_EXAMPLES: Final = ("heading", "example", "footing")
 """Texts that keep their first line breaks, which separate them from what is before them."""
@@ -95,10 +98,25 @@ class Prompt:
         return {"name": self.name, "version": self.version, "examples": self.examples.name, "hash": self.hash}
 
     def ask(
-        self, question: Question, listing: WorkerListing, *, max_steps: int, question_for: QuestionFor = "all"
+        self,
+        question: Question,
+        listing: WorkerListing,
+        *,
+        max_steps: int,
+        question_for: QuestionFor = "all",
+        access: AccessScheme = "lists",
     ) -> tuple[Message, ...]:
-        """The messages of the first round; `question_for` says which steps are shown the question."""
-        workers, examples = self.written_workers(listing), self.shown_examples(listing.indices, max_steps)
+        """The messages of the first round.
+
+        Args:
+            question: what is to be answered.
+            listing: the workers that are offered.
+            max_steps: the most steps of a workflow.
+            question_for: which steps are shown the question.
+            access: what an access entry may be.
+        """
+        workers = self.written_workers(listing)
+        examples = self.shown_examples(listing.indices, max_steps, access)
         mark = mark_outside(question_text(question))
         template = self._templates["ask"]
         content = template.fill(
@@ -107,6 +125,7 @@ class Prompt:
             examples=examples,
             max_steps=str(max_steps),
             question_for=self.texts.get(f"question_for_{question_for}", ""),
+            access=self.texts.get(f"access_{access}", ""),
             mark=mark,
         )
         user: Message = {"role": "user", "content": content}
@@ -145,17 +164,17 @@ class Prompt:
             ]
         )
 
-    def shown_examples(self, indices: tuple[int, ...], max_steps: int) -> str:
-        """The examples that fit the workers offered and the step limit, under their heading; empty if none fits."""
-        known = self._shown.get((indices, max_steps))
+    def shown_examples(self, indices: tuple[int, ...], max_steps: int, access: AccessScheme = "lists") -> str:
+        """The examples that fit the workers offered and the limits, under their heading; empty if none fits."""
+        known = self._shown.get((indices, max_steps, access))
         if known is None:
             if len(self._shown) >= _MOST_SHOWN:
                 self._shown.clear()
-            known = self._shown[indices, max_steps] = self._written_examples(indices, max_steps)
+            known = self._shown[indices, max_steps, access] = self._written_examples(indices, max_steps, access)
         return known
 
-    def _written_examples(self, indices: tuple[int, ...], max_steps: int) -> str:
-        fitting = [example.fitting(indices, max_steps) for example in self.examples.examples]
+    def _written_examples(self, indices: tuple[int, ...], max_steps: int, access: AccessScheme) -> str:
+        fitting = [example.fitting(indices, max_steps, access) for example in self.examples.examples]
         template, shows_lists = self._templates["example"], "{lists}" in self.texts["example"]
         written = [
             template.fill(
@@ -187,8 +206,8 @@ class Prompt:
         return PromptText(before.rstrip(" :-,(") if "{ordinal}" in before else "{ordinal}", ("ordinal",))
 
     @cached_property
-    def _shown(self) -> dict[tuple[tuple[int, ...], int], str]:
-        """The text of the examples by indices and step limit; a pool has few of them, questions have many."""
+    def _shown(self) -> dict[tuple[tuple[int, ...], int, AccessScheme], str]:
+        """The text of the examples by indices and limits; a pool has few of them, questions have many."""
         return {}
 
 

@@ -60,6 +60,7 @@ class Rounds:
             listing,
             max_steps=settings.max_steps,
             question_for=handle.environment.config.question_for,
+            access=settings.config.access,
         )
         self._runs: list[Run] = []
         self.unplaced: list[RoundLog] = []
@@ -132,6 +133,7 @@ class Rounds:
             pool=self._listing,
             max_steps=self._settings.max_steps,
             profile=self._config.profile,
+            access=self._config.access,
             recursion=number > 0,
             depth_left=self._handle.depth,
         )

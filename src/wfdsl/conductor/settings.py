@@ -161,6 +161,8 @@ def context_of(entry: WorkerEntry) -> int | None:
 def _grammar(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) -> Grammar | None:
     if config.grammar != "on":
         return None
+    if config.access == "binary":
+        raise UsageError('the grammar allows lists of steps: leave out access = "binary", or set grammar = "off"')
     asked = Grammar(max_prose=config.max_prose, max_subtask=config.max_subtask, max_tokens=config.grammar_tokens)
     return fitted(asked, entry, max_steps)
 

@@ -18,6 +18,7 @@ from wfdsl.language.tree import ALL, AccessNode, WorkflowTree
 DEFAULT_MAX_STEPS = 5  # arXiv 2512.04388, section 4: at most five steps
 MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
 Profile: TypeAlias = Literal["strict", "lenient"]
+AccessScheme: TypeAlias = Literal["lists", "binary"]
 
 
 @runtime_checkable
@@ -82,6 +83,12 @@ class CheckConfig:
         help="read as a later round than the first: three empty lists keep the previous response",
         flag="--recursion",
     )
+    access: AccessScheme = option(
+        "lists",
+        help="what an access entry may be: also a list of earlier steps, or only [] and all (binary)",
+        flag="--access",
+    )
+    """Source: arXiv 2512.04388, whose main results are under the binary scheme; lists are its ablation."""
     max_chars: int = option(
         MAX_CHARS, help="the longest text that is read, in characters", minimum=1, flag="--max-chars", metavar="N"
     )
@@ -113,6 +120,7 @@ class CheckOptions(TypedDict, total=False):
     max_steps: int | None
     profile: Profile
     recursion: bool
+    access: AccessScheme
     max_chars: int
     depth_left: int | None
 
@@ -130,6 +138,7 @@ def check_columns(tree: WorkflowTree, config: CheckConfig) -> list[Diagnostic]:
         *_first(_not_in_pool(tree, config)),
         *_first(_blank(tree)),
         *_first(_not_earlier(tree)),
+        *_first(_not_binary(tree, config)),
         *_first(_repeated(tree, config)),
         *_first(_too_deep(tree, config)),
     ]
@@ -236,6 +245,17 @@ def _not_earlier(tree: WorkflowTree) -> Iterator[Diagnostic]:
                 label = _why_not(tree, index, step)
                 span = Span(start, end)
                 yield Diagnostic("access-not-earlier", "error", message, span, label, _earlier_help(tree, step))
+
+
+def _not_binary(tree: WorkflowTree, config: CheckConfig) -> Iterator[Diagnostic]:
+    if config.access != "binary":
+        return
+    for step, entry in enumerate(tree.access):
+        if entry.indices:
+            message = f"step {_called(tree, step)} sees a list of steps, and only none or all is allowed"
+            first, last = entry.indices[0], entry.indices[-1]
+            help_ = 'write `[]` to show no earlier step, or "all" to show every one'
+            yield Diagnostic("access-not-binary", "error", message, Span(first[1], last[2]), help=help_)
 
 
 def _called(tree: WorkflowTree, step: int) -> str:

@@ -20,6 +20,7 @@ from wfdsl.cli.options import (
     add_config_options,
     add_options,
     add_pool_option,
+    add_protocol_option,
     complete,
     count,
     count_or_zero,
@@ -119,6 +120,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     add_pool_option(parser, "the workers")
     add_config_options(parser)
+    add_protocol_option(parser)
     _add_task_options(parser)
     _add_run_options(parser)
     _add_output_options(parser)

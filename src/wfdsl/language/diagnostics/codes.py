@@ -269,6 +269,15 @@ _MEANING = (
         _FINE,
     ),
     Code(
+        "access-not-binary",
+        "error",
+        "both",
+        "a step is asked to see some of the earlier steps, and only none or all is allowed",
+        'Under the binary scheme (`access = "binary"`), which is that of the paper\'s main results, an access entry is '
+        '`[]` or `"all"`.',
+        "",
+    ),
+    Code(
         "conductor-too-deep",
         "error",
         "both",
