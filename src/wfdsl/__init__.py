@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.record import BudgetExhausted as BudgetExhausted
     from wfdsl.interpreter.record import Run as Run
     from wfdsl.interpreter.record import RunFailed as RunFailed
+    from wfdsl.interpreter.redoing import redo as redo
     from wfdsl.interpreter.running import resume as resume
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
@@ -91,6 +92,7 @@ _HOMES = {
     "load": "api",
     "parse": "api",
     "read_experiment": "experiment",
+    "redo": "interpreter.redoing",
     "resume": "interpreter.running",
     "run": "interpreter.running",
     "run_sync": "interpreter.running",

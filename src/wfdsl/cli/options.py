@@ -176,6 +176,13 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_redo_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--from RUN --step STEP`."""
+    own = group(parser, INPUT)
+    own.add_argument("--from", dest="source", metavar="RUN", help="with --step: a run that is in the journal")
+    own.add_argument("--step", metavar="STEP", help="the name or index of a step to ask again, in a new run")
+
+
 def parameters_of(args: argparse.Namespace) -> dict[str, str]:
     """The parameters of a `.wf` file that `--set` gives: names without a dot.
 

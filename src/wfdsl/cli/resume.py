@@ -70,7 +70,7 @@ def execute(args: argparse.Namespace) -> int:
     if "solve" in plan.origin:
         raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
     _print_lost(before.lost)
-    pool = _pool(plan) if experiment.pool is None else experiment.pool
+    pool = pool_of_run(plan) if experiment.pool is None else experiment.pool
     display = display_for(args, pool)
     work = resume(
         run_id,
@@ -78,20 +78,20 @@ def execute(args: argparse.Namespace) -> int:
         journal=path,
         budget=None if experiment.budget == UNLIMITED else experiment.budget,
         on_event=listener_for(display, otel=args.otel),
-        **_changes(experiment.run),
+        **changes(experiment.run),
     )
     after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 
 
-def _changes(config: RunSettings) -> dict[str, Any]:
+def changes(config: RunSettings) -> dict[str, Any]:
     """The options that are not as the run was started with; one that is not set stays as it was."""
     set_now = {name: getattr(config, name) for name in _CHANGEABLE}
     return {name: value for name, value in set_now.items() if value != getattr(_DEFAULT, name)}
 
 
-def _pool(plan: RunRequest) -> Pool:
+def pool_of_run(plan: RunRequest) -> Pool:
     """The pool that a run was started on, found again."""
     from wfdsl.workers.pool import Pool
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +20,22 @@ from wfdsl.cli.inputs import (
     read_checked,
     require_no_size,
 )
-from wfdsl.cli.options import INPUT, OUTPUT, add_options, add_trace_options, experiment_of, group
-from wfdsl.cli.output import print_json
-from wfdsl.errors import JournalFailure
+from wfdsl.cli.options import (
+    INPUT,
+    OUTPUT,
+    add_options,
+    add_redo_options,
+    add_trace_options,
+    experiment_of,
+    group,
+    some_text,
+)
+from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.interpreter.estimate import RunEstimate
     from wfdsl.workers.pool import Pool
 
 
@@ -41,8 +47,14 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl run`."""
-    group(parser, INPUT).add_argument("file", metavar="FILE", help="a .wf file or a completion; - reads standard input")
+    group(parser, INPUT).add_argument(
+        "file", nargs="?", metavar="FILE", help="a .wf file or a completion; - reads standard input"
+    )
     add_question_options(parser)
+    add_redo_options(parser)
+    again = group(parser, INPUT)
+    again.add_argument("--subtask", type=some_text, metavar="TEXT", help="with --step: what the step is to do instead")
+    again.add_argument("--worker", metavar="NAME|INDEX", help="with --step: the worker that is to do it")
     group(parser, OUTPUT).add_argument(
         "--dry-run", action="store_true", help="call no worker: print the messages and the most that the run may cost"
     )
@@ -56,8 +68,11 @@ def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
     from wfdsl.cli.displays import display_for
     from wfdsl.cli.live import followed, listener_for, new_run_options, print_run
+    from wfdsl.cli.redo import redo_step
     from wfdsl.interpreter.running import new_run_id, run
 
+    if _is_redo(args):
+        return redo_step(args)
     experiment = experiment_of(args)
     require_no_size(args)
     pool, pool_name = experiment.with_pool()
@@ -84,6 +99,22 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
+def _is_redo(args: argparse.Namespace) -> bool:
+    """Whether the command redoes a step of a run, rather than running a file."""
+    if args.source is None:
+        for option, value in {"--step": args.step, "--subtask": args.subtask, "--worker": args.worker}.items():
+            if value is not None:
+                raise UsageError(f"{option} needs --from RUN: the run that has the step")
+        if args.file is None:
+            raise UsageError("give a FILE and a QUESTION, or --from RUN --step STEP to ask one step of a run again")
+        return False
+    if args.file is not None or args.question is not None:
+        raise UsageError("--from RUN takes workflow and question from the run: leave FILE and QUESTION out")
+    if args.step is None:
+        raise UsageError("--from RUN needs --step: the step to ask again; `wfdsl resume` continues a whole run")
+    return True
+
+
 def print_estimate(
     workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, names: Sequence[str] | None, as_json: bool
 ) -> None:
@@ -92,28 +123,10 @@ def print_estimate(
     Raises:
         UsageError: the workflow cannot run on this pool.
     """
+    from wfdsl.cli.estimates import show_estimate
     from wfdsl.interpreter.estimate import estimate
     from wfdsl.interpreter.execution import require_runnable
 
     require_runnable(workflow, pool, run.max_depth)
     found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
-    if as_json:
-        print_json({**asdict(found), "calls": found.calls, "usd": found.usd}, indent=2)
-    else:
-        print(_as_text(found, names))
-
-
-def _as_text(found: RunEstimate, names: Sequence[str] | None) -> str:
-    lines = []
-    for step in found.steps:
-        title = names[step.step] if names else f"step {step.step}"
-        lines.append(f"{title}: worker {step.worker} ({step.worker_name})")
-        for message in step.messages:
-            text = message["content"].replace("\n", "\n    ")
-            lines.append(f"  {message['role']}: {text}")
-    if found.pruned:
-        lines.append(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
-    ceiling = "not known: a worker has no prices or no max_tokens" if found.usd is None else f"${found.usd:.4f}"
-    lines.append(f"calls: {found.calls}")
-    lines.append(f"cost at most: {ceiling}")
-    return "\n".join(lines)
+    show_estimate(found, names=names, as_json=as_json)

@@ -7,7 +7,9 @@ included.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.context import Question, QuestionFor, messages_for
@@ -62,20 +64,22 @@ def estimate(
     *,
     question_for: QuestionFor = "all",
     run_dead_steps: bool = False,
+    previous: tuple[str, str] | None = None,
+    replies: Mapping[int, str] = MappingProxyType({}),
 ) -> RunEstimate:
-    """Work out what a run would ask."""
+    """Work out what a run would ask. Steps that have replies already are left out, and shown to the others."""
     schedule = graph_of(workflow).schedule(run_dead_steps=run_dead_steps)
-    placeholders = [f"{{response of step {step}}}" for step in range(len(workflow))]
+    shown = [replies.get(step, f"{{response of step {step}}}") for step in range(len(workflow))]
     longest: dict[int, int] = {}
     steps = []
     for step in range(len(workflow)):
-        if schedule.missing[step] < 0:
+        if schedule.missing[step] < 0 or step in replies:
             continue
-        messages = messages_for(workflow, step, placeholders, question, question_for=question_for)
+        messages = messages_for(workflow, step, shown, question, question_for=question_for, previous=previous)
         profile = profile_of(pool, _ordinal(workflow, step))
         longest[step] = profile.output_bound({}) or 0
-        unread = sum(len(placeholders[seen]) for seen in workflow.sees(step))
-        read = profile.input_bound(messages) - unread + sum(longest[seen] for seen in workflow.sees(step))
+        unread = [seen for seen in workflow.sees(step) if seen not in replies]
+        read = profile.input_bound(messages) + sum(longest[seen] - len(shown[seen]) for seen in unread)
         steps.append(_step_estimate(step, profile, messages, read))
     return RunEstimate(tuple(steps), schedule.pruned)
 

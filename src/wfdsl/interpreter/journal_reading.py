@@ -6,16 +6,16 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import messages_for
-from wfdsl.interpreter.journal import OF_RUN, reply_from_json
+from wfdsl.interpreter.journal import OF_RUN, reply_from_json, reply_to_json
 from wfdsl.interpreter.journal_file import UNREADABLE, connect_to_read, damaged, failure, is_alive, shrink
 from wfdsl.interpreter.journal_record import unpacked
 from wfdsl.interpreter.record import LostCall, Run, StepRecord
@@ -119,6 +119,64 @@ def run_of(path: Path, run_id: str) -> Run:
             return _put_together(run_id, request, created, _status(path, status, owner), rows)
         texts = {row.id: row.answer.text for row in rows if row.status == "finished"}
         return Run.from_json(unpacked(record, run_id, json.loads(asked), texts))
+
+
+class KeptReply(NamedTuple):
+    """A reply that a run has."""
+
+    path: tuple[int, ...]
+    key: str
+    worker: str
+    """The worker's name."""
+    started: float
+    finished: float
+    reply: Reply
+
+
+def kept_replies(path: Path, run_id: str) -> tuple[KeptReply, ...]:
+    """The replies of a run, with the calls that they answer.
+
+    Raises:
+        JournalFailure: the journal or the run cannot be read.
+    """
+    with _reading(path) as connection:
+        rows = connection.execute(
+            "SELECT path, key, worker, started, finished, reply FROM calls "
+            f"WHERE {OF_RUN} AND status = 'finished' ORDER BY id",
+            (run_id,),
+        ).fetchall()
+    with _decoding(path, run_id):
+        return tuple(
+            KeptReply(tuple(json.loads(steps)), key, worker, started, finished, reply_from_json(reply))
+            for steps, key, worker, started, finished, reply in rows
+        )
+
+
+def add_copy(path: Path, run_id: str, request: RunRequest, kept: Iterable[KeptReply], now: float) -> None:
+    """Write a run that has stopped, with replies of another run, which cost it nothing.
+
+    Raises:
+        JournalFailure: it cannot be written.
+    """
+    with _reading(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        number = connection.execute(
+            "INSERT INTO runs (id, created, status, title, request) VALUES (?, ?, 'stopped', ?, ?)",
+            (run_id, now, request.title, request.to_json()),
+        ).lastrowid
+        connection.executemany(
+            "INSERT INTO calls (run, key, sample, path, worker, status, started, finished, reply, calls, tokens, usd) "
+            "VALUES (?, ?, ?, ?, ?, 'finished', ?, ?, ?, 0, 0, 0.0)",
+            [
+                (number, each.key, run_id, json.dumps(each.path), each.worker, each.started, each.finished, _free(each))
+                for each in kept
+            ],
+        )
+        connection.execute("COMMIT")
+
+
+def _free(kept: KeptReply) -> str:
+    return reply_to_json(replace(kept.reply, paid_usd=0.0))
 
 
 def remove(path: Path, run_ids: Iterable[str]) -> int:

@@ -1,0 +1,88 @@
+"""`--from RUN --step STEP` of `wfdsl run` and `wfdsl solve`: one step of a run is asked again, in a new run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from wfdsl.cli.options import experiment_of, require_no_parameters
+from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import UNLIMITED
+
+if TYPE_CHECKING:  # start-up time
+    from wfdsl.interpreter.estimate import RunEstimate
+    from wfdsl.interpreter.redoing import Redo
+    from wfdsl.workers.pool import Pool
+
+
+def redo_step(args: argparse.Namespace) -> int:
+    """`wfdsl run --from RUN --step STEP`: redo the step and print the new answer."""
+    from wfdsl.cli.displays import display_for
+    from wfdsl.cli.live import followed, listener_for, print_run
+    from wfdsl.cli.resume import changes, pool_of_run
+    from wfdsl.interpreter.execution import require_runnable
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.interpreter.journal_reading import full_id, request_of
+    from wfdsl.interpreter.redoing import prepare_redo
+    from wfdsl.interpreter.running import resume
+
+    require_no_parameters(args, "the run keeps the parameters that it was started with")
+    experiment, path = experiment_of(args), default_path()
+    if not experiment.run.journal:
+        raise UsageError("--from RUN reads and writes the journal: leave --no-journal out")
+    run_id = full_id(path, args.source)
+    request = request_of(path, run_id)
+    if "solve" in request.origin:
+        raise UsageError(
+            f"run {run_id} is a Conductor's: write `wfdsl solve --from {run_id} --round N --step STEP`, with the "
+            "options of its first command"
+        )
+    pool = pool_of_run(request) if experiment.pool is None else experiment.pool
+    worker = None if args.worker is None else _worker(pool, args.worker)
+    prepared = prepare_redo(path, run_id, args.step, subtask=args.subtask, worker=worker)
+    require_runnable(prepared.workflow, pool, prepared.request.config.max_depth)
+    found = prepared.estimate(pool)
+    if args.dry_run:
+        print_redo_estimate(prepared, found, as_json=args.json)
+        return 0
+    print(price_of(prepared, found), file=sys.stderr)
+    new_id, display = prepared.start(path), display_for(args, pool)
+    work = resume(
+        new_id,
+        pool,
+        journal=path,
+        budget=None if experiment.budget == UNLIMITED else experiment.budget,
+        on_event=listener_for(display, otel=args.otel),
+        **changes(experiment.run),
+    )
+    print_run(followed(work, display, as_json=args.json, again=f"wfdsl resume {new_id}"), display, as_json=args.json)
+    return 0
+
+
+def print_redo_estimate(prepared: Redo, found: RunEstimate, *, as_json: bool) -> None:
+    """Print what would be asked again, and its price (`--dry-run`)."""
+    from wfdsl.cli.estimates import show_estimate
+
+    show_estimate(found, names=prepared.names, as_json=as_json)
+    if prepared.round is not None and not as_json:
+        print("the Conductor's later rounds are asked again too; their cost is not known")
+
+
+def price_of(prepared: Redo, found: RunEstimate) -> str:
+    """One line: what is asked again, and what it costs at most."""
+    names = prepared.names
+    asked = ", ".join(names[each.step] if names else f"step {each.step}" for each in found.steps)
+    price = "not known" if found.usd is None else f"at most ${found.usd:.4f}"
+    later = "" if prepared.round is None else ", and the Conductor's later rounds, whose cost is not known"
+    return f"asked again: {asked} (cost: {price}){later}; {len(prepared.kept)} kept replies cost nothing"
+
+
+def _worker(pool: Pool, text: str) -> int:
+    """The index of a worker, given by its name or its index."""
+    names = {pool.entry(index).name: index for index in pool.indices}
+    if text in names:
+        return names[text]
+    if text.isdecimal() and int(text) in pool.indices:
+        return int(text)
+    raise UsageError(f"pool {pool.name!r} has no worker {text!r}: its workers are {', '.join(names)}")

@@ -1,0 +1,233 @@
+"""Redo one step: a run is copied in the journal, without the replies of the step and of what depends on it.
+
+The copy is then resumed like any run, so that only those calls are made. The old run stays as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wfdsl.errors import UsageError
+from wfdsl.graph import graph_of
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.conductor_node import OWN_STEP
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.estimate import RunEstimate, estimate
+from wfdsl.interpreter.events import Listener
+from wfdsl.interpreter.events import Path as CallPath
+from wfdsl.interpreter.execution import require_runnable
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import KeptReply, add_copy, kept_replies, request_of, run_of
+from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.running import new_run_id, resume
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import WorkerPool
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """What it takes to redo a step, before anything is written or paid for."""
+
+    run_id: str
+    """The run that has the step; it stays as it is."""
+    request: RunRequest
+    """What the new run will be asked: the same, except for what was changed of the step."""
+    workflow: Workflow
+    """The workflow that the step is in."""
+    names: tuple[str, ...] | None
+    """What its steps are called."""
+    previous: tuple[str, str] | None
+    """The final (subtask, response) of the round before it."""
+    round: int | None
+    """The Conductor's round that the step is in; None: the run has no rounds."""
+    again: frozenset[int]
+    """The steps that are asked again: the step, and all that see it directly or through others."""
+    kept: tuple[KeptReply, ...]
+    """The replies that the new run takes over."""
+
+    def estimate(self, pool: WorkerPool) -> RunEstimate:
+        """What the workflow's steps without a reply are sent, and the most that they cost; later rounds apart."""
+        config, prefix = self.request.config, () if self.round is None else (0, self.round)
+        inside = (each for each in self.kept if each.path[:-1] == prefix and each.path[-1] != OWN_STEP)
+        return estimate(
+            self.workflow,
+            self.request.question,
+            pool,
+            question_for=config.question_for,
+            run_dead_steps=config.run_dead_steps,
+            previous=self.previous,
+            replies={each.path[-1]: each.reply.text for each in inside},
+        )
+
+    def start(self, journal: Path) -> str:
+        """Write the new run into the journal; gives its id, under which it is resumed.
+
+        Raises:
+            JournalFailure: it cannot be written.
+        """
+        new_id = new_run_id()
+        where = {"from": self.run_id, "step": str(min(self.again))}
+        where |= {} if self.round is None else {"round": str(self.round)}
+        request = replace(
+            self.request,
+            sample_id=new_id,
+            config=replace(self.request.config, reuse=False),  # it would find the very replies that are left out
+            origin={**self.request.origin, **where},
+        )
+        add_copy(journal, new_id, request, self.kept, time.time())
+        return new_id
+
+
+def prepare_redo(
+    journal: Path,
+    run_id: str,
+    step: int | str,
+    *,
+    round_number: int | None = None,
+    subtask: str | None = None,
+    worker: int | None = None,
+) -> Redo:
+    """Work out what redoing a step takes; nothing is written.
+
+    Args:
+        journal: The journal's path.
+        run_id: The run.
+        step: The step's index or name.
+        round_number: The Conductor's round that it is in, from 0, for a run of a Conductor.
+        subtask: What the step is to do instead.
+        worker: The index of the worker that is to do it.
+
+    Raises:
+        UsageError: the journal has no such run, or the run no such step.
+    """
+    request, run = request_of(journal, run_id), run_of(journal, run_id)
+    if run.status == "running":
+        raise UsageError(f"run {run_id} is still running; wait until it has finished, or stop it")
+    inside = _inside(run, round_number)
+    index = _index(inside, step)
+    workflow = inside.workflow
+    if subtask is not None or worker is not None:
+        if round_number is not None:
+            raise UsageError(
+                "a Conductor wrote the steps of its rounds: leave subtask and worker out, or run the round's workflow "
+                "as a file"
+            )
+        workflow = _changed(workflow, index, subtask, worker)
+        request = replace(request, workflow=workflow)
+    again = _dependents(workflow, index)
+    if index in graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned:
+        raise UsageError(f"{inside.name_of(index)} cannot change the answer, so it was left out: redo another step")
+
+    def is_kept(path: CallPath) -> bool:
+        if round_number is None:
+            return path[0] not in again
+        return path[1] < round_number or (path[1] == round_number and path[2] not in again)
+
+    return Redo(
+        run_id=run_id,
+        request=request,
+        workflow=workflow,
+        names=inside.names,
+        previous=_previous(run, round_number, request),
+        round=round_number,
+        again=again,
+        kept=tuple(each for each in kept_replies(journal, run_id) if is_kept(each.path)),
+    )
+
+
+async def redo(
+    run_id: str,
+    step: int | str,
+    pool: WorkerPool,
+    *,
+    journal: Journal | str | Path,
+    subtask: str | None = None,
+    worker: int | None = None,
+    budget: Budget | None = None,
+    limiter: ConcurrencyLimiter | None = None,
+    on_event: Listener | None = None,
+    **options: Any,
+) -> Run:
+    """Ask one step of a run again, and the steps that depend on it, in a new run; all other replies are kept.
+
+    The kept replies cost nothing, and the run that they come from stays as it is. Of a Conductor's run, prepare a new
+    run with `prepare_redo(..., round_number=N).start(path)`, then solve the question again with that `run_id`.
+
+    Args:
+        run_id: The run that has the step.
+        step: The step's index or name.
+        pool: The workers; they must be as they were for the kept replies to fit.
+        journal: The journal that has the run.
+        subtask: What the step is to do instead.
+        worker: The index of the worker that is to do it.
+        budget: Limits that replace those of the run; they count from zero.
+        limiter: Limits the calls in flight of several runs together.
+        on_event: Called with every event as it happens.
+        options: Fields of `RunConfig` by name, instead of the run's.
+
+    Raises:
+        RunFailed, BudgetExhausted: as `run` does.
+        UsageError: the journal has no such run, the run no such step, or as `resume` does.
+    """
+    if isinstance(budget, BudgetTracker):
+        raise UsageError("budget must be a Budget: the new run has a tracker of its own")
+    path = journal.path if isinstance(journal, Journal) else Path(journal)
+    prepared = prepare_redo(path, run_id, step, subtask=subtask, worker=worker)
+    require_runnable(prepared.workflow, pool, prepared.request.config.max_depth)
+    new_id = prepared.start(path)
+    return await resume(new_id, pool, journal=journal, budget=budget, limiter=limiter, on_event=on_event, **options)
+
+
+def _inside(run: Run, round_number: int | None) -> Run:
+    """The run that has the step: a Conductor's rounds are nested in its only step."""
+    by_conductor = "solve" in run.settings.get("origin", {}) or run.workflow.steps[0].worker == OWN_STEP
+    if round_number is None and by_conductor:
+        raise UsageError(f"run {run.id} is a Conductor's: say in which round the step is")
+    if round_number is None:
+        return run
+    if not by_conductor:
+        raise UsageError(f"run {run.id} has no rounds, since no Conductor wrote it: leave the round out")
+    rounds = run.steps[0].nested
+    if round_number >= len(rounds):
+        raise UsageError(f"run {run.id} has no round {round_number}: it has {len(rounds)}, from round 0")
+    return rounds[round_number]
+
+
+def _index(run: Run, step: int | str) -> int:
+    names = run.names or ()
+    if isinstance(step, str) and step in names:
+        return names.index(step)
+    count = len(run.workflow)
+    if str(step).isdecimal() and int(step) < count:
+        return int(step)
+    known = ", ".join(names) or f"0 to {count - 1}"
+    raise UsageError(f"run {run.id} has no step {step!r}: its steps are {known}")
+
+
+def _changed(workflow: Workflow, index: int, subtask: str | None, worker: int | None) -> Workflow:
+    old = workflow[index]
+    new = Step(
+        old.worker if worker is None else worker, old.subtask if subtask is None else subtask, old.access, old.depth
+    )
+    return Workflow((*workflow.steps[:index], new, *workflow.steps[index + 1 :]))
+
+
+def _dependents(workflow: Workflow, index: int) -> frozenset[int]:
+    found = {index}
+    for later in range(index + 1, len(workflow)):
+        if found.intersection(workflow.sees(later)):
+            found.add(later)
+    return frozenset(found)
+
+
+def _previous(run: Run, round_number: int | None, request: RunRequest) -> tuple[str, str] | None:
+    if round_number is None:
+        return request.previous
+    if round_number == 0:
+        return None
+    before = run.steps[0].nested[round_number - 1]
+    return before.workflow[-1].subtask, before.answer or ""
