@@ -83,12 +83,14 @@ class BudgetTracker:
         "_waiting",
         "budget",
         "calls",
+        "limits",
         "tokens",
         "usd",
     )
 
     def __init__(self, budget: Budget, spent: BudgetUsage = NOTHING_SPENT) -> None:
         self.budget = budget
+        self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
         self.calls, self.tokens, self.usd = spent
         """What has been settled."""
         self._calls, self._tokens, self._usd = spent

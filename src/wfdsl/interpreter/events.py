@@ -144,27 +144,25 @@ Event: TypeAlias = (
 Listener: TypeAlias = Callable[[Event], None]
 
 
-class SafeListener:
+def safe(listener: Listener) -> Listener:
     """A listener that is switched off once it raises: the run has paid for its replies and goes on without it."""
+    hears = True
 
-    __slots__ = ("_listener",)
-
-    def __init__(self, listener: Listener) -> None:
-        self._listener: Listener | None = listener
-
-    def __call__(self, event: Event) -> None:
-        """Hand an event on."""
-        if self._listener is None:
+    def hear(event: Event) -> None:
+        nonlocal hears
+        if not hears:
             return
         try:
-            self._listener(event)
+            listener(event)
         except Exception:
+            hears = False
             logging.getLogger("wfdsl").exception(
                 "the listener %r raised on %s; it gets no further events, and the run goes on",
-                self._listener,
+                listener,
                 type(event).__name__,
             )
-            self._listener = None
+
+    return hear
 
 
 def error_type_of(error: BaseException) -> str:

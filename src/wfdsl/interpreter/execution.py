@@ -259,12 +259,13 @@ class Execution:
             )
         else:
             handle = StepCall(environment, path, profile.index, messages)
-        handle.latest = level.deadline
+        handle.latest, handle.seconds = level.deadline, level.step_timeout_s
         self._calls[step] = handle
         on_delta = None
         if listener is not None:
-            about = profile.provider, profile.model, profile.conductor
-            listener(StepStarted(path, profile.name, handle.started, *about))
+            listener(
+                StepStarted(path, profile.name, handle.started, profile.provider, profile.model, profile.conductor)
+            )
             on_delta = _DeltaSink(listener, path)
         settings = sampling_settings(config.seed, path)
         return handle, Call(messages, path, environment.sample_id, settings, deadline, on_delta, handle)

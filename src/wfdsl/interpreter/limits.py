@@ -286,13 +286,11 @@ def _reference(worker: Ask, known: _Known) -> Any:
 class Deadline:
     """The deadline of one call, which runs in one task."""
 
-    __slots__ = ("_cancels", "_task", "at", "began", "passed")
+    __slots__ = ("_cancels", "_task", "at", "passed")
 
-    def __init__(self, began: float, at: float, task: asyncio.Task[object]) -> None:
-        self.began = began
-        """When the call began, on the event loop's clock, in seconds."""
+    def __init__(self, at: float, task: asyncio.Task[object]) -> None:
         self.at = at
-        """When it passes."""
+        """When it passes, on the event loop's clock, in seconds."""
         self.passed = False
         """Whether it has passed, and its cancel still counts."""
         self._task = task
@@ -333,7 +331,7 @@ class DeadlineTimer:
         """End the running task's call at a time of the event loop's clock."""
         task = asyncio.current_task(self._loop)
         assert task is not None  # calls are made by coroutines
-        deadline = Deadline(self._loop.time(), at, task)
+        deadline = Deadline(at, task)
         self._deadlines.add(deadline)
         if at < self._earliest:
             self._set(at)

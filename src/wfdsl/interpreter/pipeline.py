@@ -94,7 +94,7 @@ class CallPipeline:
             later = None if isinstance(timeout, BudgetSpent) else self._after_timeout(handle)
             if later is None or isinstance(timeout, BudgetSpent):
                 raise timeout from error
-            return await later._instead(call, timeout, seconds=deadline.at - deadline.began)
+            return await later._instead(call, timeout)
         except WorkerFailure as failure:
             if deadline is not None and handle.wall_time_is_over():
                 raise _timed_out(handle) from failure
@@ -232,16 +232,18 @@ class CallPipeline:
         known = [self.profile.index, *(each.profile.index for each in self._fallbacks)]
         asked = 0 if handle.answered_by is None else known.index(handle.answered_by)
         left = self._fallbacks[asked:]
-        if not left or (handle.latest is not None and handle.environment.clock.steady() >= handle.latest):
+        over = handle.latest is not None and handle.environment.clock.steady() >= handle.latest
+        if not left or over or handle.seconds is None:
             return None
         return CallPipeline(left[0]._worker, left[0].profile, left[1:])
 
-    async def _instead(self, call: Call, failure: WorkerFailure, *, seconds: float) -> Reply:
+    async def _instead(self, call: Call, failure: WorkerFailure) -> Reply:
         """Ask this worker, after the one before it has used up its time, for as many seconds."""
         handle: StepCall = call.run
+        assert handle.seconds is not None  # that was the time
         handle.emit(FellBack(handle.path, self.profile.name, str(failure)))
         handle.answered_by = self.profile.index
-        end = handle.environment.clock.steady() + seconds
+        end = handle.environment.clock.steady() + handle.seconds
         try:
             return await self.ask(
                 call._replace(deadline=end if handle.latest is None else min(end, handle.latest)),
@@ -395,8 +397,7 @@ def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
     budget, wall_s = tracker.budget, 0.0
     if budget.seconds is not None and environment.wall_end is not None:
         wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
-    limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
-    listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, limits))
+    listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, tracker.limits))
 
 
 def _require_requested(error: asyncio.CancelledError) -> None:

@@ -20,7 +20,7 @@ from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, Budget, BudgetTra
 from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.events import Event, Listener, SafeListener
+from wfdsl.interpreter.events import Event, Listener, safe
 from wfdsl.interpreter.execution import require_runnable, run_workflow
 from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
@@ -156,7 +156,7 @@ async def stream(
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
     listener = options.pop("on_event", None)
     check_arguments({"on_event": listener})
-    also = None if listener is None else SafeListener(listener)
+    also = None if listener is None else safe(listener)
 
     def hear(event: Event) -> None:
         queue.put_nowait(event)
@@ -233,7 +233,7 @@ async def _run_request(
                 wall_end=wall_end,
                 journal=None if claim is None else claim.journal,
                 lost=() if claim is None else claim.known.lost,
-                listener=None if on_event is None else SafeListener(on_event),
+                listener=None if on_event is None else safe(on_event),
             )
             level = Level(
                 pipelines=Pipelines(workers),
