@@ -203,3 +203,19 @@ def test_an_example_of_the_howto_passes(number: int) -> None:
     assert tests
     for test in tests:
         test()
+
+
+def test_the_first_example_pays_for_no_imports() -> None:
+    code = """
+import sys
+from wfdsl.testing import workflows
+before = set(sys.modules)
+import wfdsl
+workflow = wfdsl.parse("model_id = [0]\\nsubtasks = ['x']\\naccess_list = [[]]")
+wfdsl.to_dag(workflow)
+print(*sorted(name for name in set(sys.modules) - before if name.partition(".")[0] in ("lark", "networkx", "wfdsl")))
+"""
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.strip() == ""

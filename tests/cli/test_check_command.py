@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,8 +12,6 @@ from inline_snapshot import snapshot
 from tests.cli.conftest import GOOD, SEES_LATER
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Command
 
 DIAGNOSTIC_KEYS = ["code", "severity", "message", "help", "start", "end", "line", "column"]
@@ -227,3 +226,22 @@ def test_verbose_says_how_a_file_is_read_before_and_after_the_command(
     assert [record.getMessage() for record in caplog.records] == [
         f"good.txt: {len(GOOD)} characters, read as a completion in the strict profile"
     ]
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.wf"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_shipped_examples_need_no_more_than_two_workers_or_say_what(
+    wfdsl: Command, tmp_path: Path, example: Path
+) -> None:
+    worker = '[[pool.workers]]\nname = "{}"\nprovider = "scripted"\noptions = {{ replies = ["x"] }}\n'
+    pool = tmp_path / "pool.toml"
+    pool.write_text(f"[pool]\n{worker.format('a')}{worker.format('b')}")
+
+    result = wfdsl("check", example, "--pool", pool)
+
+    if example.stem == "recursive":
+        assert 'add a worker with `provider = "conductor"` to the pool file' in result.out
+    else:
+        assert result.code == 0, result.out

@@ -138,6 +138,15 @@ def test_ids_keep_their_type_and_a_conversation_is_a_question_too(chat: Chat) ->
     assert len(chat.asked) == 2
 
 
+def test_a_column_that_is_called_id_is_the_id(tmp_path: Path) -> None:
+    rows = [{"question": "a", "id": "x1"}, {"question": "b"}, {"question": "c", "id": None}, {"question": "d", "id": 9}]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    found = read_questions(str(tmp_path / "in.jsonl"), columns_of(None))
+
+    assert [asked.id for asked in found] == ["x1", 2, 3, 9]
+
+
 @pytest.mark.usefixtures("place")
 def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
     chat: Chat, capsys: pytest.CaptureFixture[str]

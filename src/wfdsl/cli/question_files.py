@@ -38,7 +38,7 @@ class Before(NamedTuple):
 
 
 def columns_of(mapping: str | None) -> dict[str, str]:
-    """What the file calls `question` and `id`, from `FIELD=COLUMN,...`; `id` only if it is there.
+    """What the file calls `question` and `id`, from `FIELD=COLUMN,...`; `id` only if it is named.
 
     Raises:
         UsageError: it is not of this form.
@@ -182,7 +182,8 @@ def _is_message(value: Any) -> bool:
 
 def _id(record: dict[str, Any], columns: Mapping[str, str], place: str, number: int) -> str | int | float:
     if "id" not in columns:
-        return number
+        own = record.get("id")
+        return number if isinstance(own, bool) or not isinstance(own, str | int | float) else own
     value = _value(record, "id", columns["id"], place)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f"{place}: {columns['id']!r} must be a text or a number")

@@ -181,6 +181,7 @@ class Workers:
             help_ = f"`{value}` is a tag: write `by tag {value}`" if pool.tagged(value) else help_
         elif clause.kind == "conductor":
             message = "the pool has no Conductor"
+            help_ = 'add a worker with `provider = "conductor"` to the pool file, or name a worker here'
         else:
             message = f"no worker of the pool has the tag `{value}`"
             if pool.find(value) is not None:

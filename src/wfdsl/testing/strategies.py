@@ -11,12 +11,20 @@ from random import Random
 
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from wfdsl.api import analyze, analyze_file_text, dumps
+from wfdsl.graph import to_dag
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, Written, write_completion
 from wfdsl.testing.file_writer import write_file
 from wfdsl.testing.generators import Choices, mutated
+
+# Hypothesis times each example: what the package loads when it is first needed is loaded before the first of them.
+_ONE_STEP = Workflow.from_lists([0], ["x"], [[]])
+to_dag(_ONE_STEP)
+analyze(dumps(_ONE_STEP))
+analyze_file_text(dumps(_ONE_STEP, "wf"))
 
 _FRAGMENTS = (
     "Plan it.", "Don't guess.", '"', "'", "\\", "\n", "\r\n", "\t", "{x}", "[0]", "#", "“", "’s", "\ufffd",

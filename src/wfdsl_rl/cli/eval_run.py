@@ -28,6 +28,7 @@ from wfdsl_rl.cli.eval_reports import print_summary, print_table
 from wfdsl_rl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl_rl.evaluation.evaluate import evaluate
 from wfdsl_rl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
+from wfdsl_rl.evaluation.plots import require_matplotlib
 from wfdsl_rl.evaluation.report import RESULTS, Report, read_report, write_summaries
 from wfdsl_rl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
 from wfdsl_rl.fingerprints import is_simulated
@@ -47,6 +48,8 @@ def execute(args: argparse.Namespace, arguments: Sequence[str]) -> int:
     if args.dry_run:
         _print_estimate(evaluation, args)
         return 0
+    if not args.no_plots:
+        require_matplotlib()
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
     return _Session(_begun(evaluation, folder, args, list(arguments)), folder, args, experiment).work()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -251,6 +252,16 @@ class Point(NamedTuple):
     """Half the length of its error bar, on the y axis."""
 
 
+def require_matplotlib() -> None:
+    """Refuse to draw plots without matplotlib, before work is done that is to be drawn.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise UsageError('plots need matplotlib: pip install "wfdsl[eval]", or leave them out with --no-plots')
+
+
 @contextmanager
 def figure(width: float, height: float, *, columns: int = 1, simulated: bool) -> Iterator[tuple[Any, Any]]:
     """A figure with axes side by side, in inches; closed after the block.
@@ -258,14 +269,11 @@ def figure(width: float, height: float, *, columns: int = 1, simulated: bool) ->
     Raises:
         UsageError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl  # noqa: PLC0415  (large, and only plots need it)
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise UsageError(
-            'plots need matplotlib: pip install "wfdsl[eval]", or leave them out with --no-plots'
-        ) from error
+    require_matplotlib()
+    import matplotlib as mpl  # noqa: PLC0415  (large, and only plots need it)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     with mpl.rc_context(_STYLE):
         drawn = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
         FigureCanvasAgg(drawn)

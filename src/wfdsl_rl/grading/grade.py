@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, assert_never
 
 from wfdsl.errors import UsageError
@@ -68,12 +70,15 @@ def load_grader(name: str) -> Callable[[Task, str], Any]:
     module_name, _, function_name = name.partition(":")
     if not module_name or not function_name:
         raise UsageError(f'grader {name!r}: write it as "module:function"')
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # last: a file of the current folder must not hide an installed package
     try:
         found: Any = import_module(module_name)
         for part in function_name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"grader {name!r}: {error}. Is its folder on PYTHONPATH?") from error
+        raise UsageError(f"grader {name!r}: {error}. Looked for here and on PYTHONPATH") from error
     if not callable(found):
         raise UsageError(f"grader {name!r}: {function_name} is not a function")
     return found  # type: ignore[no-any-return]  # what it returns is checked when it is called

@@ -352,3 +352,16 @@ def test_a_narrow_terminal_shows_every_column_whole(
     out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert all(f"benchmark {number}" in out and f"{number}.0 ± 1.0" in out for number in range(5))
     assert max(map(len, out.splitlines())) <= 40
+
+
+def test_plots_that_cannot_be_drawn_are_refused_before_anything_is_asked(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    asked = ["--policy", "workers", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--out", "unplotted"]
+
+    code = main(asked)
+
+    assert code == 2
+    assert "plots need matplotlib: " in capsys.readouterr().err
+    assert not Path("unplotted").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,11 @@ def test_a_reply_without_an_answer_says_so() -> None:
     verdict = grade_sync(text_task("Paris"), "   ")
 
     assert verdict == Verdict("wrong", None, "no final answer was found")
+
+
+async def test_a_custom_grader_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "graders_of_this_folder.py").write_text("def even(task, text):\n    return len(text) % 2 == 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+
+    assert (await grade(custom_task("graders_of_this_folder:even"), "four")).outcome == "right"
