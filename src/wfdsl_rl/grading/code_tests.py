@@ -8,7 +8,6 @@ sandbox of the program, and the verdict comes from the checking side alone.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from typing import Any, Final, get_args
 from wfdsl_rl.grading.sandbox.inside.values import dumps, loads
 from wfdsl_rl.grading.sandbox.process import EndedError, Inside, Ran, TooMuchError
 from wfdsl_rl.grading.sandbox.sandbox import Slot
+from wfdsl_rl.grading.sandbox.usage import time_limit
 from wfdsl_rl.grading.verdict import Outcome, Verdict
 from wfdsl_rl.tasks.task import CodeTests
 
@@ -90,7 +90,7 @@ async def _run_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
         await _load(candidate, program, tests, [tests.entry_point] if tests.entry_point else [])
         await checker.send(json.dumps([tests.preamble, tests.checker, tests.entry_point]).encode("ascii"))
         try:
-            async with asyncio.timeout(tests.timeout_s):
+            async with time_limit([candidate, checker], tests.timeout_s):
                 outcome, reason = await _carry_calls(candidate, checker)
         except TimeoutError:
             raise _past_limit(tests.timeout_s) from None
@@ -170,7 +170,7 @@ async def _exchange(inside: Inside, payload: bytes, timeout_s: float) -> list[An
     Raises: _WrongError.
     """
     try:
-        async with asyncio.timeout(timeout_s):
+        async with time_limit([inside], timeout_s):
             await inside.send(payload)
             received = await inside.receive()
     except TimeoutError:

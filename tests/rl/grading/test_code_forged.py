@@ -10,6 +10,7 @@ import pytest
 from wfdsl_rl.grading.code_tests import run_tests, same_result, shown
 from wfdsl_rl.grading.sandbox.inside.values import dumps
 from wfdsl_rl.grading.sandbox.sandbox import Slot
+from wfdsl_rl.grading.sandbox.usage import Usage
 from wfdsl_rl.tasks.task import CodeTests
 
 TESTS = CodeTests(style="function", inputs=("[1]",), expected=("5",), entry_point="f")
@@ -31,6 +32,9 @@ class ForgedSlot:
 
     async def __aexit__(self, *error: object) -> None:
         return None
+
+    def usage(self) -> Usage:
+        return Usage()
 
     async def send(self, payload: bytes) -> None:
         return None

@@ -86,10 +86,14 @@ class SandboxLimits:
 
     memory_mib: int = 512
     """Address space of each process, in MiB."""
+    all_memory_mib: int = 1024
+    """Memory of all processes of a sandbox together, in MiB. `slots` times as much is what all sandboxes may use."""
     processes: int = 16
     """Processes and threads at one time."""
     files_mib: int = 32
     """All files in `/tmp`, the largest file, and all files in `/dev/shm`, each, in MiB. Nothing else can be written."""
+    files: int = 10_000
+    """Files and folders in `/tmp`, and as many in `/dev/shm`."""
     open_files: int = 128
     """Files that one process has open at one time."""
     output_bytes: int = 4 * MIB
@@ -222,10 +226,19 @@ def _processes(bubblewrap: str, setpriv: str) -> tuple[str, ...]:
     No zombie is left to the machine's init process, which in a container may never reap it.
     """
     if not setpriv:
-        return (bubblewrap, "--unshare-pid", "--as-pid-1")
+        return (*_first_to_go(), bubblewrap, "--unshare-pid", "--as-pid-1")
     unshare = _tool("unshare", "install util-linux")
     namespace = (unshare, "--pid", "--mount-proc", "--fork", "--kill-child")
-    return (setpriv, "--pdeathsig", "KILL", "--", *namespace, "--", bubblewrap)
+    return (setpriv, "--pdeathsig", "KILL", "--", *_first_to_go(), *namespace, "--", bubblewrap)
+
+
+def _first_to_go() -> tuple[str, ...]:
+    """If the machine runs out of memory, the kernel ends this program and not its neighbours.
+
+    It is set from outside, and inside `/proc` is read-only, so that no program can take it back.
+    """
+    found = shutil.which("choom")  # of util-linux; a wish: the limits hold without it
+    return (os.path.realpath(found), "-n", "1000", "--") if found else ()
 
 
 def _tool(name: str, cure: str) -> str:
@@ -280,7 +293,7 @@ def _writable(limits: SandboxLimits) -> Sequence[str]:
     words = ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/dev/shm", "/tmp"):
         words += ["--perms", "1777", "--size", size, "--tmpfs", folder]
-    return (*words, "--remount-ro", "/dev", "--remount-ro", "/")
+    return (*words, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 
 from wfdsl_rl.grading.sandbox.inside import READY
 from wfdsl_rl.grading.sandbox.isolation import MIB, SandboxFailed, SandboxLimits, seccomp_filter, seccomp_supported
+from wfdsl_rl.grading.sandbox.usage import Usage, time_limit, usage_of
 
 Role: TypeAlias = Literal["program", "candidate", "checker"]
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
@@ -95,6 +96,8 @@ class Inside:
     is_ready: bool = False
     """Whether the interpreter has said that it is ready."""
     errors: bytearray = field(default_factory=bytearray)
+    exceeded: str = ""
+    """The limit for which it was killed, in words."""
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Write to its input; `last` closes it. A program need not read it."""
@@ -120,7 +123,7 @@ class Inside:
                 raise TooMuchError(f"a result of more than {self.most:,} bytes")
             return await stream.readexactly(int(length))
         except asyncio.IncompleteReadError as problem:
-            raise EndedError("the program ended its process before it gave a result") from problem
+            raise EndedError(self.exceeded or "the program ended its process before it gave a result") from problem
 
     async def read_all(self) -> bytes:
         """Its output until it ends. Raises: TooMuchError."""
@@ -165,6 +168,10 @@ class Inside:
         """Whether it can still run something, as far as is known here."""
         return self.process.returncode is None and not self._stdout.at_eof()
 
+    def usage(self) -> Usage:
+        """What it and all processes that it started use."""
+        return usage_of(self.process.pid)
+
     async def begin(self, seconds: float) -> None:
         """Set the limit of processor time for what is sent next: rounded up, and a second to end in."""
         await self.write(b"%0*d" % (_LENGTH, ceil(seconds) + 1))
@@ -174,14 +181,15 @@ class Inside:
         self.kill()
         await asyncio.shield(self._gone())
 
-    def kill(self) -> None:
-        """End every process inside.
+    def kill(self, exceeded: str = "") -> None:
+        """End every process inside, for a limit or because it is no longer needed.
 
         The first process inside is killed first: all others there die with it, and bubblewrap reaps it. The other way
         round it would be left to the machine's init process, which in a container may never reap anything.
         """
         if self.process.returncode is not None:
             return
+        self.exceeded = self.exceeded or exceeded
         if not self.isolated:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -243,7 +251,7 @@ async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: floa
     writing = asyncio.create_task(inside.write(given, last=True))
     reading, reading_errors = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
     try:
-        async with asyncio.timeout(timeout_s):
+        async with time_limit([inside], timeout_s):
             output, _ = await asyncio.gather(reading, reading_errors)
             await inside.process.wait()
     except TimeoutError:
@@ -256,7 +264,7 @@ async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: floa
             task.cancel()
         await asyncio.gather(writing, reading, reading_errors, return_exceptions=True)
     code = inside.process.returncode if ending == "ended" else None
-    errors = inside.errors[-2000:].decode("utf-8", "replace")
+    errors = inside.errors[-2000:].decode("utf-8", "replace") + (f"\n{inside.exceeded}" if inside.exceeded else "")
     return Ran(ending, code, output, errors, time.monotonic() - begun)
 
 
@@ -264,7 +272,7 @@ def first_source(role: Role, limits: SandboxLimits, *, isolated: bool) -> str:
     """What the interpreter inside runs first: it reads the code of its role, and then sets its own limits."""
     processes = limits.processes if isolated else _UNBOUND
     numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
-    return f"{_FIRST}\nlimit{numbers}\nfirst_to_go()\nusual_names()\n{_ENTRY_CALLS[role]}\n"
+    return f"{_FIRST}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
 
 
 @cache

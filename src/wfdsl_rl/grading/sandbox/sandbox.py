@@ -30,6 +30,7 @@ from wfdsl_rl.grading.sandbox.isolation import (
 )
 from wfdsl_rl.grading.sandbox.probe import probe
 from wfdsl_rl.grading.sandbox.process import Inside, Ran, Role, code_of, first_source, run_source, start_process
+from wfdsl_rl.grading.sandbox.usage import bounded
 
 UNSAFE = "UNSAFE, without a sandbox: "
 MOST_WARM = 32  # processes of a role in the warm pool: each has an interpreter in memory, 3 MiB. Our choice
@@ -42,8 +43,9 @@ _log = logging.getLogger(__name__)
 class Slot:
     """A place for one program, and next to it for one checking text."""
 
-    def __init__(self, pool: WarmPool, turns: asyncio.Semaphore) -> None:
+    def __init__(self, pool: WarmPool, turns: asyncio.Semaphore, limits: SandboxLimits) -> None:
         self._pool = pool
+        self._limits = limits
         self._turns = turns
 
     @asynccontextmanager
@@ -56,7 +58,8 @@ class Slot:
             async with self._turns:  # given back before the processes end
                 for inside in insides:
                     await inside.begin(seconds)
-                yield insides
+                async with bounded(insides, self._limits):
+                    yield insides
 
     async def run(self, source: str, *, stdin: str, timeout_s: float) -> Ran:
         """Run a program as `python program.py` would. Raises: SandboxFailed."""
@@ -143,7 +146,7 @@ class Sandbox:
         loop = asyncio.get_running_loop()
         state = self._loops.get(loop)
         if state is None:
-            state = self._loops[loop] = _LoopState(self.slots, WarmPool(self._start))
+            state = self._loops[loop] = _LoopState(self.slots, WarmPool(self._start), self.limits)
         return state
 
     async def _start(self, role: Role) -> Inside:
@@ -174,8 +177,9 @@ class Sandbox:
 class _LoopState:
     """What the tasks of one event loop share."""
 
-    def __init__(self, slots: int, pool: WarmPool) -> None:
+    def __init__(self, slots: int, pool: WarmPool, limits: SandboxLimits) -> None:
         self.pool = pool
+        self._limits = limits
         self.probing = asyncio.Lock()
         self._turns = asyncio.Semaphore(slots)
         self._started = asyncio.Semaphore(max(slots, min(_STARTED_PER_SLOT * slots, _MOST_STARTED)))
@@ -183,7 +187,7 @@ class _LoopState:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         async with self._started:
-            yield Slot(self.pool, self._turns)
+            yield Slot(self.pool, self._turns, self._limits)
 
 
 class WarmPool:

@@ -29,16 +29,6 @@ def bind(kind: int, most: int) -> None:
     resource.setrlimit(kind, (most, most))
 
 
-def first_to_go() -> None:
-    """If the machine runs out of memory, the kernel ends this program and not its neighbours."""
-    try:
-        handle = posix.open("/proc/self/oom_score_adj", posix.O_WRONLY)
-    except OSError:
-        return  # a wish: the limits hold without it
-    posix.write(handle, b"1000")
-    posix.close(handle)
-
-
 def read_exactly(handle: int, count: int) -> bytes:
     """This many bytes. Unbuffered: what follows is the program's own input."""
     parts = []
