@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 import pytest
 
 from tests.rl.grading.sandboxes import needs_sandbox
 from wfdsl_rl.grading.sandbox import Sandbox, SandboxLimits
-from wfdsl_rl.grading.sandbox.process import Inside
 from wfdsl_rl.grading.sandbox.usage import Usage, time_limit
 
 EACH_100_MIB = """
@@ -32,9 +30,12 @@ class Process:
         now = asyncio.get_running_loop().time()
         return Usage(processor_s=now * self.share, is_waiting=self.is_waiting)
 
+    def kill(self, exceeded: str = "") -> None:
+        raise AssertionError(exceeded)
+
 
 async def run_for(seconds: float, process: Process, limit_s: float) -> None:
-    async with time_limit([cast("Inside", process)], limit_s):
+    async with time_limit([process], limit_s):
         await asyncio.sleep(seconds)
 
 

@@ -12,12 +12,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from wfdsl_rl.grading.sandbox.isolation import MIB, SandboxLimits
-
-if TYPE_CHECKING:
-    from wfdsl_rl.grading.sandbox.process import Inside
 
 PATIENCE = 4.0  # how much wall time a program may take for each second of processor time that it has. Our choice
 _EVERY_S = 0.1  # between two looks. Our choice
@@ -35,6 +32,16 @@ class Usage:
     """Whether none of them runs or could run."""
 
 
+class Observed(Protocol):
+    """A process with all that it started."""
+
+    def usage(self) -> Usage:
+        """What they use."""
+
+    def kill(self, exceeded: str = "") -> None:
+        """End them, for this limit."""
+
+
 def usage_of(pid: int) -> Usage:
     """What a process and all that it started use; nothing of it where the system does not say."""
     processor_s, memory, files, is_waiting = 0.0, 0, 0, True
@@ -49,7 +56,7 @@ def usage_of(pid: int) -> Usage:
 
 
 @asynccontextmanager
-async def time_limit(insides: Sequence[Inside], seconds: float) -> AsyncIterator[None]:
+async def time_limit(insides: Sequence[Observed], seconds: float) -> AsyncIterator[None]:
     """Raise TimeoutError when the block has taken `seconds` of processor time in these processes.
 
     Also when `seconds` of wall time have passed and all of them wait, and when four times as many have passed.
@@ -63,7 +70,7 @@ async def time_limit(insides: Sequence[Inside], seconds: float) -> AsyncIterator
 
 
 @asynccontextmanager
-async def bounded(insides: Sequence[Inside], limits: SandboxLimits) -> AsyncIterator[None]:
+async def bounded(insides: Sequence[Observed], limits: SandboxLimits) -> AsyncIterator[None]:
     """Kill those of these processes that use more memory or files than they may, while the block runs."""
     watching = asyncio.create_task(_watch_space(insides, limits))
     try:
@@ -72,7 +79,7 @@ async def bounded(insides: Sequence[Inside], limits: SandboxLimits) -> AsyncIter
         watching.cancel()
 
 
-async def _watch_time(insides: Sequence[Inside], seconds: float, deadline: asyncio.Timeout) -> None:
+async def _watch_time(insides: Sequence[Observed], seconds: float, deadline: asyncio.Timeout) -> None:
     """The first look is not at once: most programs have ended before it, and looking takes time."""
     first_s = min(_EVERY_S, seconds / 2)
     await asyncio.sleep(first_s)
@@ -89,7 +96,7 @@ async def _watch_time(insides: Sequence[Inside], seconds: float, deadline: async
         await asyncio.sleep(_EVERY_S)
 
 
-async def _watch_space(insides: Sequence[Inside], limits: SandboxLimits) -> None:
+async def _watch_space(insides: Sequence[Observed], limits: SandboxLimits) -> None:
     while True:
         await asyncio.sleep(_EVERY_S)
         for inside in insides:
