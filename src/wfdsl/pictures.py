@@ -95,18 +95,23 @@ def ending_of(run: Run) -> str:
     return "stopped by its budget" if run.status == "budget" else run.status
 
 
+def options_of_run(run: Run) -> Options:
+    """Names, workers and what happened to each step of a run."""
+    return {
+        "names": run.names,
+        "status": dict(enumerate(run.statuses())),
+        "workers": {step.worker: step.worker_name for step in run.steps if step.worker_name},
+        "conductors": {step.worker for step in run.steps if step.nested},
+    }
+
+
 def _panel_of_run(run: Run, title: str, notes: tuple[Note, ...], options: Options) -> Panel:
     if run.error:
         notes = (*notes, Note(plain(run.error), is_bad=True))
     if run.workflow == ROOT_WORKFLOW:
         notes = (*notes, *(note for log in rounds_of([run]) for note in notes_on(log)))
-    own: Options = {
-        "names": run.names,
-        "status": dict(enumerate(run.statuses())),
-        "workers": {step.worker: step.worker_name for step in run.steps if step.worker_name},
-        "conductors": {step.worker for step in run.steps if step.nested},
-        "all_copies": options.get("all_copies", False),
-    }
+    own = options_of_run(run)
+    own["all_copies"] = options.get("all_copies", False)
     return Panel(
         title=plain(title),
         notes=notes,

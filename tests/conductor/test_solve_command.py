@@ -117,6 +117,9 @@ def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
     assert "model_id = [0, 1]" in out
     assert "round 0: asked again 1 time" in out
     assert "round 1: the previous answer was kept" in out
+    told = ["round 0, ran:", "● step 0  w0\n", "◉ step 1  w1  ← 0  answer\n", "w1: task 1", "round 1, kept:"]
+    places = [out.index(text) for text in told]
+    assert places == sorted(places), "rounds in order, each drawn before its replies"
 
 
 @pytest.mark.usefixtures("place")

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.language.wf_reading import ToyPool, codes, file_tree, read, workflow
+from tests.language.wf_reading import ToyPool, codes, read, workflow
+from wfdsl.api import analyze_file_text
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.formatting import as_text
+from wfdsl.language.file_printer import print_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_scanner import FileGrammar
 from wfdsl.language.grammar import grammar_folder
@@ -183,10 +185,6 @@ def test_a_text_says(literal: str, value: str) -> None:
     assert workflow(f"step a by 0: {literal}")[0].subtask == value
 
 
-def test_braces_mean_nothing_in_titles() -> None:
-    assert file_tree('title "{a} {{"\ndescription """\n  b\n    c\n"""').title == "{a} {{"
-
-
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_line_ends_do_not_matter(line_end: str) -> None:
     text = 'step a by 0: """\n  x\n  y\n"""\nstep b by 0\n  sees a: "z"'
@@ -267,3 +265,24 @@ def test_a_changed_grammar_file_changes_what_is_read(tmp_path: Path) -> None:
     assert old
     assert not new
     assert [type(statement).__name__ for statement in tree.statements] == ["StepStatement"]
+
+
+def test_parameters_are_filled_into_title_and_description_and_count_as_used() -> None:
+    text = 'param n = 3\ntitle "{n} attempts {{x}}"\ndescription "Best of {n}."\nstep a by 0 copies {n}: "Try."\n'
+
+    checked = analyze_file_text(text, params={"n": "5"})
+
+    assert checked.ok
+    assert checked.tree is not None
+    assert (checked.tree.title, checked.tree.description) == ("5 attempts {x}", "Best of 5.")
+    only_in_title = 'param n = 3\ntitle "{n} attempts"\nstep a by 0: "Try."\n'
+    assert analyze_file_text(only_in_title).diagnostics == ()
+
+
+def test_a_title_with_braces_is_printed_so_that_it_is_read_back() -> None:
+    text = print_file(Workflow((Step(0, "Try."),)), title="a {b} }", description="{n}")
+
+    tree = analyze_file_text(text).tree
+
+    assert tree is not None
+    assert (tree.title, tree.description) == ("a {b} }", "{n}")

@@ -7,6 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # start-up time
+    from collections.abc import Iterable
+
+    from wfdsl.conductor.round_log import RoundLog
     from wfdsl.interpreter.record import Run, StepRecord
 
 
@@ -32,29 +35,38 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
+    from wfdsl.conductor.policy import ROOT_WORKFLOW
+    from wfdsl.conductor.round_log import rounds_of
+    from wfdsl.pictures import options_of_run, to_terminal
+
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]
     if run.error:
         lines.append(f"  {run.error}")
-    lines += _conductor_lines(run)
+    logs = rounds_of([run])
+    lines += _log_lines(logs[:1])
+    if run.workflow != ROOT_WORKFLOW:
+        drawing = str(to_terminal(run.workflow, **options_of_run(run)))
+        lines += ["", *(f"  {line}" for line in drawing.splitlines()), ""]
     for step in run.steps:
         lines += _step_lines(run, step, with_messages=with_messages)
+    lines += _log_lines(logs[1:])
     for lost in run.lost:
         where = "/".join(map(str, lost.path))
         lines.append(f"lost: step {where}, {lost.worker_name}: was in flight when its process ended; stays charged")
     lines.append(_totals(run))
-    return [indent + line for line in lines]
+    return [(indent + line).rstrip() if not line.strip() else indent + line for line in lines]
 
 
-def _conductor_lines(run: Run) -> list[str]:
-    """What a Conductor wrote for this run, and unusual events."""
-    from wfdsl.conductor.round_log import remarks_on, rounds_of
+def _log_lines(logs: Iterable[RoundLog]) -> list[str]:
+    """What a Conductor wrote, and unusual events."""
+    from wfdsl.conductor.round_log import remarks_on
 
     lines = []
-    for note in rounds_of([run]):
-        head = f"round {note.round}, {note.result}"
-        lines += _block(head, note.completions[-1].text) if note.completions else [f"  {head}"]
-        lines += [f"  round {note.round}: {remark}" for remark in remarks_on(note)]
+    for log in logs:
+        head = f"round {log.round}, {log.result}"
+        lines += _block(head, log.completions[-1].text) if log.completions else [f"  {head}"]
+        lines += [f"  round {log.round}: {remark}" for remark in remarks_on(log)]
     return lines
 
 

@@ -14,7 +14,17 @@ from wfdsl.language.check import PoolLike
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.diagnostics.suggestions import Suggestions
 from wfdsl.language.file_resolution import Params, Workers
-from wfdsl.language.file_tree import WORKER_CLAUSES, Broken, Clause, FileTree, Operand, Statement, StepStatement, Text
+from wfdsl.language.file_tree import (
+    WORKER_CLAUSES,
+    Broken,
+    Clause,
+    FileTree,
+    Heading,
+    Operand,
+    Statement,
+    StepStatement,
+    Text,
+)
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 
@@ -73,6 +83,7 @@ class _Expansion:
     def tree(self) -> WorkflowTree | None:
         groups = self._numbered()
         self._check_headings()
+        title, description = self._heading("title"), self._heading("description")
         columns = [column for group in groups for column in self._steps(group)]
         if not any(problem.is_error for problem in self._found):
             self._found.extend(self._params.unused())
@@ -81,8 +92,13 @@ class _Expansion:
             return None
         workers, subtasks, access, depths, names = zip(*columns, strict=True)
         span = Span(0, len(self._file.source.text))
-        title, description = self._file.title, self._file.description
         return WorkflowTree(workers, subtasks, access, span, depths, names, title, description)
+
+    def _heading(self, kind: str) -> str:
+        """What the title or the description says; empty without one."""
+        headings = (part for part in self._file.statements if isinstance(part, Heading) and part.kind == kind)
+        first = next(headings, None)
+        return self._filled(first.text) if first else ""
 
     def _no_steps(self) -> Iterator[Diagnostic]:
         if not any(isinstance(statement, Broken) for statement in self._file.statements):

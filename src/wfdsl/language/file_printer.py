@@ -231,12 +231,12 @@ def _statement(step: Step, name: str, names: Sequence[str]) -> str:
         words += ["sees", ALL]
     elif step.access:
         words += ["sees", ", ".join(names[index] for index in step.access)]
-    return f"{' '.join(words)}: {_literal(step.subtask, braces=True)}\n"
+    return f"{' '.join(words)}: {_literal(step.subtask)}\n"
 
 
-def _literal(text: str, *, braces: bool = False) -> str:
-    several = block(text, "", braces=braces) if "\n" in text else None
-    return several or quoted(text, braces=braces)
+def _literal(text: str) -> str:
+    several = block(text, "", braces=True) if "\n" in text else None
+    return several or quoted(text, braces=True)
 
 
 def _step_names(wanted: Sequence[str], count: int) -> list[str]:

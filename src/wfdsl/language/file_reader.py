@@ -52,7 +52,7 @@ class TextReader:
         """A text in which braces mean nothing."""
         return self._text(strings, braces=False)
 
-    def subtask(self, strings: Sequence[Token]) -> Text:
+    def filled(self, strings: Sequence[Token]) -> Text:
         """A text with parameters in it."""
         return self._text(strings, braces=True)
 
@@ -199,7 +199,7 @@ class _Reader:
     def _heading(self, phrase: Token) -> Heading:
         keyword, text = phrase.children
         kind: Any = phrase.type
-        return Heading(kind, (keyword,), self.texts.plain(text.children))
+        return Heading(kind, (keyword,), self.texts.filled(text.children))
 
     def _param(self, children: Sequence[Token]) -> Param:
         name, default = self._operand(children[1]), children[3]
@@ -215,7 +215,7 @@ class _Reader:
             self._operand(name),
             tuple(self._clause(clause) for clause in clauses),
             colon,
-            self.texts.subtask(text.children),
+            self.texts.filled(text.children),
         )
 
     def _clause(self, phrase: Token) -> Clause:

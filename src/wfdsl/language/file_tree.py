@@ -72,11 +72,6 @@ class Heading:
     """The keyword."""
     text: Text
 
-    @property
-    def value(self) -> str:
-        """What it says."""
-        return "".join(map(str, self.text.parts))
-
 
 @dataclass(frozen=True, slots=True)
 class Param:
@@ -139,21 +134,6 @@ class FileTree:
     comments: tuple[Comment, ...]
 
     @property
-    def title(self) -> str:
-        """What `title` says; empty without one."""
-        return self._heading("title")
-
-    @property
-    def description(self) -> str:
-        """What `description` says; empty without one."""
-        return self._heading("description")
-
-    @property
     def params(self) -> dict[str, int | str]:
         """The parameters and their defaults."""
         return {str(found.name.value): found.value for found in self.statements if isinstance(found, Param)}
-
-    def _heading(self, kind: str) -> str:
-        found = (part for part in self.statements if isinstance(part, Heading) and part.kind == kind)
-        first = next(found, None)
-        return first.value if first else ""
