@@ -54,11 +54,13 @@ class Case(NamedTuple):
     max_steps: int = 3
     max_prose: int = 20
     max_subtask: int = 4
+    max_reasoning: int = 0
     recursion: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"max_prose": self.max_prose, "max_subtask": self.max_subtask, "recursion": self.recursion}
+        names = ("max_prose", "max_subtask", "max_reasoning", "recursion")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -159,10 +161,13 @@ def drawn(rules: dict[str, list[str]], random: Random, token: str) -> str:
 
 def drawn_char(token: str, random: Random) -> str:
     """One character of a set, from its first ranges as often as from its large ones."""
-    points = re.sub(r"\\[xuU]([0-9A-F]+)", lambda found: chr(int(found[1], 16)), token[1:-1])
+    escape = r"\\(?:x(..)|u(.{4})|U(.{8}))"
+    points = re.sub(escape, lambda found: chr(int(found[found.lastindex or 0], 16)), token[1:-1])
     first, last = random.choice(re.findall(r"(.)-(.)", points, re.DOTALL))
     return chr(random.randint(ord(first), ord(last)))
 
+
+MARKED = "</think>\n=== workflow ===\n"
 
 # ---- what is drawn
 
@@ -172,6 +177,7 @@ cases = st.builds(
     max_steps=st.integers(1, 5),
     max_prose=st.sampled_from([0, 1, 20]),
     max_subtask=st.sampled_from([1, 4]),
+    max_reasoning=st.sampled_from([0, 0, 8]),
     recursion=st.booleans(),
 )
 seen_chars = st.characters(exclude_categories=["C", "Z"])
@@ -243,7 +249,7 @@ def test_all_that_gbnf_lets_through_is_strictly_valid_and_let_through_by_llguida
 
 @given(st.data(), cases)
 def test_every_canonical_print_within_the_bounds_can_be_written(data: st.DataObject, case: Case) -> None:
-    text = dumps(data.draw(workflows_within(case)))
+    text = MARKED * bool(case.max_reasoning) + dumps(data.draw(workflows_within(case)))
 
     assert llguidance_accepts(case, text)
     assert gbnf_accepts(case, text)
@@ -274,7 +280,7 @@ def test_no_prose_changes_what_the_lists_say(data: st.DataObject, pieces: list[s
 
 @given(st.data(), cases, st.integers(0), st.sampled_from(["", "[", "]", "0", ", ", '"', "\\", "\n", "x", " ", "="]))
 def test_both_dialects_judge_accidents_alike_and_right(data: st.DataObject, case: Case, at: int, new: str) -> None:
-    printed = dumps(data.draw(workflows_within(case)))
+    printed = MARKED * bool(case.max_reasoning) + dumps(data.draw(workflows_within(case)))
     place = at % len(printed)
     text = printed[:place] + new + printed[place + data.draw(st.integers(0, 3)) :]
 
@@ -283,6 +289,25 @@ def test_both_dialects_judge_accidents_alike_and_right(data: st.DataObject, case
     assert llguidance_accepts(case, text) == accepted
     if accepted:
         assert_valid(case, text)
+
+
+reasoning_pieces = [
+    "<think>", "<", "</b>", "</", "<t", "/think>", "</think", "$f(x) = \\frac{a}{b} < 3$", "model_id = [",
+    "subtasks: [\"",
+    "access_list = [[0", '"""', "'", "=== workflow ===", "\n", "```python\n", "(", "x", "漢", "\t", "model_id.append(",
+]  # fmt: skip
+
+
+@given(st.data(), st.lists(st.sampled_from(reasoning_pieces), max_size=20))
+def test_no_reasoning_changes_what_the_lists_say(data: st.DataObject, pieces: list[str]) -> None:
+    case = Case(max_reasoning=400)
+    workflow = data.draw(workflows_within(case))
+    text = "".join(pieces) + MARKED + dumps(workflow)
+
+    checked = analyze(text, **case.limits)
+
+    assert checked.raise_for_errors().workflow == workflow
+    assert gbnf_accepts(case, text) == llguidance_accepts(case, text)
 
 
 # ---- examples
@@ -326,6 +351,29 @@ def test_prose_that_would_hide_the_lists_cannot_be_written(prose: str) -> None:
     assert not gbnf_accepts(Case(), text)
 
 
+@pytest.mark.parametrize(
+    "reasoning",
+    [
+        "",
+        "<think>\nLet $f(x) = \\sum_{i=1}^{n} a_i$; if x < 3 and y <= 4, then (a, b) = (1, 2).\n",
+        'I could write model_id = [0, 1] and subtasks = ["',
+        "<b>Or</b> not?\n=== workflow ===\nmodel_id = [5]\n",
+        "x" * 2500,
+        "x" * 2001,
+        "x" * 999,
+    ],
+)
+def test_reasoning_of_any_kind_can_be_written_before_the_marker(reasoning: str) -> None:
+    case = Case(max_reasoning=2500)
+    text = f"{reasoning}{MARKED}{ONE_STEP}"
+
+    assert llguidance_accepts(case, text)
+    assert gbnf_accepts(case, text)
+    assert_valid(case, text)
+    assert not llguidance_accepts(case, reasoning + ONE_STEP)
+    assert not gbnf_accepts(case, reasoning + ONE_STEP)
+
+
 def test_three_empty_lists_can_be_written_only_with_recursion() -> None:
     later = Case(recursion=True)
 
@@ -335,12 +383,16 @@ def test_three_empty_lists_can_be_written_only_with_recursion() -> None:
     assert not gbnf_accepts(Case(), EMPTY)
 
 
-@pytest.mark.parametrize("case", [Case((0, 10), 5, 20, 30), Case((7,), 1, 0, 1)])
+@pytest.mark.parametrize(
+    "case", [Case((0, 10), 5, 20, 30), Case((7,), 1, 0, 1), Case((7,), 1, 0, 1, 700), Case((7,), 1, 0, 1, 2500)]
+)
 def test_the_longest_completion_needs_just_so_many_tokens(case: Case) -> None:
     lists = [list(range(step)) if step > 1 else "all" for step in range(case.max_steps)]
     workers = [max(case.indices)] * case.max_steps
     longest = dumps(Workflow.from_lists(workers, ["😀" * case.max_subtask] * case.max_steps, lists))
     text = "😀" * case.max_prose + "\n" * bool(case.max_prose) + longest
+    if case.max_reasoning:
+        text = "😀" * case.max_reasoning + MARKED + longest
 
     assert llguidance_accepts(case, text)
     assert len(text.encode()) + 1 == max_tokens_for(case.indices, case.max_steps, **case.options)
@@ -363,6 +415,7 @@ def test_thirty_two_steps_can_be_written_and_no_more() -> None:
         ({"indices": (0,), "max_steps": 0}, r"max_steps must be from 1 to 32 \(got 0\)"),
         ({"indices": (0,), "max_prose": -1}, r"max_prose must be from 0 to 2000 \(got -1\)"),
         ({"indices": (0,), "max_subtask": 0}, r"max_subtask must be from 1 to 2000 \(got 0\)"),
+        ({"indices": (0,), "max_reasoning": 100_001}, r"max_reasoning must be from 0 to 100000 \(got 100001\)"),
         ({"indices": (0,), "max_subtask": 2001}, r"max_subtask must be from 1 to 2000 \(got 2001\)"),
     ],
 )
@@ -396,9 +449,9 @@ def test_a_set_without_characters_keeps_the_rest() -> None:
 def test_the_command_prints_the_grammar_of_its_options(
     name: str, make: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--max-steps", "3", "--max-prose", "0", "--max-subtask", "40", "--recursion"]
+    options = ["--max-steps", "3", "--max-prose", "0", "--max-subtask", "40", "--max-reasoning", "50", "--recursion"]
 
     assert main(["grammar", "--format", name, "--workers", "0,2,5", *options]) == 0
-    assert capsys.readouterr().out == make((0, 2, 5), 3, max_prose=0, max_subtask=40, recursion=True)
+    assert capsys.readouterr().out == make((0, 2, 5), 3, max_prose=0, max_subtask=40, max_reasoning=50, recursion=True)
     assert main(["grammar", "--format", name, "--pool-size", "2"]) == 0
     assert capsys.readouterr().out == make(range(2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.workers.wire import call
@@ -34,6 +36,26 @@ async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_a
     for reply, (size, most) in zip(replies, SIZES, strict=True):
         assert reply.finish == "stop"
         assert analyze(reply.text, pool=size, max_steps=most, profile="strict").ok, reply.text
+
+
+async def test_the_local_model_may_reason_freely_before_valid_lists() -> None:
+    bounds: dict[str, Any] = {"max_subtask": 30, "max_reasoning": 1100}
+    entry = WorkerEntry(
+        name="conductor",
+        provider="local",
+        temperature=1.0,
+        seed=1,
+        max_tokens=max_tokens_for(range(3), 2, **bounds),
+        extra_body={"grammar": gbnf(range(3), 2, **bounds)},
+    )
+    pool = Pool([entry])
+
+    async with pool.open():
+        reply = await pool.worker(0)(call(PROMPT))
+
+    assert reply.finish == "stop"
+    assert "</think>\n=== workflow ===\nmodel_id = [" in reply.text
+    assert analyze(reply.text, pool=3, max_steps=2, profile="strict").ok, reply.text
 
 
 async def test_the_server_reads_the_largest_grammar() -> None:

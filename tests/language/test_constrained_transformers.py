@@ -52,11 +52,13 @@ def model(tokenizer: Any) -> Any:
     return transformers.Qwen2ForCausalLM(config).eval()
 
 
-@pytest.mark.parametrize(("pool_size", "max_steps"), [(1, 1), (3, 2), (7, 5)])
+@pytest.mark.parametrize(
+    ("pool_size", "max_steps", "max_reasoning"), [(1, 1, 0), (3, 2, 0), (7, 5, 0), (3, 2, 20), (1, 1, 1500)]
+)
 def test_every_row_of_a_batch_is_strictly_valid_and_ends_by_itself(
-    model: Any, tokenizer: Any, pool_size: int, max_steps: int
+    model: Any, tokenizer: Any, pool_size: int, max_steps: int, max_reasoning: int
 ) -> None:
-    bounds: dict[str, Any] = {"max_prose": 10, "max_subtask": 6}
+    bounds: dict[str, Any] = {"max_prose": 10, "max_subtask": 6, "max_reasoning": max_reasoning}
     grammar = llguidance_lark(range(pool_size), max_steps, **bounds)
     most = max_tokens_for(range(pool_size), max_steps, **bounds)
     inputs = tokenizer(["a", "a longer prompt", "x y"], return_tensors="pt", padding=True, return_token_type_ids=False)

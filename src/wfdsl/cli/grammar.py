@@ -46,6 +46,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="most characters of a subtask (default: %(default)s)",
     )
     parser.add_argument(
+        "--max-reasoning",
+        type=count_or_zero,
+        default=0,
+        metavar="CHARS",
+        help="most characters of free reasoning before the lists, instead of prose (default: %(default)s, none)",
+    )
+    parser.add_argument(
         "--recursion", action="store_true", help="for rounds after round 0: three empty lists are valid"
     )
 
@@ -70,6 +77,7 @@ def execute(args: argparse.Namespace) -> int:
         args.max_steps,
         max_prose=args.max_prose,
         max_subtask=args.max_subtask,
+        max_reasoning=args.max_reasoning,
         recursion=args.recursion,
     )
     print_exactly(grammar)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from wfdsl.language.completion_groups import LABELS, Groups, Listed, label_of
-from wfdsl.language.completion_scanner import BadList
+from wfdsl.language.completion_scanner import MARKER, BadList
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.lalr import Token
 from wfdsl.language.source import Span
@@ -47,8 +47,9 @@ def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
     missing = [label for label in LABELS if label not in found]
     if not missing:
         return [_split(groups.lists)]
-    if not found and not groups.hidden and not any(label in text for label in LABELS):
-        message = "there is no workflow: all three lists are missing"
+    if not found and not groups.hidden and not any(text.find(label, groups.start) >= 0 for label in LABELS):
+        where = f" after the line `{MARKER}`" if groups.start else ""
+        message = f"there is no workflow{where}: all three lists are missing"
         help_ = "write `model_id = [...]`, `subtasks = [...]` and `access_list = [...]`"
         return [Diagnostic("list-missing", "error", message, _end_of(text), help=help_)]
     found_in = _found_in_lists(text, groups.lists)
@@ -56,7 +57,7 @@ def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
     return [
         *hidden,
         *(
-            _not_closed(*found_in[label]) if label in found_in else _missing(text, label, groups.lists)
+            _not_closed(*found_in[label]) if label in found_in else _missing(text, label, groups)
             for label in missing
             if label not in groups.hidden
         ),
@@ -110,31 +111,32 @@ def _hidden(tag: Token, labels: list[str]) -> Diagnostic:
     return Diagnostic("list-missing", "error", message, span, help="write the three lists after `</think>`")
 
 
-def _missing(text: str, label: str, lists: list[Listed]) -> Diagnostic:
-    mention = _mention(text, label, lists)
+def _missing(text: str, label: str, groups: Groups) -> Diagnostic:
+    mention = _mention(text, label, groups)
     if mention is None:
-        return _not_there(text, label)
+        return _not_there(text, label, groups.start)
     word, binds = mention
     name = text[word.start : word.end]
     if name != label:
         message = f"`{name}` is one name, and not the label `{label}`"
         help_ = f"write `{label} = [...]` on a line of its own"
         return Diagnostic("list-missing", "error", message, word, help=help_)
-    if not binds and (close := _close_name(text, label)):
+    if not binds and (close := _close_name(text, label, groups.start)):
         return _did_you_mean(label, close)
     message = f"`{label}` is not followed by its list"
     help_ = f"write `=` or `:` after the label, and then the list: `{label} = [...]`"
     return Diagnostic("list-missing", "error", message, word, help=help_)
 
 
-def _mention(text: str, label: str, lists: list[Listed]) -> tuple[Span, bool] | None:
+def _mention(text: str, label: str, groups: Groups) -> tuple[Span, bool] | None:
     """The last place outside the lists where a label is written, and whether it is bound to something there.
 
     A place where it is bound is preferred; as a part of a longer name it counts only there.
     """
     plain: Span | None = None
+    lists = groups.lists
     end, before = len(text), len(lists)
-    while (at := text.rfind(label, 0, end)) >= 0:
+    while (at := text.rfind(label, groups.start, end)) >= 0:
         end = at
         while before and lists[before - 1].start > at:
             before -= 1
@@ -155,8 +157,8 @@ def _whole_word(text: str, start: int, end: int) -> Span:
     return Span(before.start() if before else start, min(after.end(), end + _MOST_OF_NAME) if after else end)
 
 
-def _not_there(text: str, label: str) -> Diagnostic:
-    if close := _close_name(text, label):
+def _not_there(text: str, label: str, start: int) -> Diagnostic:
+    if close := _close_name(text, label, start):
         return _did_you_mean(label, close)
     help_ = f"write `{label} = [...]`, with one item per step"
     return Diagnostic("list-missing", "error", f"the list `{label}` is missing", _end_of(text), help=help_)
@@ -167,10 +169,10 @@ def _did_you_mean(label: str, written: Span) -> Diagnostic:
     return Diagnostic("list-missing", "error", message, written, f"did you mean `{label}`?")
 
 
-def _close_name(text: str, label: str) -> Span | None:
+def _close_name(text: str, label: str, start: int) -> Span | None:
     """A name with a list that looks like a misspelled label."""
     tail = len(text) - _LOOK_FOR_NAMES
-    names = {found["name"]: found.span("name") for found in _LISTED_NAME.finditer(text, max(0, tail))}
+    names = {found["name"]: found.span("name") for found in _LISTED_NAME.finditer(text, max(start, tail))}
     from difflib import get_close_matches  # noqa: PLC0415  (start-up time, and only for a list that is not there)
 
     close = get_close_matches(label, [name for name in names if name not in LABELS], n=1)

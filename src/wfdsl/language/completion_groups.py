@@ -36,6 +36,8 @@ class Groups(NamedTuple):
     """By label, the tag that makes reasoning of the last list in reasoning: the opening tag if it is not closed."""
     cut: BadList | None
     """The list that the text ends in."""
+    start: int
+    """Where what is read begins: after the reasoning before a marker line."""
 
 
 def label_of(listed: Listed) -> str:
@@ -55,9 +57,10 @@ def choose(parts: Sequence[Token]) -> Groups:
     # A text that ends inside a list was cut off, also where it had gone back to reasoning.
     end = parts[-1] if parts else None
     cut = end if isinstance(end, BadList) and end.cut else None
+    start = parts[0].end if parts and parts[0].type == "REASONING" else 0
     last, rivals, ambiguous = _cut([label_of(listed) for listed in lists])
     if last is None:
-        return Groups(None, [], [], [], lists, hidden, cut)
+        return Groups(None, [], [], [], lists, hidden, cut, start)
     answer = {label_of(listed): listed for listed in lists[last : last + _SIZE]}
     changes = [part for part in kept if part.type == "CHANGE" and part.start > answer[changed_label(part)].end]
     return Groups(
@@ -68,6 +71,7 @@ def choose(parts: Sequence[Token]) -> Groups:
         lists,
         hidden,
         cut,
+        start,
     )
 
 

@@ -84,7 +84,7 @@ TOKENS = (
     " ", "\u00a0", "“", "”", "‘", "’", "model_id = [", "subtasks: [", '"access_list": [', "Model ID: (", "<think>",
     "</think>", "None", "True", "0", "1.0", "-1", "1e9", "0x1", "00", "all", '"all"', "*2", "[[[", "]]]", "...", "f'",
     "b'", "r'", "\\x", "\\N{", "\\ud800", "\ud800", "\0", "\u2028", "😀", "== [", ": list[int] =", "(x)", "step ",
-    "// x\n", "```python\n", "<model_id>[", "</model_id>", '\\"', "\\n", 'subtasks\\": [',
+    "\n=== workflow ===\n", "// x\n", "```python\n", "<model_id>[", "</model_id>", '\\"', "\\n", 'subtasks\\": [',
     "model_id.append(", "subtasks += [", "access_list[0] = ", " by ", " sees ", "param ", " copies ", "{x}",
 )  # fmt: skip
 _BRACKETS = {"[": "(", "]": ")", "(": "[", ")": "]", "{": "[", "}": "]"}

@@ -1,11 +1,12 @@
 """The strict completion language as a grammar for constrained decoders, so that all that they write is valid.
 
-    gbnf(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
-    llguidance_lark(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> str
-    max_tokens_for(indices, max_steps=5, *, max_prose=200, max_subtask=200, recursion=False) -> int
+    gbnf(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False) -> str
+    llguidance_lark(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False) -> str
+    max_tokens_for(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False) -> int
 
-The language is bounded prose and then the canonical print of a workflow. It is made once as data, from what the
-printer prints (`completions.py`), and printed in two dialects, so both describe the same texts.
+The language is bounded prose, or bounded reasoning of any kind and a marker line, and then the canonical print of a
+workflow. It is made once as data, from what the printer prints (`completions.py`), and printed in two dialects, so both
+describe the same texts.
 A decoder that is given one of them and at least `max_tokens_for(...)` tokens ends by itself, with a
 completion that the strict profile accepts.
 """
@@ -26,6 +27,7 @@ def gbnf(
     *,
     max_prose: int = MAX_PROSE,
     max_subtask: int = MAX_SUBTASK,
+    max_reasoning: int = 0,
     recursion: bool = False,
 ) -> str:
     """The grammar in llama.cpp's dialect; its server takes it as `grammar` in the body of a request.
@@ -35,12 +37,14 @@ def gbnf(
         max_steps: the most steps. Source of the default: arXiv 2512.04388, section 4.
         max_prose: the most characters before the lists; 0 for none.
         max_subtask: the most characters of a subtask.
+        max_reasoning: the most characters of free reasoning, which `</think>` ends and a marker line separates from the
+            lists; it is written instead of prose. 0 for none.
         recursion: whether three empty lists are valid (rounds after the first).
 
     Raises:
         UsageError: nothing is within these bounds, or there are too many steps to write them out.
     """
-    return print_gbnf(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, recursion)))
+    return print_gbnf(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion)))
 
 
 def llguidance_lark(
@@ -49,10 +53,11 @@ def llguidance_lark(
     *,
     max_prose: int = MAX_PROSE,
     max_subtask: int = MAX_SUBTASK,
+    max_reasoning: int = 0,
     recursion: bool = False,
 ) -> str:
     """The grammar in llguidance's dialect of Lark. Arguments and errors as for `gbnf`."""
-    return print_lark(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, recursion)))
+    return print_lark(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion)))
 
 
 def max_tokens_for(
@@ -61,6 +66,7 @@ def max_tokens_for(
     *,
     max_prose: int = MAX_PROSE,
     max_subtask: int = MAX_SUBTASK,
+    max_reasoning: int = 0,
     recursion: bool = False,
 ) -> int:
     """The number of tokens with which no completion is cut, whatever the model writes within the grammar.
@@ -71,4 +77,4 @@ def max_tokens_for(
 
     Units: tokens.
     """
-    return most_tokens(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, recursion)))
+    return most_tokens(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion)))

@@ -14,6 +14,7 @@ from functools import cache
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.completion import print_completion
+from wfdsl.language.completion_scanner import MARKER
 from wfdsl.language.constrained.rules import Chars, Choice, Expression, Literal, Name, Repeat, Rule, RuleSet, Sequence
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL
@@ -22,6 +23,9 @@ from wfdsl.language.workflow import Step, Workflow
 MAX_PROSE = 200
 MAX_SUBTASK = 200
 """Characters. Our choice: room for a sentence or two."""
+
+MOST_REASONING = 100_000  # characters; our choice
+_CHUNK = 1000  # characters of reasoning that are one rule, since long repetitions are refused
 
 MOST_STEPS = 32  # what is written out grows with the cube of it; our choice
 MOST_CHARS = 2000  # of prose or a subtask: llama.cpp refuses longer repetitions
@@ -37,6 +41,10 @@ ESCAPES = ("\\\\", '\\"', "\\n", "\\r", "\\t")
 NOT_IN_PROSE = "<(=:：`"
 """A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that, or a code
 fence; a tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be a label or a tag."""
+
+_END_OF_REASONING = "</think>"
+_REASONING = Chars(((0x09, 0x0A), (0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0x10FFFF)))
+"""Every character but most controls, and surrogates."""
 
 _WORKER, _SUBTASK = 10**12, "a subtask"  # placeholders in what the printer is given
 _VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
@@ -54,6 +62,8 @@ class Bounds:
     """The most characters before the lists, but for the line break that ends them."""
     max_subtask: int = MAX_SUBTASK
     """The most characters of a subtask."""
+    max_reasoning: int = 0
+    """The most characters of the reasoning before the lists, which is written instead of prose; 0: there is none."""
     recursion: bool = False
     """Whether three empty lists are valid."""
 
@@ -73,6 +83,8 @@ class Bounds:
             raise UsageError(f"max_prose must be from 0 to {MOST_CHARS} (got {self.max_prose})")
         if not 1 <= self.max_subtask <= MOST_CHARS:
             raise UsageError(f"max_subtask must be from 1 to {MOST_CHARS} (got {self.max_subtask})")
+        if not 0 <= self.max_reasoning <= MOST_REASONING:
+            raise UsageError(f"max_reasoning must be from 0 to {MOST_REASONING} (got {self.max_reasoning})")
 
     def admit(self, workflow: Workflow) -> bool:
         """Whether the canonical print of a workflow is in the language.
@@ -125,7 +137,9 @@ def _words(bounds: Bounds) -> dict[str, Rule]:
         "first": Rule(Choice((TEXT.without('"\\ '), *escapes[:2])), is_token=True),
         "more": Rule(Choice((TEXT.without('"\\'), *escapes)), is_token=True),
     }
-    if bounds.max_prose:
+    if bounds.max_reasoning:
+        words |= _reasoning(bounds.max_reasoning)
+    elif bounds.max_prose:
         prose = TEXT.without(NOT_IN_PROSE)
         words["prose-first"] = Rule(prose.without(" "), is_token=True)
         words["prose-more"] = Rule(Choice((prose, Literal("\n"))), is_token=True)
@@ -145,11 +159,39 @@ def _text(first: str, more: str, most: int) -> tuple[Expression, ...]:
 
 def _head(bounds: Bounds) -> Rule:
     opening = Literal(_layout(1)[0])
+    if bounds.max_reasoning:
+        marker = Literal(f"{_END_OF_REASONING}\n{MARKER}\n")
+        whole = _chunks(bounds.max_reasoning)
+        chunks = (Repeat(Name("thoughts"), 0, whole),) if whole else ()
+        last = Repeat(Name("thought"), 0, bounds.max_reasoning - _CHUNK * whole)
+        remark = f"reasoning of at most {bounds.max_reasoning:,} characters, which the closing tag ends"
+        return Rule(Sequence((*chunks, last, marker, opening)), remark, is_token=True)
     if not bounds.max_prose:
         return Rule(opening, is_token=True)
     prose = Sequence((*_text("prose-first", "prose-more", bounds.max_prose), Literal("\n"), opening))
     remark = f"prose of at most {bounds.max_prose:,} characters, in which nothing can be read as a label or a tag"
     return Rule(Choice((opening, prose)), remark, is_token=True)
+
+
+def _chunks(most: int) -> int:
+    """The whole chunks of the longest reasoning: so many that what is left may make up every shorter length, too."""
+    return max(0, (most - _CHUNK + 1) // _CHUNK)
+
+
+def _reasoning(most: int) -> dict[str, Rule]:
+    """Reasoning, a piece at a time. No piece, and no row of pieces, contains the closing tag.
+
+    A "<" is one piece with what follows it, which is ASCII: so a piece takes no more bytes than a character may.
+    """
+    after = Chars(((0x09, 0x0A), (0x20, 0x7E)))
+    tag = Chars(((ord("A"), ord("Z")), (ord("a"), ord("z")))).without("t")
+    pieces = (
+        _REASONING.without("<"),
+        Sequence((Literal("<"), after.without("</"))),
+        Sequence((Literal("</"), tag)),
+    )
+    rules = {"thoughts": Rule(Repeat(Name("thought"), _CHUNK, _CHUNK), is_token=True)} if _chunks(most) else {}
+    return rules | {"thought": Rule(Choice(pieces), is_token=True)}
 
 
 def _steps(count: int) -> Rule:
