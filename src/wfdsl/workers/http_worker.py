@@ -136,8 +136,10 @@ _LINGER_S: Final = 2.0
 """How long a connection that stays open after a complete answer may take for the token counts. Our choice."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 """Our choice."""
-_CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
-"""How many calls run at once is decided by the pool's limits, so that none waits here without being seen."""
+_CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
+"""How many calls run at once is decided by the pool's limits, so that none waits here without being seen. Idle connections
+are kept up to a number (our choice): the client looks at each of them before each request.
+"""
 
 
 def http_client(entry: WorkerEntry, scrub: Scrubber) -> httpx2.AsyncClient:
