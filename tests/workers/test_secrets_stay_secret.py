@@ -216,6 +216,16 @@ def test_a_base_url_that_cannot_be_right_is_refused(url: str) -> None:
     assert KEYS[1] not in _everything_about(refused.value)
 
 
+async def test_an_error_that_quotes_a_long_parameter_does_not_show_its_value() -> None:
+    async with serving(
+        reply(b'{"error": {"message": "no planted-0123456789abc at version 2024"}}', status=401)
+    ) as wire:
+        entry = entry_for("chat", wire.url)
+        url = f"{entry.base_url}?version=2024&route=planted-0123456789abc"
+        with pytest.raises(WfdslError, match=r"no \[key hidden\] at version 2024"):
+            await ask(entry.model_copy(update={"base_url": url}))
+
+
 async def test_an_error_that_quotes_a_plain_header_does_not_show_its_value() -> None:
     async with serving(reply(b'{"error": {"message": "bad X-Route: planted-value-1"}}', status=401)) as wire:
         with pytest.raises(WfdslError) as raised:

@@ -137,8 +137,8 @@ _LINGER_S: Final = 2.0
 _CONNECT_TIMEOUT_S: Final = 10.0
 """Our choice."""
 _CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
-"""How many calls run at once is decided by the pool's limits, so that none waits here without being seen. Idle connections
-are kept up to a number (our choice): the client looks at each of them before each request.
+"""How many calls run at once is decided by the pool's limits, so that none waits here without being seen. Idle ones are
+kept up to a number (our choice): the client looks at each of them before each request.
 """
 
 
@@ -214,13 +214,15 @@ def own_headers(entry: WorkerEntry, secret: Mapping[str, str]) -> dict[str, str]
 
 
 def scrubber(entry: WorkerEntry, key: str | None, secret: Mapping[str, str]) -> Scrubber:
-    """What hides a worker's secrets: its key, its secret headers, and those of the other headers that may be secret."""
+    """What hides a worker's secrets: its key, its secret headers, and whatever else that it sends may be secret."""
     plain = (value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS)
-    return Scrubber([key, *secret.values(), *plain])
+    query = address_of(entry.base_url or "").query.values()
+    return Scrubber([key, *secret.values(), *plain, *(v for v in query if len(v) >= _SHORTEST_HIDDEN_PARAMETER_CHARS)])
 
 
 _SHORTEST_HIDDEN_HEADER_CHARS: Final = 8
-"""Shorter values of plain headers are words such as `true`, which an error text may need. Our choice."""
+_SHORTEST_HIDDEN_PARAMETER_CHARS: Final = 20
+"""Shorter ones are words such as `true` or `2024-05-01-preview`, which an error text may need. Our choice."""
 
 
 def _proxy(entry: WorkerEntry) -> httpx2.Proxy:
