@@ -172,8 +172,8 @@ def csv_of(summary: Summary) -> str:
 
 COMPARED: Final = (
     "Differences are over the tasks that both were judged on, paired by task; repeats of a task count as their mean. "
-    "The interval is the paired normal one with Student's quantile; p is that of the two-sided exact sign test over "
-    "the tasks that differ."
+    "`5 of 8` common tasks: the other three were judged for one of the two, or for neither. The interval is the paired "
+    "normal one with Student's quantile; p is that of the two-sided exact sign-flip test."
 )
 
 _CSV_HEAD: Final = (
@@ -227,7 +227,7 @@ def _difference(found: Difference | None) -> list[str]:
         UNKNOWN if found.low is None or found.high is None else f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
     )
     return [
-        str(found.tasks),
+        str(found.tasks) if found.tasks == found.all_tasks else f"{found.tasks} of {found.all_tasks}",
         f"{100 * found.first:.1f}, {100 * found.second:.1f}",
         f"{100 * found.value:+.1f}",
         interval,

@@ -1,8 +1,8 @@
 """Statistics of trials: accuracies with standard errors and bounds, and paired differences between policies.
 
-Repeats of a task are not independent, so a task is the unit of every standard error (a cluster); with one repeat this
-is the usual standard error of a share. Unjudged answers and failed runs are in no accuracy: they are counted next to
-it, and the bounds say what it would be if all of them were wrong, or all right.
+Answers to one question are not independent, so a question is the unit of every standard error (a cluster), whatever its
+tasks are called; with one repeat this is the usual standard error of a share. Unjudged answers and failed runs are in
+no accuracy: they are counted next to it, and the bounds say what it would be if all of them were wrong, or all right.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 from typing import NamedTuple
 
 from wfdsl_rl.evaluation.trials import Trial
 
 CONFIDENCE = 0.95
+_MOST_REPEATS = 1000  # differences are fractions of repeats: floats are read back as such
 
 
 class Mean(NamedTuple):
@@ -31,7 +33,7 @@ class Accuracy:
     """How often a policy was right."""
 
     tasks: int
-    """Tasks with at least one judged answer."""
+    """Tasks with at least one judged answer; tasks with the same content count once."""
     right: int
     wrong: int
     unjudged: int
@@ -39,7 +41,10 @@ class Accuracy:
     value: float | None
     """Right answers among judged ones; None if nothing was judged."""
     error: float | None
-    """The standard error of `value`, clustered by task; None with fewer than two tasks."""
+    """The standard error of `value`, clustered by task; None with fewer than two tasks.
+
+    Where all tasks agree, it is the half width of Wilson's interval for one standard error: 0 of 50 is not certain.
+    """
 
     @property
     def trials(self) -> int:
@@ -62,19 +67,21 @@ class Difference:
     """How much more often the first of two policies was right, on the tasks that both were judged on."""
 
     tasks: int
+    all_tasks: int
+    """Tasks that either has a result for: those that are not compared are the rest."""
     first: float
     """The accuracy of the first on these tasks, each task counting once."""
     second: float
     value: float
     """first - second."""
     low: float | None
-    """The lower end of the 95 % confidence interval; None with fewer than two tasks."""
+    """The lower end of the 95 % confidence interval; None where all tasks differ by the same."""
     high: float | None
     better: int
     """Tasks on which the first did better."""
     worse: int
     p_value: float
-    """Of the two-sided exact sign test on the tasks that differ (with one repeat, McNemar's exact test)."""
+    """Of the two-sided exact sign-flip test on the differences (with one repeat, McNemar's exact test)."""
 
 
 def accuracy_of(trials: Iterable[Trial]) -> Accuracy:
@@ -84,8 +91,10 @@ def accuracy_of(trials: Iterable[Trial]) -> Accuracy:
     for trial in trials:
         counts[trial.outcome] += 1
         if trial.judged:
-            scores[trial.task].append(trial.outcome == "right")
+            scores[trial.task_hash].append(trial.outcome == "right")
     estimate = clustered_mean(scores.values())
+    if estimate is not None and estimate.error == 0:
+        estimate = Mean(estimate.value, wilson_error(estimate.value, len(scores)))
     return Accuracy(
         tasks=len(scores),
         **counts,
@@ -110,6 +119,16 @@ def clustered_mean(clusters: Iterable[Sequence[float]]) -> Mean | None:
     return Mean(mean, math.sqrt(len(groups) / (len(groups) - 1) * squares) / total)
 
 
+def wilson_error(share: float, count: int) -> float:
+    """How far Wilson's interval of one standard error reaches from a share of this many.
+
+    Source: Wilson, Probable inference, the law of succession, and statistical inference, 1927.
+    """
+    centre = (share + 1 / (2 * count)) / (1 + 1 / count)
+    half = math.sqrt(share * (1 - share) / count + 1 / (4 * count**2)) / (1 + 1 / count)
+    return half + abs(centre - share)
+
+
 def mean_of(means: Sequence[Mean]) -> Mean | None:
     """The unweighted mean of independent means, such as the average over benchmarks."""
     if not means:
@@ -128,7 +147,8 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
     The interval is the paired normal one: mean of the differences per task, plus and minus Student's quantile times
     their standard error. Tasks are the same if their content is, whatever they are called.
     """
-    scores = [_scores(first), _scores(second)]
+    trials = [list(first), list(second)]
+    scores = [_scores(each) for each in trials]
     common = sorted(scores[0].keys() & scores[1].keys())
     if not common:
         return None
@@ -138,6 +158,7 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
     better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
     return Difference(
         tasks=len(common),
+        all_tasks=len({trial.task_hash for each in trials for trial in each}),
         first=sum(scores[0][task] for task in common) / len(common),
         second=sum(scores[1][task] for task in common) / len(common),
         value=mean,
@@ -145,18 +166,24 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
         high=None if half is None else mean + half,
         better=better,
         worse=worse,
-        p_value=sign_test(better, worse),
+        p_value=sign_flip_test(differences),
     )
 
 
-def sign_test(better: int, worse: int) -> float:
-    """The two-sided exact p-value of these numbers of differences in either direction, if both are equally likely."""
-    total, tail = better + worse, min(better, worse)
-    if not total:
-        return 1.0
-    # Whole numbers: a float would underflow from about a thousand tasks on.
-    ways: int = sum(math.comb(total, count) for count in range(tail + 1))
-    return min(1.0, 2 * (ways / (1 << total)))
+def sign_flip_test(differences: Sequence[float]) -> float:
+    """The two-sided exact p-value of a sum of differences, if each is as likely with the other sign."""
+    parts = [Fraction(abs(value)).limit_denominator(_MOST_REPEATS) for value in differences if value]
+    unit = math.lcm(*(part.denominator for part in parts))
+    sizes = [int(part * unit) for part in parts]
+    shares = {0: 1.0}
+    for size in sizes:
+        following: dict[int, float] = defaultdict(float)
+        for total, share in shares.items():
+            following[total + size] += share / 2
+            following[total - size] += share / 2
+        shares = following
+    found = abs(round(sum(differences) * unit))
+    return min(1.0, sum(share for total, share in shares.items() if abs(total) >= found))
 
 
 def student_quantile(probability: float, freedom: int) -> float:
@@ -193,4 +220,6 @@ def _half_width(differences: Sequence[float], mean: float) -> float | None:
     if count < 2:
         return None
     variance = sum((value - mean) ** 2 for value in differences) / (count - 1)
+    if not variance:
+        return None
     return student_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)

@@ -15,8 +15,9 @@ from wfdsl_rl.evaluation.statistics import (
     clustered_mean,
     difference_of,
     mean_of,
-    sign_test,
+    sign_flip_test,
     student_quantile,
+    wilson_error,
 )
 
 
@@ -114,12 +115,49 @@ def test_nothing_in_common_is_no_difference() -> None:
 
 
 @pytest.mark.parametrize(("better", "worse", "expected"), [(0, 0, 1.0), (1, 0, 1.0), (0, 5, 0.0625), (10, 10, 1.0)])
-def test_the_sign_test_is_exact(better: int, worse: int, expected: float) -> None:
-    assert sign_test(better, worse) == pytest.approx(expected)
+def test_with_one_repeat_the_test_is_the_exact_sign_test(better: int, worse: int, expected: float) -> None:
+    assert sign_flip_test([1.0] * better + [-1.0] * worse + [0.0] * 3) == pytest.approx(expected)
 
 
-def test_the_sign_test_takes_thousands_of_tasks() -> None:
-    assert 0 < sign_test(1400, 1600) < 0.001
+def test_the_p_value_takes_thousands_of_tasks() -> None:
+    assert 0 < sign_flip_test([1.0] * 700 + [-1.0] * 800) < 0.02
+
+
+def test_the_p_value_weighs_differences_as_the_interval_does() -> None:
+    # ten tasks a little better and two much worse: the mean is 0, although more tasks are better
+    assert sign_flip_test([0.2] * 10 + [-1.0] * 2) == 1.0
+    # 1/3 and 2/3, of eight sums two are as far from 0 as 4/3
+    assert sign_flip_test([1 / 3, 1 / 3, 2 / 3]) == pytest.approx(2 / 8)
+
+
+@pytest.mark.parametrize(("outcome", "value"), [("wrong", 0.0), ("right", 1.0)])
+def test_an_accuracy_on_which_all_tasks_agree_is_not_certain(outcome: str, value: float) -> None:
+    found = accuracy_of([trial(task=f"t{number}", outcome=outcome) for number in range(50)])
+
+    assert (found.value, found.error) == pytest.approx((value, 1 / 51))
+    assert wilson_error(0.5, 4) == pytest.approx(math.sqrt(0.25 / 4 + 1 / 64) / 1.25)
+
+
+def test_tasks_with_the_same_question_are_one_cluster() -> None:
+    trials = [
+        trial(task=f"t{number}", task_hash=str(number // 5), outcome="right" if number < 30 else "wrong")
+        for number in range(50)
+    ]
+
+    found = accuracy_of(trials)
+
+    assert found.tasks == 10
+    assert found.error == pytest.approx(math.sqrt(0.6 * 0.4 / 9))
+
+
+def test_tasks_that_are_not_compared_are_counted() -> None:
+    first = [trial("a", "x"), trial("a", "y", "unjudged"), trial("a", "z")]
+    second = [trial("b", "x"), trial("b", "y"), trial("b", "w")]
+
+    found = difference_of(first, second)
+
+    assert found is not None
+    assert (found.tasks, found.all_tasks) == (1, 4)
 
 
 @pytest.mark.parametrize(
