@@ -168,7 +168,7 @@ class RateLimited:
 
 @pytest.mark.parametrize(
     ("steps", "provider", "longest_s", "most_refused"),
-    [(200, RateLimited(10, 1.0, 1.0), 30.0, 320), (150, RateLimited(60, 10.0), 40.0, 200)],
+    [(200, RateLimited(10, 1.0, 1.0), 30.0, 100), (150, RateLimited(60, 10.0), 90.0, 20)],
     ids=["10 a second with Retry-After", "60 in ten seconds without"],
 )
 def test_a_wide_workflow_on_a_rate_limited_provider_takes_its_time_and_ends(
@@ -199,6 +199,36 @@ def test_nothing_is_asked_while_the_provider_wants_to_be_left_alone() -> None:
     began = provider.served[0]
     assert provider.refused[0] == began
     assert all(at >= began + 30 for at in (*provider.served[1:], *provider.refused[1:]))
+
+
+def test_a_worker_that_is_held_back_keeps_no_other_from_work() -> None:
+    provider, free = RateLimited(1, 30.0, 30.0), always("y")
+    pool = pool_of(Answering(provider), free, entries=[*RETRIED, {}])
+    steps = (*(Step(0, f"try {index}") for index in range(4)), Step(1, "other"), Step(1, "pick", (4,)))
+
+    async def first_thirty_seconds() -> int:
+        whole = asyncio.create_task(run(Workflow(steps), "Q", pool, concurrency=2, run_dead_steps=True))
+        await asyncio.sleep(29)
+        found = len(free.calls)
+        await whole
+        return found
+
+    assert on_test_clock(first_thirty_seconds()) == 2
+
+
+def test_a_request_that_waits_for_its_minute_waits_for_the_provider_too() -> None:
+    provider = RateLimited(1, 100.0, 100.0)
+    entry = {"retries": 1, "limits": {"requests_per_minute": 2}}
+
+    async def slow(call: Call) -> Reply:
+        await asyncio.sleep(1)
+        return await provider(call)
+
+    on_test_clock(many(pool_of(Answering(slow), entries=[entry]), 3))
+
+    first, *later = provider.served
+    assert provider.refused[0] == first
+    assert all(at - first >= 100 for at in (*later, *provider.refused[1:]))
 
 
 def test_runs_that_wait_for_the_same_provider_do_not_all_come_back_at_the_same_moment() -> None:

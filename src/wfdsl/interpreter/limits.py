@@ -140,6 +140,12 @@ class AdaptiveLimiter(ConcurrencyLimiter):
         """Seconds for which nothing will pass."""
         return max(0.0, self._resumes_at - now)
 
+    async def resumed(self) -> None:
+        """Wait until calls may pass again, without taking a place."""
+        loop = asyncio.get_running_loop()
+        while (held_s := self.held_s(loop.time())) > 0:  # noqa: ASYNC110  (time is what is waited for)
+            await asyncio.sleep(held_s)
+
     def refused_s(self, now: float) -> float:
         """For how many seconds every call has been refused; 0 once one has succeeded."""
         return 0.0 if self._refused_since is None else now - self._refused_since

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.events import BudgetCharged, FellBack, Retried
 from wfdsl.interpreter.journal import CallEntry, Key, RunJournal, key_of
-from wfdsl.interpreter.limits import ConcurrencyLimiter, Taken, limits_of
+from wfdsl.interpreter.limits import AdaptiveLimiter, ConcurrencyLimiter, Taken, limits_of
 from wfdsl.interpreter.retry import (
     UNUSABLE,
     given_up,
@@ -109,7 +109,7 @@ class CallPipeline:
         environment, limits = handle.environment, self._limits
         limiters = (*environment.limiters, limits.concurrency)
         if not _try_acquire(limiters):
-            await _queue_for(limiters, handle)
+            await _queue_for(limiters, limits.concurrency, handle)
         taken: Taken | None = None
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None
@@ -311,6 +311,8 @@ class CallPipeline:
         since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
         output = self.profile.output_bound(call.settings) or 0
         taken = await self._limits.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
+        await self._limits.concurrency.resumed()
+        self._limits.leaves(taken)
         handle.queue_s += clock.steady() - since
         handle.doing = ASKING
         return taken
@@ -363,10 +365,14 @@ def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:
     return True
 
 
-async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], handle: StepCall) -> None:
-    """Wait for a place in each limiter, one after the other."""
+async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], worker: AdaptiveLimiter, handle: StepCall) -> None:
+    """Wait for a place in each limiter, one after the other.
+
+    While the worker is held back, its calls keep no places of the run, which calls of other workers can use.
+    """
     clock = handle.environment.clock
     since, handle.doing = clock.steady(), "queued"
+    await worker.resumed()
     acquired: list[ConcurrencyLimiter] = []
     try:
         for limiter in limiters:
