@@ -138,7 +138,8 @@ def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config
     problems = check(tree, config)
     found = [*found, *(once_per_place(problems) if tree.names else problems)]
     ok = not any(problem.is_error for problem in found)
-    return Checked(source, Workflow.from_tree(tree) if ok else None, in_order(found), tree=tree)
+    workers = getattr(config.pool, "labels", None) if tree.names else None  # only files have pictures with names
+    return Checked(source, Workflow.from_tree(tree, workers) if ok else None, in_order(found), tree=tree)
 
 
 def too_long(max_chars: int) -> Diagnostic:

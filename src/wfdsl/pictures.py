@@ -32,7 +32,8 @@ def to_svg(value: Drawable, **options: Unpack[Options]) -> str:
     """Draw a workflow, a checked text, a run or a solution as a complete SVG document.
 
     `names`, `title`, `description`, `workers` (index to name), `status` and `conductors` say what a workflow itself
-    does not hold; checked texts, runs and solutions know them. `all_copies=True` draws each copy of a step by itself.
+    may not hold; runs and solutions know them, and so does a workflow that was loaded from a file.
+    `all_copies=True` draws each copy of a step by itself.
 
     Raises:
         ValueError: `names` has not one name for each step.
@@ -76,18 +77,22 @@ def picture_of(value: Drawable, **options: Unpack[Options]) -> Panel:
     if isinstance(value, Checked):
         if value.workflow is None:
             raise UsageError(f"{value.source.name} holds no valid workflow to draw; see its diagnostics")
-        own = _options_of_checked(value)
-        own.update(options)
-        return panel_of(value.workflow, **own)
-    return panel_of(value, **options)
+        value = value.workflow
+    own = _options_of_labels(value)
+    own.update(options)
+    return panel_of(value, **own)
 
 
-def _options_of_checked(checked: Checked) -> Options:
-    """Names, title and description that a checked text holds."""
-    tree = checked.tree
-    if tree is None:
+def _options_of_labels(workflow: Workflow) -> Options:
+    labels = workflow.labels
+    if labels is None:
         return {}
-    return {"names": tree.names, "title": tree.title, "description": tree.description}
+    return {
+        "names": labels.names,
+        "title": labels.title,
+        "description": labels.description,
+        "workers": labels.workers,
+    }
 
 
 def ending_of(run: Run) -> str:

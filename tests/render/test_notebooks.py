@@ -47,6 +47,26 @@ def test_a_checked_text_is_drawn_with_title_and_names(relay: Path) -> None:
     assert wfdsl.analyze("nothing")._repr_svg_() is None
 
 
+def test_a_loaded_workflow_keeps_title_names_and_workers_for_its_picture(relay: Path) -> None:
+    pool = Pool.from_functions([ann, ann], names=["ada", "bob"])
+    workflow = wfdsl.load(relay, pool=pool)
+
+    pictures = [workflow._repr_svg_() or "", wfdsl.to_svg(workflow), wfdsl.to_html(workflow)]
+
+    for picture in pictures:
+        assert all(f">{text}</text>" in picture for text in ("Relay", "plan", "answer", "ada", "bob"))
+    assert "Relay\n" in str(wfdsl.to_terminal(workflow))
+    assert workflow == wfdsl.Workflow.from_lists([0, 1], ["Plan it.", "Do it."], [[], [0]])
+    assert hash(workflow) == hash(wfdsl.Workflow(workflow.steps))
+
+
+def test_a_run_of_a_loaded_workflow_has_its_step_names(relay: Path) -> None:
+    run = wfdsl.run_sync(wfdsl.load(relay), "Why?", Pool.from_functions([ann, ann], names=["ada", "bob"]))
+
+    assert run.names == ("plan", "answer")
+    assert ">plan</text>" in wfdsl.to_svg(run)
+
+
 def test_a_run_and_a_solution_show_picture_answer_and_steps() -> None:
     run = two_rounds()
 

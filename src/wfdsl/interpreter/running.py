@@ -63,7 +63,7 @@ async def run(
         journal: Where each call is kept, so that the run can be resumed; a journal, or the path of one.
         limiter: Limits the calls in flight of several runs together.
         on_event: Called with every event as it happens; a plain function. One that raises is logged and called no more.
-        names: Display names of the steps.
+        names: Display names of the steps; without them, those of the file that the workflow was loaded from.
         previous: The final (subtask, response) of the round before; steps with access "all" see it first.
         run_id: The run's id in records; a new one unless given. A run that the journal has is resumed.
         sample_id: Distinguishes calls that are otherwise the same; the run's id unless given.
@@ -90,6 +90,8 @@ async def run(
             "origin": origin,
         }
     )
+    if names is None and workflow.labels is not None:
+        names = workflow.labels.names
     check_names(names, workflow)
     run_id = new_run_id() if run_id is None else run_id
     tracker = budget if isinstance(budget, BudgetTracker) else None

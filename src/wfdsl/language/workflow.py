@@ -1,12 +1,12 @@
-"""Workflows: steps in order, each with a worker, a subtask and what it sees. No places, no names.
+"""Workflows: steps in order, each with a worker, a subtask and what it sees. No places.
 
-Workflows are immutable values. Two are equal if workers, subtasks, access and depths are.
+Workflows are immutable values. Two are equal if workers, subtasks, access and depths are; names do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from wfdsl.language.check import CheckConfig, check, empty_workflow
@@ -33,11 +33,25 @@ class Step:
     """The recursion depth that a Conductor node may use, where the writer gave one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a workflow file calls a workflow and its steps. Pictures show it; nothing else depends on it."""
+
+    names: tuple[str, ...] | None = None
+    """The steps' names."""
+    title: str = ""
+    description: str = ""
+    workers: Mapping[int, str] = field(default_factory=dict)
+    """The names of the pool's workers, if it was read for a pool."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Workflow(DrawnInNotebooks):
     """Steps in order; the last one's response is the answer."""
 
     steps: tuple[Step, ...]
+    labels: Labels | None = field(default=None, compare=False)
+    """What its file calls things; None for a workflow that is not from a file."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -98,15 +112,19 @@ class Workflow(DrawnInNotebooks):
         return cls.from_tree(tree)
 
     @classmethod
-    def from_tree(cls, tree: WorkflowTree) -> Workflow:
-        """The workflow that a tree without errors means."""
+    def from_tree(cls, tree: WorkflowTree, workers: Mapping[int, str] | None = None) -> Workflow:
+        """The workflow that a tree without errors means; `workers` are names for pictures."""
+        labels = None
+        if tree.names is not None:
+            labels = Labels(tree.names, tree.title, tree.description, workers or {})
         depths = tree.depths or (None,) * len(tree.workers)
         columns = zip(tree.workers, tree.subtasks, tree.access, depths, strict=True)
         return cls(
             tuple(
                 Step(worker.value, str(subtask.value), _access(entry), depth)
                 for worker, subtask, entry, depth in columns
-            )
+            ),
+            labels,
         )
 
 
