@@ -37,18 +37,20 @@ import json, sys, wfdsl
 from importlib.metadata import distribution
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.api import analyze_file_text
+from wfdsl.installation import install_command
 from wfdsl.workers.pool import shipped_names
 lists = 'model_id = [0, 1]\\nsubtasks = ["a", "b"]\\naccess_list = [[], [0]]'
 print(json.dumps({
     "package": wfdsl.__file__,
     "grammars": str(grammar_folder()),
     "version": wfdsl.__version__,
-    "metadata": distribution("wfdsl").version,
-    "license": distribution("wfdsl").metadata["License-Expression"],
-    "scripts": {found.name: found.value for found in distribution("wfdsl").entry_points},
+    "metadata": distribution("wfdsl-conductor").version,
+    "license": distribution("wfdsl-conductor").metadata["License-Expression"],
+    "scripts": {found.name: found.value for found in distribution("wfdsl-conductor").entry_points},
     "completion": wfdsl.parse(lists).to_lists(),
     "file": analyze_file_text('step solve by 0: "Solve it."').ok,
     "pools": sorted(shipped_names()),
+    "install": install_command("openai"),
     "heavy": sorted({"torch", "openai", "anthropic"} & sys.modules.keys()),
 }))
 """
@@ -170,6 +172,18 @@ def test_the_architecture_page_shows_the_layout_as_it_is() -> None:
     assert missing == []
 
 
+def test_no_line_installs_the_other_project_of_the_package_index_that_is_named_wfdsl() -> None:
+    foreign = re.compile(r"pip3? install[^\n`]*?[ \"'=]wfdsl(?![\w./-])")
+    texts = [path for suffix in ("md", "py", "toml", "wf", "txt", "yml") for path in ROOT.glob(f"*/**/*.{suffix}")]
+    texts += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    mine = [path for path in texts if ".venv" not in path.parts and path != Path(__file__)]
+
+    assert [path for path in mine if foreign.search(path.read_text("utf-8", "replace"))] == []
+    assert foreign.search('pip install "wfdsl[rl]"')
+    assert foreign.search("pip install hypothesis wfdsl")
+    assert not foreign.search("pip install -e '/home/me/wfdsl[rl]'")
+
+
 def test_the_citation_names_this_version() -> None:
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
@@ -203,7 +217,7 @@ def test_make_help_lists_the_targets(target: str) -> None:
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_its_data_and_nothing_else(built: Built) -> None:
     names = files_of(built.wheel)
-    info = f"wfdsl-{__version__}.dist-info"
+    info = f"wfdsl_conductor-{__version__}.dist-info"
 
     assert {name.split("/")[0] for name in names} <= {"wfdsl", "wfdsl_rl", info}
     assert sorted(name for name in names if name.startswith("wfdsl/grammars/")) == [
@@ -232,7 +246,7 @@ def test_the_wheel_holds_every_module_grammar_and_conductor_as_it_is(built: Buil
 
 
 @pytest.mark.slow
-def test_an_installed_wheel_reads_its_own_grammars(installed: Path, tmp_path: Path) -> None:
+def test_an_installed_wheel_reads_its_own_grammars(installed: Path, built: Built, tmp_path: Path) -> None:
     found = probe(installed, tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
 
     environment = installed.parent.parent
@@ -246,6 +260,7 @@ def test_an_installed_wheel_reads_its_own_grammars(installed: Path, tmp_path: Pa
     assert found["file"] is True
     assert found["pools"] == sorted(Path(name).stem for name in POOLS)
     assert found["heavy"] == []
+    assert found["install"] == f"pip install 'wfdsl-conductor[openai] @ {built.wheel.as_uri()}'"
 
 
 @pytest.mark.slow
@@ -322,6 +337,7 @@ def test_an_editable_install_sees_a_changed_grammar_at_once(installed: Path, tmp
 
     before = probe(python, tmp_path, **cache)
     assert Path(before["grammars"]) == checkout / "grammars"
+    assert before["install"] == f"pip install -e '{checkout}[openai]'"
     grammar = checkout / "grammars" / "workflow.lark"
     grammar.write_text(re.sub(r'"step"', '"stage"', grammar.read_text("utf-8")), "utf-8")
 

@@ -66,7 +66,7 @@ def test_every_name_can_be_imported_and_says_what_it_is(name: str) -> None:
 
     if name == "__version__":
         assert re.fullmatch(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?", value)
-        assert value == version("wfdsl")
+        assert value == version("wfdsl-conductor")
     else:
         assert value.__name__ == name
         assert inspect.getdoc(value)

@@ -104,7 +104,7 @@ def test_no_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_node_of_a_checkpoint_is_asked_as_it_was_trained(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[torch]'")
+    pytest.importorskip("torch", reason="needs torch, in the extra torch")
     prompt = Prompt.load("tiny", examples="mixed")
     save_prompt(tmp_path, prompt, max_steps=2)
     entry = entry_of(tmp_path).model_copy(update={"provider": "conductor", "options": {"provider": "transformers"}})

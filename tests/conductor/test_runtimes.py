@@ -14,6 +14,7 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import model_entry, named_conductor
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.conductor.settings import context_of
+from wfdsl.installation import install_command
 from wfdsl.interpreter.record import RunFailed
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.local import LocalWorker
@@ -122,8 +123,8 @@ def test_a_checkpoint_that_is_served_elsewhere_revises_as_it_was_trained_to(fold
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"config.json", "model.gguf"}, ['pip install "wfdsl[local]"', 'with torch: pip install "wfdsl[torch]"']),
-        ({"model.gguf"}, ['pip install "wfdsl[local]"']),
+        ({"config.json", "model.gguf"}, [install_command("local"), f"with torch: {install_command('torch')}"]),
+        ({"model.gguf"}, [install_command("local")]),
     ],
 )
 def test_where_nothing_is_installed_it_is_said_what_is_missing(
@@ -140,7 +141,7 @@ def test_where_nothing_is_installed_it_is_said_what_is_missing(
     message = str(refused.value)
     assert "nothing is installed that runs" in message
     assert all(each in message for each in said)
-    assert ("wfdsl[torch]" in message) is ("config.json" in files)
+    assert ("[torch]" in message) is ("config.json" in files)
 
 
 def test_two_gguf_files_are_one_too_many(folder: Path) -> None:

@@ -206,8 +206,8 @@ def _assert_understood(command: Command, place: str) -> None:
             assert planned(arguments), f"{place}: make does nothing for {part}"
         for word in arguments:
             assert not word.endswith(".py") or (ROOT / word).exists(), f"{place}: there is no file {word}"
-            if word.startswith("wfdsl["):
-                extras = set(word.removeprefix("wfdsl[").split("]")[0].split(","))
+            if word.startswith(".["):
+                extras = set(word.removeprefix(".[").split("]")[0].split(","))
                 assert extras <= _extras(), f"{place}: there is no extra {extras - _extras()}"
 
 

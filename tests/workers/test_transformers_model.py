@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[torch]'")
-transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[torch]'")
+torch = pytest.importorskip("torch", reason="needs torch, in the extra torch")
+transformers = pytest.importorskip("transformers", reason="needs transformers, in the extra torch")
 
 from tests.workers.wire import call  # noqa: E402
 

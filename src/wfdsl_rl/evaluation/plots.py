@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 from wfdsl_rl.evaluation.summary import PolicySummary, Summary
 from wfdsl_rl.workflow_statistics import WorkflowStatistics
 
@@ -259,7 +260,7 @@ def require_matplotlib() -> None:
         UsageError: it is not installed.
     """
     if find_spec("matplotlib") is None:
-        raise UsageError('plots need matplotlib: pip install "wfdsl[eval]", or leave them out with --no-plots')
+        raise UsageError(f"plots need matplotlib: {install_command('eval')}; or leave them out with --no-plots")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 from wfdsl_rl.grading.math_processes import Comparison, MathProcesses, shared_processes
 from wfdsl_rl.grading.quantities import Number, canonical_unit, read_number, same_number
 from wfdsl_rl.grading.text import same_text
@@ -267,7 +268,7 @@ def _by_parts(golds: list[str], answers: list[str]) -> tuple[bool, str] | None:
 
 async def _compared(gold: str, answer: str, processes: MathProcesses | None) -> Comparison:
     if find_spec("math_verify") is None:
-        raise UsageError("grading mathematics needs math-verify: pip install 'wfdsl[eval]'")
+        raise UsageError(f"grading mathematics needs math-verify: {install_command('eval')}")
     pool = processes or shared_processes()
     return await pool.compare(_as_list(gold), _as_list(answer))
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 
 _LONGEST_FIELD = 1 << 28  # characters of a CSV field: LiveCodeBench has tests of megabytes
 _PARQUET_BATCH = 256  # rows
@@ -156,7 +157,7 @@ def optional_module(module: str, *, needed_for: str, install: str) -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise UsageError(f'{needed_for} needs the package {package}: pip install "{install}"') from error
+        raise UsageError(f"{needed_for} needs the package {package}: {install}") from error
 
 
 def _suffix(path: Path) -> str:
@@ -234,8 +235,8 @@ def _header(first: list[str]) -> list[str]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    parquet = optional_module("pyarrow.parquet", needed_for=f"{path}: parquet", install="wfdsl[eval]")
-    arrow = optional_module("pyarrow", needed_for=f"{path}: parquet", install="wfdsl[eval]")
+    parquet = optional_module("pyarrow.parquet", needed_for=f"{path}: parquet", install=install_command("eval"))
+    arrow = optional_module("pyarrow", needed_for=f"{path}: parquet", install=install_command("eval"))
     index = 0
     try:
         with parquet.ParquetFile(path) as file:
@@ -286,7 +287,9 @@ def _data_set_rows(data: Any, place: str, split: str | None) -> Iterator[Row]:
 
 
 def _datasets(place: str) -> Any:
-    return optional_module("datasets", needed_for=f"{place}: a Hugging Face data set", install="datasets>=5,<6")
+    return optional_module(
+        "datasets", needed_for=f"{place}: a Hugging Face data set", install='pip install "datasets>=5,<6"'
+    )
 
 
 def _hub_errors() -> tuple[type[Exception], ...]:

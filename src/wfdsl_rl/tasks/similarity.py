@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from wfdsl.installation import install_command
 from wfdsl_rl.tasks.rows import optional_module
 
 ALIKE = 0.7
@@ -61,7 +62,7 @@ def farthest_first(texts: Sequence[str], count: int) -> list[int]:
     """
     if count >= len(texts):
         return list(range(len(texts)))
-    numpy = optional_module("numpy", needed_for="choosing diverse tasks", install="wfdsl[eval]")
+    numpy = optional_module("numpy", needed_for="choosing diverse tasks", install=install_command("eval"))
     vectors = _vectors(texts, numpy)
     chosen = [0]
     nearest = vectors @ vectors[0]

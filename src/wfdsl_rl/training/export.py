@@ -16,6 +16,7 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_command
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.pipeline import DONE, RESOLVED
@@ -24,7 +25,7 @@ CARD = "README.md"
 GGUF = "model.gguf"
 _UNKNOWN = "not known"
 _ABOUT_GGUF = f"""
-`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With `pip install "wfdsl[local]"` llama.cpp
+`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With the extra `local` of wfdsl, llama.cpp
 runs it, and torch is not needed. Greedy completions are the same.
 """
 
@@ -117,7 +118,7 @@ def _gguf_writer() -> Callable[[Path, Any, Any], None]:
     try:
         writer: Callable[[Path, Any, Any], None] = entry_points(group="wfdsl.export")["gguf"].load()
     except ModuleNotFoundError as error:
-        raise UsageError(f'--gguf needs the package {error.name}: pip install "wfdsl[rl]"') from error
+        raise UsageError(f"--gguf needs the package {error.name}: {install_command('rl')}") from error
     return writer
 
 

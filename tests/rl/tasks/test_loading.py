@@ -145,7 +145,7 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
 
-    with pytest.raises(UsageError, match=r'needs the package pyarrow: pip install "wfdsl\[eval\]"'):
+    with pytest.raises(UsageError, match=r"needs the package pyarrow: pip install .*\[eval\]'"):
         load_tasks(tmp_path / "x.parquet")
 
 

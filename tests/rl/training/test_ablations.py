@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from tests.rl.training.toy import metrics, samples  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402

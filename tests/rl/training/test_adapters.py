@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl", "peft"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 import torch  # noqa: E402
 from peft import AutoPeftModelForCausalLM  # noqa: E402

@@ -180,7 +180,7 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     if arguments[:1] == ["export"]:
-        pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
+        pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
     monkeypatch.chdir(tmp_path)
 
     code = main(arguments)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from tests.rl.training.toy import EVAL_TASKS, a_pool  # noqa: E402
 from wfdsl_rl.cli.eval import main  # noqa: E402

@@ -12,9 +12,9 @@ from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import named_conductor
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
-transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
-pytest.importorskip("gguf", reason="needs gguf: pip install 'wfdsl[rl]'")
+torch = pytest.importorskip("torch", reason="needs torch, in the extra rl")
+transformers = pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
+pytest.importorskip("gguf", reason="needs gguf, in the extra rl")
 
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
+pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
 
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import Scored

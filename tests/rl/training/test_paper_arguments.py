@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.training.grpo import completions_per_process, grpo_config  # noqa: E402

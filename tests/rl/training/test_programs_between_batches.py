@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
+pytest.importorskip("torch", reason="needs torch, in the extra rl")
 
 from tests.rl.grading.sandboxes import left_running, needs_sandbox
 from tests.rl.training.toy import TASKS, a_prompt, a_setup

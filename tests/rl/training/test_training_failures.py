@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wfdsl.installation import install_command
+
 for package in ("torch", "transformers", "datasets", "trl"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from transformers import TrainerCallback  # noqa: E402
 from transformers.integrations import integration_utils  # noqa: E402
@@ -169,5 +171,5 @@ def test_without_the_packages_for_training_it_is_said_what_to_install(tmp_path: 
     )
 
     assert ended.returncode == 2
-    assert 'training needs the package transformers: pip install "wfdsl[rl]"' in ended.stderr
+    assert f"training needs the package transformers: {install_command('rl')}" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'wfdsl[rl]'")
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 import torch  # noqa: E402
 from tokenizers.processors import TemplateProcessing  # noqa: E402

@@ -21,10 +21,10 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, load
 
-torch = pytest.importorskip("torch", reason="needs torch: pip install 'wfdsl[rl]'")
-transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'wfdsl[rl]'")
-pytest.importorskip("gguf", reason="needs gguf: pip install 'wfdsl[rl]'")
-pytest.importorskip("xllamacpp", reason="needs xllamacpp: pip install 'wfdsl[local]'")
+torch = pytest.importorskip("torch", reason="needs torch, in the extra rl")
+transformers = pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
+pytest.importorskip("gguf", reason="needs gguf, in the extra rl")
+pytest.importorskip("xllamacpp", reason="needs xllamacpp, in the extra local")
 
 from wfdsl_rl.gym.tiny.gguf_file import write_gguf  # noqa: E402  (it needs gguf)
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer  # noqa: E402  (it needs torch)

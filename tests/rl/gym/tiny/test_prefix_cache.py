@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs torch and trl: pip install 'wfdsl[rl]'")
-pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+torch = pytest.importorskip("torch", reason="needs torch and trl, in the extra rl")
+pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs torch and trl: pip install 'wfdsl[rl]'")
-pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+pytest.importorskip("torch", reason="needs torch and trl, in the extra rl")
+pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
 from tests.rl.training.toy import TINY, TRAIN, a_setup
 from wfdsl.api import analyze

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("trl", reason="needs torch and trl: pip install 'wfdsl[rl]'")
+pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
 import torch
 from datasets import Dataset

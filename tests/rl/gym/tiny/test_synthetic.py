@@ -153,7 +153,7 @@ def rewarder(tasks: tuple[Task, ...], **more: Any) -> Rewarder:
 
 
 def tiny_extension(tasks: tuple[Task, ...], form: Format) -> Extension:
-    pytest.importorskip("trl", reason="needs trl: pip install 'wfdsl[rl]'")
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
     train = TrainConfig(model="new", tasks="gym", sft=SftConfig(steps=1))
     tiny = TinyConfig(reasoning_prefix=form)
     return tiny.build(
