@@ -230,13 +230,13 @@ def _pool(
     if used is not None and others:
         raise UsageError(f"{others[0].place}: {used.place} takes a whole pool as it is: leave one of them out")
     if used is not None:
-        return Pool.load(table["use"]), _anywhere(table["use"])
+        return Pool.load(table["use"]), found_anywhere(table["use"])
     place = others[0].place if others and path is None else source
-    return pool_of_table(table, place), None if others or path is None else _anywhere(str(path))
+    return pool_of_table(table, place), None if others or path is None else found_anywhere(str(path))
 
 
-def _anywhere(name: str) -> str:
-    """The name of a pool or file that finds it from every folder."""
+def found_anywhere(name: str) -> str:
+    """The name of a pool or a model as it is found from every folder: the path of a file is absolute."""
     from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
 
     return str(Path(name).absolute()) if names_a_file(name) else name

@@ -10,6 +10,8 @@ import pytest
 
 from wfdsl import Run
 from wfdsl.cli.main import main
+from wfdsl.interpreter.journal_file import default_path
+from wfdsl.interpreter.journal_reading import full_id, run_of
 
 from .scripted_server import EMPTY, lists
 
@@ -322,3 +324,92 @@ def test_a_grammar_travels_with_each_completion(chat: Chat) -> None:
     assert first["grammar"] != second["grammar"]
     assert "model_id" in first["grammar"]
     assert first["max_tokens"] > 1024
+
+
+@pytest.mark.usefixtures("place")
+def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = [PLAN, lists([2, 0], [[], [0]], word="better"), EMPTY]
+    solve("-q", "Why?")
+    first = _last_run()
+    chat.answer = lambda name, messages: f"{name}, again"
+    chat.script = [EMPTY]
+    chat.called.clear()
+    chat.asked.clear()
+    capsys.readouterr()
+    monkeypatch.chdir("/")  # Conductor and pool are found again from another folder
+
+    code = main(["solve", "--from", "last", "--round", "0", "--step", "1"])
+
+    out, err = capsys.readouterr()
+    again = _last_run()
+    assert (code, out) == (0, "w1, again\n")
+    assert chat.workers == ["w1"]
+    assert len(chat.asked) == 1
+    assert "w1, again" in chat.asked[0][-1]["content"]
+    assert err.splitlines()[0].startswith(
+        "asked again: step 1 (cost: at most $0.0000), and the Conductor's later rounds"
+    )
+    assert [step.replayed for step in again.steps[0].nested[0].steps] == [True, False]
+    assert again.settings["origin"]["from"] == first.id
+    assert _run(first.id) == first
+
+
+@pytest.mark.usefixtures("place")
+def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat) -> None:
+    chat.script = [PLAN, lists([2, 0], [[], [0]], word="better"), EMPTY]
+    solve("-q", "Why?")
+    chat.script = [EMPTY]
+    chat.called.clear()
+    chat.asked.clear()
+
+    code = main(["solve", "--from", "last", "--round", "1", "--step", "0"])
+
+    assert (code, chat.workers, len(chat.asked)) == (0, ["w2", "w0"], 0)  # it was the last round
+
+
+@pytest.mark.usefixtures("place")
+def test_a_dry_run_of_a_step_of_a_round_asks_no_one(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.script = [PLAN, EMPTY]
+    solve("-q", "Why?")
+    before, _ = (len(chat.called), len(chat.asked)), capsys.readouterr()
+
+    code = main(["solve", "--from", "last", "--round", "0", "--step", "1", "--dry-run"])
+
+    out = capsys.readouterr().out
+    assert (code, (len(chat.called), len(chat.asked))) == (0, before)
+    assert "calls: 1\n" in out
+    assert "the Conductor's later rounds are asked again too" in out
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--from", "last", "--step", "0"], "--step needs --from RUN and --round N"),
+        (["--from", "last", "--step", "0", "--round", "3"], "has no round 3: it has 1, from round 0"),
+        (["--from", "last", "--step", "7", "--round", "0"], "has no step '7': its steps are 0 to 1"),
+        (["-q", "Q", "--round", "0"], "--round needs --step"),
+        (["-q", "Q", "--from", "last", "--step", "0", "--round", "0"], "leave QUESTION out"),
+    ],
+)
+def test_what_cannot_be_redone_is_said_in_one_line(
+    chat: Chat, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = [PLAN, EMPTY]
+    solve("-q", "Why?")
+    capsys.readouterr()
+
+    code = main(["solve", *arguments])
+
+    assert code == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def _run(run_id: str) -> Run:
+    return run_of(default_path(), run_id)
+
+
+def _last_run() -> Run:
+    return _run(full_id(default_path(), "last"))

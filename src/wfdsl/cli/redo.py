@@ -11,6 +11,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import UNLIMITED
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.interpreter.config import RunRequest
     from wfdsl.interpreter.estimate import RunEstimate
     from wfdsl.interpreter.redoing import Redo
     from wfdsl.workers.pool import Pool
@@ -34,10 +35,7 @@ def redo_step(args: argparse.Namespace) -> int:
     run_id = full_id(path, args.source)
     request = request_of(path, run_id)
     if "solve" in request.origin:
-        raise UsageError(
-            f"run {run_id} is a Conductor's: write `wfdsl solve --from {run_id} --round N --step STEP`, with the "
-            "options of its first command"
-        )
+        raise UsageError(f"run {run_id} is a Conductor's: write `wfdsl solve --from {run_id} --round N --step STEP`")
     pool = pool_of_run(request) if experiment.pool is None else experiment.pool
     worker = None if args.worker is None else _worker(pool, args.worker)
     prepared = prepare_redo(path, run_id, args.step, subtask=args.subtask, worker=worker)
@@ -46,7 +44,8 @@ def redo_step(args: argparse.Namespace) -> int:
     if args.dry_run:
         print_redo_estimate(prepared, found, as_json=args.json)
         return 0
-    print(price_of(prepared, found), file=sys.stderr)
+    if not args.quiet:
+        print(price_of(prepared, found), file=sys.stderr)
     new_id, display = prepared.start(path), display_for(args, pool)
     work = resume(
         new_id,
@@ -58,6 +57,16 @@ def redo_step(args: argparse.Namespace) -> int:
     )
     print_run(followed(work, display, as_json=args.json, again=f"wfdsl resume {new_id}"), display, as_json=args.json)
     return 0
+
+
+def use_origin(args: argparse.Namespace, request: RunRequest) -> None:
+    """Take Conductor and pool from where the run had them, unless options name others."""
+    kept = dict(getattr(args, "kept", {}))
+    if args.config is None:
+        for key, flag, name in (("pool.use", "--pool", "pool"), ("conductor.model", "--conductor", "solve")):
+            if key not in kept and name in request.origin:
+                kept[key] = (request.origin[name], flag)
+    args.kept = kept
 
 
 def print_redo_estimate(prepared: Redo, found: RunEstimate, *, as_json: bool) -> None:
@@ -75,7 +84,11 @@ def price_of(prepared: Redo, found: RunEstimate) -> str:
     asked = ", ".join(names[each.step] if names else f"step {each.step}" for each in found.steps)
     price = "not known" if found.usd is None else f"at most ${found.usd:.4f}"
     later = "" if prepared.round is None else ", and the Conductor's later rounds, whose cost is not known"
-    return f"asked again: {asked} (cost: {price}){later}; {len(prepared.kept)} kept replies cost nothing"
+    return f"asked again: {asked} (cost: {price}){later}; {_kept(len(prepared.kept))} nothing"
+
+
+def _kept(count: int) -> str:
+    return "1 kept reply costs" if count == 1 else f"{count} kept replies cost"
 
 
 def _worker(pool: Pool, text: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.inputs import add_question_options, names_of, question_of
@@ -22,6 +23,7 @@ from wfdsl.cli.options import (
     add_pool_option,
     add_protocol_option,
     add_trace_options,
+    count_or_zero,
     given,
     group,
     run_name,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.cli.solving import Solving
     from wfdsl.conductor.estimate import SolveEstimate
     from wfdsl.conductor.policy import Solution
+    from wfdsl.interpreter.context import Question
 
 
 EXAMPLES = (
@@ -51,7 +54,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl solve`."""
     add_question_options(parser)
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
-    asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
+    asked.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE|RUN",
+        help="a JSON lines file with questions; with --step: a run that is in the journal",
+    )
+    asked.add_argument("--step", metavar="STEP", help="the index of a step to ask again, in a new run")
+    asked.add_argument("--round", type=count_or_zero, metavar="N", help="with --step: the round that it is in, from 0")
     output.add_argument("-o", "--out", metavar="FILE", help="with --from: the JSON lines file that takes the answers")
     asked.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="with --from: which columns to use, such as question=prompt,id=uid"
@@ -73,10 +83,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
-    from wfdsl.cli.answers import print_result
-    from wfdsl.cli.displays import display_for
     from wfdsl.cli.solving import remark_on_choice, solve_lines, solving_of
 
+    if _is_redo(args):
+        return _redo(args)
     _require_fitting_options(args)
     question = "" if args.source is not None else question_of(args)
     solving = solving_of(args)
@@ -88,12 +98,62 @@ def execute(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_dry_run(solving, question, as_json=args.json)
         return 0
+    return _answer(solving, question, args)
+
+
+def _answer(solving: Solving, question: Question, args: argparse.Namespace) -> int:
+    """Solve one question and print the answer."""
+    from wfdsl.cli.answers import print_result
+    from wfdsl.cli.displays import display_for
+
     display = display_for(args, solving.pool)
     solution = _solve(solving, question, display, args)
     for event in () if args.quiet else solution.events:
         print(event, file=sys.stderr)
     print_result(solution.run, solution.to_json(indent=2) if args.json else None, display)
     return 0
+
+
+def _is_redo(args: argparse.Namespace) -> bool:
+    """Whether the command redoes a step of a round, rather than solving a question."""
+    if args.step is None:
+        if args.round is not None:
+            raise UsageError("--round needs --step: the step of the round to ask again")
+        return False
+    if args.source is None or args.round is None:
+        raise UsageError("--step needs --from RUN and --round N: the run and the round that have the step")
+    for name, value in (("QUESTION", args.asked or args.question), ("--out", args.out), ("--run-id", args.run_id)):
+        if value is not None:
+            raise UsageError(f"--step takes the question from the run, and makes a new run: leave {name} out")
+    return True
+
+
+def _redo(args: argparse.Namespace) -> int:
+    """Ask a step of a round again, and what came after it; Conductor and pool are the run's unless given."""
+    from wfdsl.cli.redo import price_of, print_redo_estimate, use_origin
+    from wfdsl.cli.solving import solving_of
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.interpreter.journal_reading import full_id, request_of
+    from wfdsl.interpreter.redoing import prepare_redo
+
+    path = default_path()
+    run_id = full_id(path, args.source)
+    request = request_of(path, run_id)
+    if "solve" not in request.origin:
+        raise UsageError(f"run {run_id} has no Conductor: write `wfdsl run --from {run_id} --step {args.step}`")
+    use_origin(args, request)
+    solving = solving_of(args)
+    if not solving.experiment.run.journal:
+        raise UsageError("--from RUN reads and writes the journal: leave --no-journal out")
+    prepared = prepare_redo(path, run_id, args.step, round_number=args.round)
+    found = prepared.estimate(solving.pool)
+    if args.dry_run:
+        print_redo_estimate(prepared, found, as_json=args.json)
+        return 0
+    if not args.quiet:
+        print(price_of(prepared, found), file=sys.stderr)
+    args.run_id = prepared.start(path)
+    return _answer(replace(solving, origin={**solving.origin, **prepared.origin}), request.question, args)
 
 
 def _require_fitting_options(args: argparse.Namespace) -> None:
@@ -138,7 +198,7 @@ def _bound(found: SolveEstimate) -> str:
     return f"{calls}\ncost at most: {dollars(found.usd)}, usually far less"
 
 
-def _solve(solving: Solving, question: str, display: Display, args: argparse.Namespace) -> Solution:
+def _solve(solving: Solving, question: Question, display: Display, args: argparse.Namespace) -> Solution:
     from wfdsl.cli.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id

@@ -40,7 +40,7 @@ from wfdsl.conductor.named import conductor_name, named_conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.experiment import Experiment
+from wfdsl.experiment import Experiment, found_anywhere
 from wfdsl.interpreter.arguments import checked_question
 from wfdsl.interpreter.budget import UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
@@ -103,7 +103,7 @@ def solving_of(args: argparse.Namespace) -> Solving:
     pool, pool_name = experiment.with_pool()
     name = conductor_name(experiment.conductor, pool)
     solver = _solver(name, experiment, pool, args)
-    found = {"solve": name} if isinstance(solver, Conductor) else {"file": str(Path(name).absolute())}
+    found = {"solve": found_anywhere(name)} if isinstance(solver, Conductor) else {"file": str(Path(name).absolute())}
     origin = found | ({} if pool_name is None else {"pool": pool_name})
     return Solving(solver, pool, origin, experiment)
 

@@ -49,6 +49,12 @@ class Redo:
     kept: tuple[KeptReply, ...]
     """The replies that the new run takes over."""
 
+    @property
+    def origin(self) -> dict[str, str]:
+        """What the new run's record says of where it comes from."""
+        where = {"from": self.run_id, "step": str(min(self.again))}
+        return where if self.round is None else {**where, "round": str(self.round)}
+
     def estimate(self, pool: WorkerPool) -> RunEstimate:
         """What the workflow's steps without a reply are sent, and the most that they cost; later rounds apart."""
         config, prefix = self.request.config, () if self.round is None else (0, self.round)
@@ -70,13 +76,11 @@ class Redo:
             JournalFailure: it cannot be written.
         """
         new_id = new_run_id()
-        where = {"from": self.run_id, "step": str(min(self.again))}
-        where |= {} if self.round is None else {"round": str(self.round)}
         request = replace(
             self.request,
             sample_id=new_id,
             config=replace(self.request.config, reuse=False),  # it would find the very replies that are left out
-            origin={**self.request.origin, **where},
+            origin={**self.request.origin, **self.origin},
         )
         add_copy(journal, new_id, request, self.kept, time.time())
         return new_id
