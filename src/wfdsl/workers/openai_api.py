@@ -325,7 +325,7 @@ class ResponsesAnswer:
         Raises:
             WorkerFailure: it is an error.
         """
-        kind = event.get("type")
+        kind = text(event.get("type"))
         if kind == "error" or "error" in event:
             raise error_in_body(event)
         if kind in _LAST_EVENTS:
