@@ -95,9 +95,9 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n",
         "--count",
-        default="960",
         metavar="N|DOMAIN=N,...",
-        help="how many: a number is shared equally among the domains (default: 960, as in the paper)",
+        help="how many: a number is shared equally among the domains (default: 960, as in the paper, or as many as "
+        "there are)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="which mix of this kind (default: 0)")
     parser.add_argument(
@@ -196,6 +196,7 @@ def _select(args: argparse.Namespace) -> int:
     from wfdsl_rl.tasks.loading import load_tasks
     from wfdsl_rl.tasks.selection import (
         HARDER,
+        PAPER_COUNT,
         Criteria,
         manifest,
         parse_counts,
@@ -210,9 +211,9 @@ def _select(args: argparse.Namespace) -> int:
         harder=HARDER if args.harder is None else args.harder,
         pass_rates=read_pass_rates(args.pass_rates) if args.pass_rates else {},
         pass_between=(args.pass_between[0], args.pass_between[1]),
-        fewer_allowed=args.allow_fewer,
+        fewer_allowed=args.allow_fewer or args.count is None,
     )
-    counts = parse_counts(args.count)
+    counts = PAPER_COUNT if args.count is None else parse_counts(args.count)
     inputs = {name: load_tasks(name) for name in args.files}
     against = {name: load_tasks(name) for name in args.against}
     candidates = [task for tasks in inputs.values() for task in tasks]

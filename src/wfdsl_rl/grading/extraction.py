@@ -88,6 +88,12 @@ _LONGEST_SAID = 2_000
 """How many characters of a phrase, or of the last line, are read. Our choice."""
 LONGEST_PROGRAM = 200_000
 """How many characters of a reply without a fence are tried as a program. Our choice."""
+_UNFENCED = re.compile(r"\[BEGIN\](.*?)(?:\[DONE\]|\Z)|<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
+_PROGRAM = re.compile(
+    r"^(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+|import\s+\w+|from\s+\w[\w.]*\s+import\s|@\w)", re.MULTILINE
+)
+_MOST_CUTS = 5
+"""How often the end of a reply is cut off to find the program in it. Our choice."""
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*$", re.MULTILINE)
 _PYTHON = frozenset({"", "python", "python3", "py", "py3"})
 _STATEMENTS = (
@@ -118,13 +124,14 @@ def final_code(text: str, *, wanted: str = "") -> str | None:
     """The final program of a reply, or None.
 
     Precedence: the last fenced block that defines `wanted` (a function, or `Class.method`); the last block in Python;
-    without any fence, the whole reply if it is a program or the indented body of a function. A block that is cut off
-    at the end of the reply counts.
+    without any fence, what is between `[BEGIN]` and `[DONE]` or in an `<answer>` tag, the whole reply if it is a
+    program or the indented body of a function, or its part from the first definition or import on. A block that is cut
+    off at the end of the reply counts.
     """
     text = final_part(text)
     blocks = [code for language, code in _blocks(text) if language.lower() in _PYTHON and code.strip()]
     if not blocks:
-        return None if _FENCE.search(text) else _bare(text)
+        return None if _FENCE.search(text) else _unfenced(text)
     definition = _definition(wanted)
     defining = [code for code in blocks if definition.search(code)] if wanted else []
     return (defining or blocks)[-1]
@@ -339,6 +346,31 @@ def _without_margin(code: str, fence: re.Match[str]) -> str:
     if not margin:
         return code
     return "".join(line.removeprefix(margin) for line in code.splitlines(keepends=True))
+
+
+def _unfenced(text: str) -> str | None:
+    marked = list(_UNFENCED.finditer(text))
+    if marked:
+        return _bare((marked[-1][1] or marked[-1][2] or "").strip("\n"))
+    if (whole := _bare(text)) is not None:
+        return whole
+    begun = _PROGRAM.search(text)
+    return _longest_program(text[begun.start() :]) if begun else None
+
+
+def _longest_program(text: str) -> str | None:
+    """The text up to what is not Python any more, such as an explanation after the program."""
+    lines = text[:LONGEST_PROGRAM].splitlines(keepends=True)
+    for _ in range(_MOST_CUTS):
+        try:
+            ast.parse("".join(lines))
+        except SyntaxError as error:
+            lines = lines[: max(min(error.lineno or 1, len(lines)) - 1, 0)]
+        except (ValueError, RecursionError, MemoryError):
+            return None
+        else:
+            break
+    return _bare("".join(lines).rstrip() + "\n") if lines else None
 
 
 def _bare(text: str) -> str | None:

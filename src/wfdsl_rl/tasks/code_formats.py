@@ -82,11 +82,17 @@ def humaneval(row: Values, origin: Origin) -> Task:
 
 
 def mbpp(row: Values, origin: Origin) -> Task:
-    """MBPP, full and sanitized: the tests are shown with the question; those of the challenge list are not."""
-    code, shown = text(row, "code"), texts(row, "test_list")
-    if not shown:
+    """MBPP, full and sanitized: the tests are shown with the question; those of the challenge list are not.
+
+    A program that only knows the shown tests passes them. So of the training split just the first one is shown: it
+    names the function.
+    """
+    code, given = text(row, "code"), texts(row, "test_list")
+    if not given:
         raise BadRow('"test_list" is empty')
+    shown = given[:1] if origin.split == "train" else given
     hidden = texts(row, "challenge_test_list") if row.get("challenge_test_list") else ()
+    hidden = (*given[len(shown) :], *hidden)
     imports = texts(row, "test_imports") if row.get("test_imports") else ()
     setup = str(row.get("test_setup_code") or "")
     return origin.task(
@@ -100,6 +106,7 @@ def mbpp(row: Values, origin: Origin) -> Task:
             entry_point=_tested_function(code, shown),
             checker="\n".join([*imports, setup, *shown, *hidden, ""]),
         ),
+        metadata={"hidden_tests": len(hidden)},
     )
 
 

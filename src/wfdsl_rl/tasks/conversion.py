@@ -123,7 +123,16 @@ def is_given(value: object) -> bool:
 
 
 def plain(value: object) -> str:
-    """A value as text: `145.0` as `145`, since data sets keep whole answers as decimals."""
+    """A value as text: `145.0` as `145`, since data sets keep whole answers as decimals; a list of one as its value.
+
+    Raises:
+        BadRow: it is a list of several values, which may be all asked for or may each be right, or a record.
+    """
+    if isinstance(value, (list, tuple)) and len(value) == 1:
+        return plain(value[0])
+    if isinstance(value, (list, tuple, dict)):
+        given = json.dumps(value, default=str, ensure_ascii=False)[:80]
+        raise BadRow(f"a text is needed where it has {given}; write several values as one text, such as 1, 2")
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.tasks.conversion import BadRow, Origin, to_task
+from wfdsl_rl.tasks import code_formats
+from wfdsl_rl.tasks.conversion import BadRow, Origin, named_task, to_task
 from wfdsl_rl.tasks.formats import FORMATS
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.task import Task, task_line
@@ -217,6 +218,22 @@ def test_mbpp_shows_its_tests_but_not_the_challenge() -> None:
     assert "assert sum_squares([-3]) == 9" in task.tests.checker
 
 
+def test_mbpp_holds_tests_back_for_training() -> None:
+    tests = ["assert f(1) == 2", "assert f(2) == 4", "assert f(3) == 6"]
+    row = {"task_id": 601, "text": "Double it.", "code": "def f(x):\n    return 2 * x", "test_list": tests}
+    origins = Origin("mbpp", "train"), Origin("mbpp", "test")
+
+    train, test = (to_task(code_formats.mbpp, row, origin) for origin in origins)
+
+    assert train.tests is not None
+    assert test.tests is not None
+    assert train.tests.checker == test.tests.checker
+    assert "f(1)" in train.question
+    assert "f(2)" not in train.question
+    assert "f(3)" in test.question
+    assert (train.metadata["hidden_tests"], test.metadata["hidden_tests"]) == (2, 0)
+
+
 def test_livecodebench_reads_public_and_hidden_cases_of_programs() -> None:
     task = load_tasks(DATA / "livecodebench.jsonl")[0]
 
@@ -396,3 +413,16 @@ def test_columns_of_two_formats_are_not_guessed(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="fit the formats math or svamp: choose with --task-format"):
         load_tasks(file)
+
+
+@pytest.mark.parametrize(("gold", "found"), [([5], "5"), (["1/2"], "1/2"), ([7.0], "7")])
+def test_a_list_of_one_is_its_value(gold: object, found: str) -> None:
+    task = to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))
+
+    assert task.gold == found
+
+
+@pytest.mark.parametrize("gold", [[1, 2], [], {"value": 5}])
+def test_a_gold_answer_of_several_values_is_refused(gold: object) -> None:
+    with pytest.raises(BadRow, match="a text is needed where it has"):
+        to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))
