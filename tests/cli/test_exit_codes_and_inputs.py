@@ -320,3 +320,30 @@ def _other_user() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "LONG"],
+        ["check", "good.txt", "--pool", "LONG"],
+        ["check", "good.txt", "--config", "LONG"],
+        ["show", "--run", "LONG"],
+        ["show", "good.txt", "--format", "svg", "--out", "LONG"],
+        ["run", "good.txt", "Q", "--pool", "LONG"],
+        ["solve", "Q", "--conductor", "LONG"],
+        ["solve", "--quiet", "--from", "LONG", "--out", "out.jsonl"],
+        ["examples", "show", "LONG"],
+        ["prompt", "Q", "--prompt", "LONG"],
+    ],
+)
+def test_a_name_that_the_file_system_refuses_is_one_line(wfdsl: Command, files: Path, arguments: list[str]) -> None:
+    result = wfdsl(*("x" * 300 if word == "LONG" else word for word in arguments))
+
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert "file name too long" in result.err.lower() or "there is no" in result.err
+
+
+def test_a_file_that_is_no_run_record_is_named(wfdsl: Command, files: Path) -> None:
+    assert "good.txt: not a run record" in wfdsl("show", "--run", "good.txt").err

@@ -49,6 +49,10 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
         return _said(f"{program}: {error}", USAGE)
     except WfdslError as error:
         return _failed(program, error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _said(f"{program}: {error.filename}: {(error.strerror or str(error)).lower()}", USAGE)
     except KeyboardInterrupt as interrupt:
         advice = f"{interrupt}\n" if isinstance(interrupt, Interrupted) else ""
         return _said_at_last(f"{advice}{program}: {on_interrupt}", INTERRUPTED)

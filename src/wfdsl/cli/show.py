@@ -104,7 +104,10 @@ def _run(name: str) -> Run:
     text = read_text(name, max_chars=_LONGEST_RECORD)
     if text is None:
         raise UsageError(f"{name}: is longer than {_LONGEST_RECORD:,} characters")
-    return Run.from_json(text)
+    try:
+        return Run.from_json(text)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
 
 
 def _as_text(value: Checked | Run, chosen: str, options: Options) -> str:
