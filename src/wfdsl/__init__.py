@@ -29,10 +29,19 @@ if TYPE_CHECKING:
     from wfdsl.html_page import to_html as to_html
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.config import RunConfig as RunConfig
+    from wfdsl.interpreter.events import BudgetCharged as BudgetCharged
+    from wfdsl.interpreter.events import Delta as Delta
+    from wfdsl.interpreter.events import FellBack as FellBack
+    from wfdsl.interpreter.events import Retried as Retried
+    from wfdsl.interpreter.events import RunFinished as RunFinished
+    from wfdsl.interpreter.events import RunStarted as RunStarted
+    from wfdsl.interpreter.events import StepFinished as StepFinished
+    from wfdsl.interpreter.events import StepStarted as StepStarted
     from wfdsl.interpreter.journal import Journal as Journal
     from wfdsl.interpreter.record import BudgetExhausted as BudgetExhausted
     from wfdsl.interpreter.record import Run as Run
     from wfdsl.interpreter.record import RunFailed as RunFailed
+    from wfdsl.interpreter.record import StepRecord as StepRecord
     from wfdsl.interpreter.redoing import redo as redo
     from wfdsl.interpreter.running import resume as resume
     from wfdsl.interpreter.running import run as run
@@ -50,6 +59,7 @@ if TYPE_CHECKING:
     from wfdsl.pictures import to_svg as to_svg
     from wfdsl.pictures import to_terminal as to_terminal
     from wfdsl.protocols import Call as Call
+    from wfdsl.protocols import Message as Message
     from wfdsl.protocols import Reply as Reply
     from wfdsl.protocols import Usage as Usage
     from wfdsl.protocols import Worker as Worker
@@ -59,26 +69,36 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Budget": "interpreter.budget",
+    "BudgetCharged": "interpreter.events",
     "BudgetExhausted": "interpreter.record",
     "Call": "protocols",
     "CheckConfig": "language.check",
     "Checked": "api",
     "Conductor": "conductor.conductor",
     "ConductorConfig": "conductor.config",
+    "Delta": "interpreter.events",
     "Diagnostic": "language.diagnostics.diagnostic",
     "Experiment": "experiment",
+    "FellBack": "interpreter.events",
     "Journal": "interpreter.journal",
     "JournalFailure": "errors",
+    "Message": "protocols",
     "Policy": "conductor.policy",
     "Pool": "workers.pool",
     "Reply": "protocols",
+    "Retried": "interpreter.events",
     "Run": "interpreter.record",
     "RunConfig": "interpreter.config",
     "RunFailed": "interpreter.record",
+    "RunFinished": "interpreter.events",
+    "RunStarted": "interpreter.events",
     "Solution": "conductor.policy",
     "Source": "language.source",
     "Span": "language.source",
     "Step": "language.workflow",
+    "StepFinished": "interpreter.events",
+    "StepRecord": "interpreter.record",
+    "StepStarted": "interpreter.events",
     "Usage": "protocols",
     "UsageError": "errors",
     "WfdslError": "errors",

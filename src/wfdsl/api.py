@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, TypeAlias, Unpack
 
+from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl.language.check import (
     MAX_CHARS,
@@ -85,7 +86,7 @@ def analyze(
     Raises:
         UsageError: an option is outside its limits.
     """
-    config = CheckConfig(**options) if config is None else _changed(config, options)
+    config = _changed(config, options)
     source = Source(text, name)
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
@@ -130,8 +131,15 @@ def analyze_file_text(
     return _checked(source, tree, [*found, *more], config)
 
 
-def _changed(config: CheckConfig, options: CheckOptions) -> CheckConfig:
-    return replace(config, **options) if options else config
+def _changed(config: CheckConfig | None, options: CheckOptions) -> CheckConfig:
+    try:
+        return CheckConfig(**options) if config is None else replace(config, **options) if options else config
+    except TypeError:
+        known = CheckOptions.__annotations__
+        unknown = next((name for name in options if name not in known), None)
+        if unknown is None:
+            raise
+        raise UsageError(f"there is no option {unknown!r}. {did_you_mean(unknown, known)}") from None
 
 
 def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config: CheckConfig) -> Checked:

@@ -91,12 +91,14 @@ async def test_a_question_that_no_worker_could_be_shown_is_refused(question: Any
 
 @pytest.mark.parametrize("workflow", [None, "step a"])
 async def test_a_workflow_has_to_be_parsed_first(workflow: Any) -> None:
-    with pytest.raises(UsageError, match=r"workflow must be a Workflow; wfdsl.parse and wfdsl.load"):
+    with pytest.raises(
+        UsageError, match=r"workflow must be a Workflow: write wfdsl\.load\(FILE, pool=pool\) or wfdsl\.parse"
+    ):
         await run(workflow, "Q", pool_of(always()))
 
 
 async def test_a_pool_file_has_to_be_loaded_first() -> None:
-    with pytest.raises(UsageError, match=r"pool must be a pool; Pool.load reads a pool file \(got 'pool.toml'\)"):
+    with pytest.raises(UsageError, match=r"pool must be a Pool: write Pool.load.*\(got 'pool.toml'\)"):
         await run(ONE, "Q", "pool.toml")  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import WorkerListing, list_workers, offered_workers, shuffled_numbers
@@ -20,17 +20,19 @@ from wfdsl.conductor.round_log import KEY, RoundLog
 from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import ConductorSettings, resolve
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.arguments import check_arguments, checked_question
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.config import configured, split_options
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
-from wfdsl.interpreter.running import run
+from wfdsl.interpreter.running import run, wait_for
 from wfdsl.interpreter.worker_profile import profile_of, require_bounded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.pool import Pool
+from wfdsl.workers.model_list import entry_of_model, lists_models
+from wfdsl.workers.pool import Pool, list_prices
 
 
 class Conductor:
@@ -38,7 +40,7 @@ class Conductor:
 
     def __init__(
         self,
-        model: WorkerEntry | Worker,
+        model: str | WorkerEntry | Worker,
         *,
         entry: WorkerEntry | None = None,
         config: ConductorConfig | None = None,
@@ -49,7 +51,7 @@ class Conductor:
         """Make a Conductor of a model.
 
         Args:
-            model: Who writes workflows: the entry of a model, or any worker.
+            model: Who writes workflows: a model by its name ("openai:gpt-5"), the entry of a model, or any worker.
             entry: Limits, prices and longest reply of a worker that is given ready-made.
             config: How it conducts. Which model it names does not count here.
             prompt: Replaces the configuration's template set by name, or by one that has been loaded.
@@ -57,10 +59,12 @@ class Conductor:
             options: Fields of `ConductorConfig` that replace the configuration's, such as `max_rounds=0`.
 
         Raises:
-            UsageError: an option is out of its range, or the template set or the grammar cannot be used.
+            UsageError: there is no such model, an option is out of its range, or the template set or the grammar cannot
+                be used.
             WorkflowError: the default workflow is not valid, or three lists cannot say it.
             TypeError: there is no such option.
         """
+        model = _model(model)
         known = model if isinstance(model, WorkerEntry) else entry
         self.config = replace(config or ConductorConfig(), **options)
         self.settings = resolve(self.config, known, prompt=prompt, default=default)
@@ -81,6 +85,10 @@ class Conductor:
             BudgetExhausted: the budget does not cover the next call; `.run` holds the rounds so far.
             UsageError: the pool cannot be used in this way.
         """
+        check_arguments({"pool": pool})
+        question = checked_question(question)
+        if not question:
+            raise UsageError("question must not be empty")
         config, others = split_options(options)
         rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
@@ -92,6 +100,15 @@ class Conductor:
             if logs:
                 error.run = replace(error.run, settings={**error.run.settings, KEY: logs})
             raise
+
+    def solve_sync(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """`solve`, for code that has no event loop.
+
+        Raises:
+            RunFailed, BudgetExhausted: as `solve` does.
+            UsageError: an event loop is running already; or as `solve` does.
+        """
+        return wait_for(self.solve(question, pool, **options), "conductor.solve(...)")
 
     def open(self) -> AbstractAsyncContextManager[Any]:
         """Keep the client of the model up inside the block, for many questions; `solve` opens it by itself."""
@@ -151,6 +168,22 @@ class Conductor:
         numbers = shuffled_numbers(self.config, offered, text)
         root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s)
         return _RootPool(offered, self._model, root)
+
+
+def _model(model: Any) -> WorkerEntry | Worker:
+    """What conducts, with the entry of a model that is given by its name.
+
+    Raises:
+        UsageError: it is not a model.
+    """
+    if isinstance(model, str) and lists_models(model):
+        return entry_of_model(model, prices_of=list_prices)
+    if isinstance(model, Pool) or not (isinstance(model, WorkerEntry) or callable(model)):
+        raise UsageError(
+            'a Conductor is made of a model: write Conductor("openai:gpt-5"), or pass a WorkerEntry or a worker '
+            f"(got {model!r}); wfdsl.conductor.named.named_conductor knows all names that --conductor takes"
+        )
+    return cast("WorkerEntry | Worker", model)
 
 
 def _pool_of_one(model: WorkerEntry | Worker, entry: WorkerEntry | None) -> Pool:

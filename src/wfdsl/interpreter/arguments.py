@@ -123,8 +123,8 @@ def _kind(*kinds: type) -> Callable[[Any], bool]:
 
 
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "workflow": (_kind(Workflow), "a Workflow; wfdsl.parse and wfdsl.load make one of a text or a file"),
-    "pool": (_is_pool, "a pool; Pool.load reads a pool file"),
+    "workflow": (_kind(Workflow), "a Workflow: write wfdsl.load(FILE, pool=pool) or wfdsl.parse(TEXT)"),
+    "pool": (_is_pool, 'a Pool: write Pool.load("openai:gpt-5"), Pool.load(FILE) or Pool.from_functions([...])'),
     "config": (_kind(RunConfig), "a RunConfig"),
     "budget": (_kind(Budget, BudgetTracker), "a Budget, such as Budget(usd=1.0), or a BudgetTracker"),
     "journal": (_kind(Journal, str, Path), "a Journal, or the path of one"),

@@ -11,7 +11,7 @@ import asyncio
 import platform
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 from wfdsl._version import __version__
@@ -34,7 +34,8 @@ from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of, worker_title
 from wfdsl.interpreter.step_call import Environment, StepCall
 from wfdsl.interpreter.worker_profile import require_bounded
-from wfdsl.language.workflow import Workflow
+from wfdsl.language.tree import ALL
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
 
 Cause: TypeAlias = WorkerFailure | BudgetSpent | JournalFailure | RunFailed | BudgetExhausted
@@ -46,21 +47,55 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
     """Refuse a workflow that cannot run on a pool, before anything is paid for.
 
     Raises:
-        UsageError: it has no steps, a step's worker is not in the pool, or is a Conductor where `depth` is used up.
+        UsageError: it has no steps, or one that cannot be run; or a step's worker is not in the pool, or is a Conductor
+            where `depth` is used up.
     """
     if not workflow.steps:
         raise UsageError("an empty workflow has no answer; it needs at least one step")
+    try:
+        _check_steps(workflow)
+    except TypeError as error:
+        raise UsageError(
+            "the steps of a Workflow, and the access of a Step, must be tuples; Workflow.from_lists takes lists"
+        ) from error
     known = set(pool.indices)
     conductors = getattr(pool, "conductors", ()) if depth <= 0 else ()
     for index, step in enumerate(workflow.steps):
         if step.worker in conductors:
             raise UsageError(f"step {index} asks a Conductor, and the recursion depth is used up; increase max_depth")
-        if step.worker not in known:
+        if step.worker not in known or type(step.worker) is not int:
             offered = ", ".join(map(str, pool.indices)) or "none"
             raise UsageError(
                 f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
                 f"(workers: {offered}); check the workflow against the pool that it runs on"
             )
+
+
+@lru_cache(maxsize=1024)
+def _check_steps(workflow: Workflow) -> None:
+    """Refuse steps that cannot be run; `Workflow(...)` checks nothing. A workflow that has passed is not checked again.
+
+    Raises:
+        UsageError: a step is not one, or its subtask or access cannot be run.
+        TypeError: it cannot be hashed.
+    """
+    for index, step in enumerate(workflow.steps):
+        _check_step(index, step)
+
+
+def _check_step(index: int, step: Any) -> None:
+    if not isinstance(step, Step):
+        raise UsageError(f"step {index} must be a Step (got {step!r}); Workflow.from_lists takes three lists")
+    subtask: Any = step.subtask
+    if not isinstance(subtask, str) or not subtask.strip():
+        raise UsageError(f"the subtask of step {index} must be a text that is not blank (got {subtask!r})")
+    access: Any = step.access
+    earlier = isinstance(access, tuple) and all(isinstance(seen, int) and 0 <= seen < index for seen in access)
+    if access != ALL and not (earlier and list(access) == sorted(set(access))):
+        raise UsageError(
+            f'the access of step {index} must be "all" or a sorted tuple of earlier steps (got {access!r}); '
+            "Workflow.from_lists takes three lists"
+        )
 
 
 def run_workflow(

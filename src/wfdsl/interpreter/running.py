@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.arguments import check_arguments, check_names, checked_question
@@ -31,6 +31,7 @@ from wfdsl.interpreter.step_call import Clock, Environment
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
 
+_T = TypeVar("_T")
 RunOptions: TypeAlias = dict[str, Any]
 """What `run` takes by name, for code that passes it on: fields of `RunConfig`, budget, journal and so on."""
 
@@ -185,11 +186,21 @@ def run_sync(
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: an event loop is running already; or as `run` does.
     """
+    return wait_for(run(workflow, question, pool, config, **options), "wfdsl.run(...)")
+
+
+def wait_for(work: Coroutine[Any, Any, _T], what: str) -> _T:
+    """The result of some work, for code that has no event loop; `what` is what to await where there is one.
+
+    Raises:
+        UsageError: an event loop is running already.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(run(workflow, question, pool, config, **options))
-    raise UsageError("run_sync cannot wait inside a running event loop; write `await wfdsl.run(...)` there instead")
+        return asyncio.run(work)
+    work.close()
+    raise UsageError(f"this cannot wait inside a running event loop; write `await {what}` there instead")
 
 
 def new_run_id() -> str:

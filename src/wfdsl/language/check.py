@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from wfdsl.config import check_options, option
+from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, more_of_the_same
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, WorkflowTree
@@ -63,8 +64,8 @@ class PoolLike(PoolShape, Protocol):
 class CheckConfig:
     """What a text is checked against. `analyze`, `parse` and `load` take the same options as keyword arguments."""
 
-    pool: PoolShape | int | None = None
-    """The pool of workers, or just its size; None: not known, so that any worker from 0 is allowed."""
+    pool: PoolShape | Collection[int] | int | None = None
+    """The pool of workers, its size, or the indices of its workers; None: any worker from 0 is allowed."""
     max_steps: int | None = option(
         DEFAULT_MAX_STEPS,
         help="the most steps",
@@ -99,30 +100,42 @@ class CheckConfig:
     def __post_init__(self) -> None:
         """Raise `UsageError` if an option has the wrong type or is outside its config."""
         check_options(self)
+        if self.pool is not None and type(self.pool) is not int and not hasattr(self.pool, "indices"):
+            _require_indices(self.pool)
 
     @property
     def workers(self) -> Collection[int] | None:
         """The indices of the workers that a workflow may use; None: any from 0."""
-        if self.pool is None:
-            return None
-        return range(self.pool) if isinstance(self.pool, int) else tuple(self.pool.indices)
+        if self.pool is None or isinstance(self.pool, int):
+            return self.pool if self.pool is None else range(self.pool)
+        indices: Collection[int] = getattr(self.pool, "indices", self.pool)  # type: ignore[arg-type]  # a pool or indices
+        return tuple(indices)
 
     @property
     def conductors(self) -> Collection[int]:
         """The indices of the workers that are Conductors."""
-        return () if self.pool is None or isinstance(self.pool, int) else frozenset(self.pool.conductors)
+        return frozenset(getattr(self.pool, "conductors", ()))
 
 
 class CheckOptions(TypedDict, total=False):
     """The options of `CheckConfig` as keyword arguments."""
 
-    pool: PoolShape | int | None
+    pool: PoolShape | Collection[int] | int | None
     max_steps: int | None
     profile: Profile
     recursion: bool
     access: AccessScheme
     max_chars: int
     depth_left: int | None
+
+
+def _require_indices(pool: Any) -> None:
+    is_collection = isinstance(pool, Collection) and not isinstance(pool, str | bytes)
+    if not is_collection or not all(type(index) is int and index >= 0 for index in pool):
+        raise UsageError(
+            f"pool must be a Pool, the number of its workers, or a list of their indices (got {pool!r}); "
+            "wfdsl.Pool.load finds a pool by its name"
+        )
 
 
 def check(tree: WorkflowTree, config: CheckConfig) -> list[Diagnostic]:

@@ -342,6 +342,12 @@ def _from_plugin(plugin: EntryPoint, name: str) -> Pool:
 
 
 def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:
+    for entry in entries:
+        if not isinstance(entry, WorkerEntry):
+            raise UsageError(
+                f"a Pool is made of WorkerEntry values (got {entry!r}); for models by name write "
+                'Pool.load("openai:gpt-5"), for functions Pool.from_functions([...])'
+            )
     names = [entry.name for entry in entries]
     if not names:
         raise UsageError(f'the pool "{pool}" has no workers: give it at least one [[pool.workers]]')
