@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl import Call, Pool, RunFailed, Step, UsageError, Workflow, run
+from wfdsl import Call, Pool, RunFailed, Step, UsageError, Workflow, redo, run
+from wfdsl.interpreter.redoing import prepare_redo
 
 from .scripted_server import lists
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .scripted_server import Chat
 
 NODE = {"max_rounds": 0}
@@ -138,3 +141,30 @@ async def test_at_the_cap_a_pool_of_conductors_only_is_refused(chat: Chat) -> No
 def test_options_that_cannot_be_used_are_refused(chat: Chat, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         chat.pool(1, node=options).worker(1)
+
+
+async def test_a_node_s_replies_are_kept_when_a_step_after_it_is_redone(chat: Chat, tmp_path: Path) -> None:
+    pool, journal = chat.pool(2, node=NODE), tmp_path / "journal.db"
+    chat.script = [lists([1], [[]], word="inner")]
+    workflow = Workflow((Step(BOSS, "Lead."), Step(0, "Conclude.", (0,))))
+    first = await run(workflow, "Why?", pool, journal=journal)
+    chat.called.clear()
+
+    prepared = prepare_redo(journal, first.id, 1)
+    again = await redo(first.id, 1, pool, journal=journal)
+
+    assert [step.step for step in prepared.estimate(pool).steps] == [1]
+    assert prepared.estimate(pool).steps[0].messages[1]["content"] == first.steps[0].response
+    assert (chat.workers, len(chat.asked)) == (["w0"], 1)
+    assert again.steps[0].response == first.steps[0].response
+
+
+async def test_a_node_that_is_redone_asks_its_conductor_and_workers_again(chat: Chat, tmp_path: Path) -> None:
+    pool, journal = chat.pool(2, node=NODE), tmp_path / "journal.db"
+    chat.script = [lists([1], [[]])] * 2
+    workflow = Workflow((Step(0, "Plan."), Step(BOSS, "Lead.", (0,))))
+    first = await run(workflow, "Why?", pool, journal=journal)
+
+    await redo(first.id, 1, pool, journal=journal)
+
+    assert (chat.workers, len(chat.asked)) == (["w0", "w1", "w1"], 2)

@@ -6,6 +6,7 @@ The copy is then resumed like any run, so that only those calls are made. The ol
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ class Redo:
     """The steps that are asked again: the step, and all that see it directly or through others."""
     kept: tuple[KeptReply, ...]
     """The replies that the new run takes over."""
+    responses: Mapping[int, str]
+    """The responses that the other steps of the workflow keep; a Conductor node's is made of several replies."""
 
     @property
     def origin(self) -> dict[str, str]:
@@ -57,8 +60,7 @@ class Redo:
 
     def estimate(self, pool: WorkerPool) -> RunEstimate:
         """What the workflow's steps without a reply are sent, and the most that they cost; later rounds apart."""
-        config, prefix = self.request.config, () if self.round is None else (0, self.round)
-        inside = (each for each in self.kept if each.path[:-1] == prefix and each.path[-1] != OWN_STEP)
+        config = self.request.config
         return estimate(
             self.workflow,
             self.request.question,
@@ -66,7 +68,7 @@ class Redo:
             question_for=config.question_for,
             run_dead_steps=config.run_dead_steps,
             previous=self.previous,
-            replies={each.path[-1]: each.reply.text for each in inside},
+            replies=self.responses,
         )
 
     def start(self, journal: Path) -> str:
@@ -131,6 +133,9 @@ def prepare_redo(
             return path[0] not in again
         return path[1] < round_number or (path[1] == round_number and path[2] not in again)
 
+    prefix = () if round_number is None else (0, round_number)
+    kept = tuple(each for each in kept_replies(journal, run_id) if is_kept(each.path))
+    found = {each.path[len(prefix)] for each in kept if each.path[: len(prefix)] == prefix}
     return Redo(
         run_id=run_id,
         request=request,
@@ -139,7 +144,10 @@ def prepare_redo(
         previous=_previous(run, round_number, request),
         round=round_number,
         again=again,
-        kept=tuple(each for each in kept_replies(journal, run_id) if is_kept(each.path)),
+        kept=kept,
+        responses={
+            each.step: each.response for each in inside.steps if each.step in found and each.response is not None
+        },
     )
 
 
