@@ -75,6 +75,28 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "one long number": lambda n: "model_id = [" + "9" * n + "]",
     "annotations": lambda n: "model_id: list[list[ " * (n // 21),
     "annotation without end": lambda n: "model_id: list[" + "a, " * (n // 3),
+    "annotation of many brackets": lambda n: "model_id: list[" + "[a]" * (n // 3),
+    "mentions": lambda n: 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n' + "model_id = [0, 1]\n" * (n // 18),
+    "mentions of one label": lambda n: "model_id = [0]\n" * (n // 15),
+    "numbers as strings": lambda n: "model_id = [" + '"0", ' * (n // 5) + "0]",
+    "tiny steps": lambda n: (
+        "model_id = ["
+        + "0," * (n // 9)
+        + "]\nsubtasks = ["
+        + "'a'," * (n // 9)
+        + "]\naccess_list = ["
+        + "[]," * (n // 9)
+        + "]"
+    ),
+    "fences": lambda n: "model_id\n```python\n" * (n // 19),
+    "changes": lambda n: 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n' + "model_id += [1]\n" * (n // 16),
+    "changes without end": lambda n: "model_id[0" * (n // 10),
+    "marker lines": lambda n: "=== workflow ===\n" * (n // 17),
+    "markers in a line": lambda n: "=== workflow === " * (n // 17),
+    "comments with slashes": lambda n: "model_id = [" + "0, // x\n" * (n // 8) + "0]",
+    "escaped strings": lambda n: "subtasks = [" + '\\"a\\", ' * (n // 7) + '\\"a\\"]',
+    "escaped line breaks": lambda n: "model_id = [" + "\\n" * (n // 2),
+    "tags": lambda n: "<model_id>" * (n // 10),
     "remarks": lambda n: "model_id (" * (n // 10),
     "reasoning tags": lambda n: "<think></think>" * (n // 15),
     "drafts": lambda n: 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n' * (n // 50),

@@ -58,14 +58,16 @@ async def test_the_local_model_may_reason_freely_before_valid_lists() -> None:
     assert analyze(reply.text, pool=3, max_steps=2, profile="strict").ok, reply.text
 
 
-async def test_the_server_reads_the_largest_grammar() -> None:
+@pytest.mark.parametrize("max_reasoning", [0, 100_000])
+async def test_the_server_reads_the_largest_grammar(max_reasoning: int) -> None:
+    bounds: dict[str, Any] = {"max_prose": 2000, "max_subtask": 2000, "max_reasoning": max_reasoning}
     entry = WorkerEntry(
         name="conductor",
         provider="local",
         temperature=1.0,
         seed=1,
         max_tokens=8,
-        extra_body={"grammar": gbnf(range(100), 32, max_prose=2000, max_subtask=2000, recursion=True)},
+        extra_body={"grammar": gbnf(range(100), 32, **bounds, recursion=True)},
     )
     pool = Pool([entry])
 

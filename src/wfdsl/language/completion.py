@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.language.check import Profile
@@ -62,7 +63,8 @@ def read_completion(text: str, profile: Profile, scan_with: Scanner | None = Non
 def _differing(text: str, grammar: Scanner, answer: Group, rivals: list[Listed]) -> list[Listed]:
     """The rivals that say something else than the answer's list with the same label."""
     values = {label: _Answer(text, grammar, "lenient").value(listed) for label, listed in answer.items()}
-    return [rival for rival in rivals if _Answer(text, grammar, "lenient").value(rival) != values[label_of(rival)]]
+    differ = (rival for rival in rivals if _Answer(text, grammar, "lenient").value(rival) != values[label_of(rival)])
+    return list(islice(differ, MOST_SHOWN + 1))
 
 
 class _Answer:

@@ -25,6 +25,7 @@ _LABEL_BEFORE = re.compile(rf"[\"'](?P<label>{'|'.join(LABELS)})[\"']\s*\Z")
 _WORD_BEFORE = re.compile(r"\w+\Z")
 _BINDING = re.compile(r"[\"'`*]{0,4}\s{0,20}(?:=|:|：)\s{0,20}(?P<list>[\[(])?")
 _MOST_OF_NAME = 40  # characters of a longer name around a label
+_MOST_MENTIONS = 200  # places where a label is written that are looked at, from the end
 _LOOK_BACK = 200  # characters before an error that are looked at
 _LOOK_FOR_NAMES = 20_000  # characters before the end in which a misspelled label is looked for
 
@@ -136,7 +137,9 @@ def _mention(text: str, label: str, groups: Groups) -> tuple[Span, bool] | None:
     plain: Span | None = None
     lists = groups.lists
     end, before = len(text), len(lists)
-    while (at := text.rfind(label, groups.start, end)) >= 0:
+    for _ in range(_MOST_MENTIONS):
+        if (at := text.rfind(label, groups.start, end)) < 0:
+            break
         end = at
         while before and lists[before - 1].start > at:
             before -= 1
