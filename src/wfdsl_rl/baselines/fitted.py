@@ -165,12 +165,29 @@ async def solved(workflow: Workflow, question: Question, pool: Pool, options: Ru
 
 
 FILE: Final = "fit_costs.json"
+TRAINING_COST: Final = "training_cost.json"
+"""The file of a checkpoint that says what the workers have cost that trained it."""
 
 
 def fit_costs(policies: Mapping[str, Policy]) -> dict[str, FitCost]:
-    """What each fitted policy has spent on fitting."""
-    found = {name: getattr(policy, "fit_cost", None) for name, policy in policies.items()}
+    """What each fitted policy has spent on fitting, and what training each Conductor from a checkpoint has cost.
+
+    Raises:
+        UsageError: a checkpoint's file cannot be read.
+    """
+    found = {name: getattr(policy, "fit_cost", None) or _training_cost(policy) for name, policy in policies.items()}
     return {name: fit_cost for name, fit_cost in found.items() if isinstance(fit_cost, FitCost)}
+
+
+def _training_cost(policy: Policy) -> FitCost | None:
+    model = getattr(getattr(policy, "entry", None), "model", None)
+    path = Path(str(model or ""), TRAINING_COST)
+    if not model or not path.is_file():
+        return None
+    try:
+        return FitCost(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{path} does not hold the cost of a training ({error}); export the model again") from error
 
 
 def write_fit_costs(folder: Path, costs: Mapping[str, FitCost]) -> None:
@@ -207,4 +224,4 @@ def fit_cost_table(costs: Mapping[str, FitCost]) -> tuple[list[str], list[list[s
         [name, f"{cost.calls:,}", f"{cost.tokens:,}", "-" if cost.usd is None else dollars(cost.usd)]
         for name, cost in costs.items()
     ]
-    return ["policy, to fit", "calls", "tokens", "cost"], rows
+    return ["policy, to fit or train", "calls", "tokens", "cost"], rows

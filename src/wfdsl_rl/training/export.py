@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,8 @@ import transformers
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
+from wfdsl_rl.baselines.fitted import TRAINING_COST
+from wfdsl_rl.baselines.validation import FitCost
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.pipeline import DONE, RESOLVED
@@ -62,6 +65,8 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
         network = _write_model(source, made, gguf=extras.gguf)
         save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=_rounds(source))
         (made / CARD).write_text(_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
+        if (cost := _training_cost(source)) is not None:
+            (made / TRAINING_COST).write_text(json.dumps(asdict(cost)) + "\n", encoding="utf-8")
         for weights in made.glob("*.safetensors"):  # safetensors makes them readable for the owner only
             weights.chmod((made / CARD).stat().st_mode)
         if out.exists():
@@ -179,6 +184,18 @@ def _resolved(source: Path) -> dict[str, Any]:
     return {}
 
 
+def _training_cost(source: Path) -> FitCost | None:
+    """What the workers of a training have cost, evaluations left out; None if samples do not say."""
+    costs: list[FitCost] = []
+    for folder in _folders(source):
+        files = [
+            file for name in ("step-*", "first-*") for file in (folder.parent / "samples").glob(f"{name}.jsonl.gz")
+        ]
+        rows = [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+        costs += [FitCost(row["calls"], row["tokens"], row["usd"]) for row in rows]
+    return sum(costs, FitCost()) if costs else None
+
+
 def _rounds(source: Path) -> int | None:
     """How many revisions a model was trained for: the recursion stage teaches one; None: its folder does not say."""
     stages = _stages(source)
@@ -187,9 +204,13 @@ def _rounds(source: Path) -> int | None:
 
 def _stages(source: Path) -> list[str]:
     """The stages that led to a model, in their order, as far as its folder and those before it say."""
-    found: list[str] = []
+    return [str(json.loads((each / DONE).read_text(encoding="utf-8"))["stage"]) for each in _folders(source)]
+
+
+def _folders(source: Path) -> list[Path]:
+    """The folders of the stages that led to a model, in their order."""
+    found: list[Path] = []
     while (path := source / DONE).is_file() and len(found) < len(STAGES):
-        done = json.loads(path.read_text(encoding="utf-8"))
-        found.insert(0, str(done["stage"]))
-        source = Path(done["from"])
+        found.insert(0, source)
+        source = Path(json.loads(path.read_text(encoding="utf-8"))["from"])
     return found

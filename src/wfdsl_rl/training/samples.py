@@ -66,6 +66,7 @@ class Sample:
             "answer": None if run is None else run.answer,
             "extracted": None if scored.verdict is None else scored.verdict.extracted,
             "shared": self.shared,
+            "calls": sum(len(each.steps) for each in runs),
             "tokens": sum(each.usage.total_tokens for each in runs),
             "usd": total_usd(each.list_usd for each in runs) if runs or self.shared else None,
         }

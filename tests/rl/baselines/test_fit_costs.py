@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from wfdsl.errors import UsageError
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.fitted import (
     FILE,
     FittedPolicy,
@@ -20,6 +23,7 @@ from wfdsl_rl.baselines.validation import FitCost, Validation
 from wfdsl_rl.baselines.voting import MajorityVote
 from wfdsl_rl.cli.eval import main
 from wfdsl_rl.evaluation.trials import read_trials
+from wfdsl_rl.policy_names import policies_of
 from wfdsl_rl.tasks.task import save_tasks
 
 from .toys import staff, tasks
@@ -97,3 +101,20 @@ def test_an_evaluation_reports_learning_apart(
     assert row in (tmp_path / "out/summary.md").read_text()
     [trial] = {(trial.calls, trial.outcome) for trial in read_trials(tmp_path / "out/results.jsonl").values()}
     assert trial == (1, "right")
+
+
+def test_a_conductor_costs_what_its_training_has_cost() -> None:
+    policies = policies_of(["gym/tiny", "worker:0"], Pool.load("gym/paper7"))
+
+    costs = fit_costs(policies)
+
+    assert list(costs) == ["gym/tiny"]
+    assert (costs["gym/tiny"].calls, costs["gym/tiny"].usd) == (1_147_872, 3665.16)
+
+
+def test_a_damaged_cost_of_a_training_is_named(tmp_path: Path) -> None:
+    (tmp_path / "training_cost.json").write_text("{}]", encoding="utf-8")
+    policy: Any = SimpleNamespace(entry=SimpleNamespace(model=str(tmp_path)))
+
+    with pytest.raises(UsageError, match=r"training_cost\.json does not hold the cost of a training"):
+        fit_costs({"mine": policy})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -179,3 +180,21 @@ def test_an_export_is_asked_as_it_was_trained_and_revises_only_if_it_learned_to(
 
     settings = named_conductor(ConductorConfig(model=str(tmp_path / "out"))).settings
     assert (settings.prompt, settings.max_steps, settings.max_rounds) == (prompt, 5, rounds)
+
+
+def test_an_export_says_what_the_workers_of_its_training_have_cost(training: Path, tmp_path: Path) -> None:
+    batches = {
+        "base/samples/step-000001": [(3, 100, 0.5), (2, 50, 0.25)],
+        "base/samples/first-000001": [(1, 10, 0.0)],
+        "base/samples/eval-000001": [(9, 900, 9.0)],
+        "sft/samples/step-000001": [(4, 40, 0.25)],
+    }
+    for name, rows in batches.items():
+        (training / name).parent.mkdir(exist_ok=True)
+        lines = [json.dumps({"calls": calls, "tokens": tokens, "usd": usd}) for calls, tokens, usd in rows]
+        (training / f"{name}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+
+    main(["export", str(training), "-o", str(tmp_path / "out")])
+
+    cost = json.loads((tmp_path / "out" / "training_cost.json").read_text(encoding="utf-8"))
+    assert cost == {"calls": 10, "tokens": 200, "usd": 1.0}
