@@ -9,6 +9,7 @@ Sources: llama.cpp, tools/server/README.md (`grammar`, GBNF); vLLM, docs/feature
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
@@ -35,6 +36,16 @@ class Sampling:
 
 
 _NAMES = tuple(field.name for field in fields(Sampling))
+_CONTROL_TOKEN = re.compile(r"<(?=[|｜][^<>\s]{1,60}[|｜]>|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])")
+"""How the tokens begin that part messages in the chat templates of ChatML, Llama, Mistral, Gemma and DeepSeek."""
+
+
+def as_content(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Messages whose texts cannot end their message, for models that run here.
+
+    Their tokenizers read `<|im_end|>` inside a text as the end of its message. A space makes it text: `< |im_end|>`.
+    """
+    return tuple(Message(role=m["role"], content=_CONTROL_TOKEN.sub(r"\g<0> ", m["content"])) for m in messages)
 
 
 def sampling(entry: WorkerEntry, call: Call) -> Sampling:

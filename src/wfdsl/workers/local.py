@@ -22,6 +22,7 @@ from typing import Any, Final, TextIO
 from wfdsl.errors import UsageError
 from wfdsl.installation import INSTALL_SMALL_MODEL, install_command
 from wfdsl.protocols import Call, Message, Reply, Worker, WorkerFailure
+from wfdsl.workers.call_settings import as_content
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_worker import HttpWorker
 from wfdsl.workers.model_folder import (
@@ -125,6 +126,7 @@ class LocalWorker:
         Raises:
             WorkerFailure: the server does not start, or there is no usable reply.
         """
+        call = call._replace(messages=as_content(call.messages))
         chat = await self._chat_at(await self._server.url())
         try:
             return await chat(_composed(call) if self._composes else call)

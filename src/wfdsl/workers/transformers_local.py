@@ -18,7 +18,7 @@ import transformers
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, empty_finish, in_time, priced, sampling, with_system
+from wfdsl.workers.call_settings import Sampling, as_content, empty_finish, in_time, priced, sampling, with_system
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
@@ -70,7 +70,7 @@ class TransformersWorker:
         """
         asked = sampling(self._entry, call)
         async with in_time(call, self._entry.timeout_s):
-            reply = await self._engine.reply(with_system(self._entry, call.messages), asked, self._template)
+            reply = await self._engine.reply(with_system(self._entry, as_content(call.messages)), asked, self._template)
         if call.on_delta is not None and reply.text:
             call.on_delta(reply.text)
         return priced(self._entry, reply)
