@@ -51,7 +51,9 @@ class RunConfig:
         default_text="the workers' own limits",
     )
     longest_wait_s: float = option(
-        LONGEST_WAIT_S, help="longest wait between two attempts in seconds, whatever a server asks for", above=0
+        LONGEST_WAIT_S,
+        help="longest wait for another attempt in seconds, whatever a server asks for and however long it refuses",
+        above=0,
     )
     question_for: QuestionFor = option("all", help="which steps are shown the question", flag="--question-for")
     run_dead_steps: bool = option(

@@ -21,8 +21,6 @@ from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.context import Question, messages_for
 from wfdsl.interpreter.events import (
-    Delta,
-    Listener,
     Path,
     RunFinished,
     RunStarted,
@@ -296,14 +294,12 @@ class Execution:
             handle = StepCall(environment, path, profile.index, messages)
         handle.latest, handle.seconds = level.deadline, level.step_timeout_s
         self._calls[step] = handle
-        on_delta = None
         if listener is not None:
             listener(
                 StepStarted(path, profile.name, handle.started, profile.provider, profile.model, profile.conductor)
             )
-            on_delta = _DeltaSink(listener, path)
-        settings = sampling_settings(config.seed, path)
-        return handle, Call(messages, path, environment.sample_id, settings, deadline, on_delta, handle)
+        settings, sink = sampling_settings(config.seed, path), None if listener is None else handle
+        return handle, Call(messages, path, environment.sample_id, settings, deadline, sink, handle)
 
     def _deadline(self) -> float | None:
         """When a step that starts now has to be over, on the event loop's clock."""
@@ -403,19 +399,6 @@ def _take_back_cancel() -> None:
     task = asyncio.current_task()
     if sys.version_info < (3, 13) and task is not None and task.cancelling():
         task.uncancel()
-
-
-class _DeltaSink:
-    """Sends pieces of a response to the listener; smaller than a closure, and each call in flight has one."""
-
-    __slots__ = ("_listener", "_path")
-
-    def __init__(self, listener: Listener, path: Path) -> None:
-        self._listener = listener
-        self._path = path
-
-    def __call__(self, text: str) -> None:
-        self._listener(Delta(self._path, text))
 
 
 def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float) -> StepRecord:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from wfdsl.interpreter.budget import BudgetTracker
 from wfdsl.interpreter.config import RunConfig
-from wfdsl.interpreter.events import Event, Listener, Path
+from wfdsl.interpreter.events import Delta, Event, Listener, Path
 from wfdsl.interpreter.journal import Key, RunJournal
 from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer
 from wfdsl.interpreter.record import LostCall, Run
@@ -108,6 +108,10 @@ class StepCall:
     def step(self) -> int:
         """The index of the step in its workflow."""
         return self.path[-1]
+
+    def __call__(self, text: str) -> None:
+        """Tell the listener of a piece of the response. `Call.on_delta` is the step call itself: each call has one."""
+        self.emit(Delta(self.path, text))
 
     def emit(self, event: Event) -> None:
         """Tell the listener, if there is one."""
