@@ -25,7 +25,7 @@ from tests.workers.wire import (
     stream,
 )
 
-from wfdsl.workers import http_reply
+from wfdsl.workers import http_failure
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
@@ -197,7 +197,7 @@ async def test_an_error_that_unpacks_to_gigabytes_is_not_unpacked(kind: str) -> 
 
 @ALL_KINDS
 async def test_an_error_whose_body_stalls_keeps_its_status(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_reply, "_ERROR_BODY_S", 0.1)
+    monkeypatch.setattr(http_failure, "_ERROR_BODY_S", 0.1)
 
     async def stall(writer: asyncio.StreamWriter) -> None:
         writer.write(reply(b"No such key", status=401, length=500))

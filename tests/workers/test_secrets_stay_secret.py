@@ -116,6 +116,7 @@ async def test_a_key_that_a_shortened_quotation_cuts_is_hidden_whole(
         (reply(said.encode()), False),
         (stream(said), True),
         (reply(json.dumps({"detail": said}).encode(), status=500), False),
+        (reply(json.dumps({"detail": [{"msg": said, "input": '"'}]}).encode(), status=422), False),
         (reply(said.encode(), status=401), True),
         (reply(page, status=403, kind="text/html"), True),
         (reply(json.dumps({"error": {"message": "x" * (900 + before) + said}}).encode()), False),

@@ -12,7 +12,8 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import Sampling, empty_finish, require_grammar, sampling, split_system
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_reply import count, error_in_body, mapping, mappings, text, usage_bound
+from wfdsl.workers.http_failure import error_in_body
+from wfdsl.workers.http_reply import count, mapping, mappings, text, usage_bound
 from wfdsl.workers.http_worker import (
     NO_KEY,
     Dialect,

@@ -24,7 +24,8 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
 from wfdsl.workers.call_settings import in_time, priced
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_reply import Body, ReplyBody, refuse_errors, with_failures
+from wfdsl.workers.http_failure import refuse_errors, with_failures
+from wfdsl.workers.http_reply import Body, ReplyBody
 from wfdsl.workers.redaction import Scrubber
 
 

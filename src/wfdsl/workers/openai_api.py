@@ -23,16 +23,8 @@ from wfdsl.workers.call_settings import (
     with_system,
 )
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_reply import (
-    ReplyBody,
-    count,
-    error_in_body,
-    mapping,
-    mappings,
-    text,
-    usage_bound,
-    with_failures,
-)
+from wfdsl.workers.http_failure import error_in_body, with_failures
+from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text, usage_bound
 from wfdsl.workers.http_worker import (
     NO_KEY,
     Dialect,
