@@ -413,3 +413,24 @@ def _run(run_id: str) -> Run:
 
 def _last_run() -> Run:
     return _run(full_id(default_path(), "last"))
+
+
+@pytest.mark.usefixtures("place")
+def test_a_redo_that_failed_is_continued_by_the_command_that_it_names(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat.script = [lists([0, 1, 2], [[], [0], [1]]), EMPTY]
+    solve("-q", "Why?")
+    first, works = _last_run(), chat.answer
+    chat.answer = lambda name, messages: 400 if name == "w2" else works(name, messages)
+    chat.called.clear()
+    again = ["solve", "--from", first.id, "--round", "0", "--step", "1"]
+
+    failed = main(again)
+    message = capsys.readouterr().err.splitlines()[-1]
+    chat.answer, chat.script = works, [EMPTY]
+    continued = main([*again, *message.partition("the same command with ")[2].split()])
+
+    assert (failed, continued) == (3, 0)
+    assert chat.workers == ["w1", "w2", "w2"]
+    assert _last_run().settings["origin"]["from"] == first.id

@@ -122,9 +122,9 @@ def _is_redo(args: argparse.Namespace) -> bool:
         return False
     if args.source is None or args.round is None:
         raise UsageError("--step needs --from RUN and --round N: the run and the round that have the step")
-    for name, value in (("QUESTION", args.asked or args.question), ("--out", args.out), ("--run-id", args.run_id)):
+    for name, value in (("QUESTION", args.asked or args.question), ("--out", args.out)):
         if value is not None:
-            raise UsageError(f"--step takes the question from the run, and makes a new run: leave {name} out")
+            raise UsageError(f"--step takes the question from the run: leave {name} out")
     return True
 
 
@@ -145,6 +145,9 @@ def _redo(args: argparse.Namespace) -> int:
     solving = solving_of(args)
     if not solving.experiment.run.journal:
         raise UsageError("--from RUN reads and writes the journal: leave --no-journal out")
+    if args.run_id is not None:  # the new run was interrupted
+        origin = {**solving.origin, **request_of(path, args.run_id).origin}
+        return _answer(replace(solving, origin=origin), request.question, args)
     prepared = prepare_redo(path, run_id, args.step, round_number=args.round)
     found = prepared.estimate(solving.pool)
     if args.dry_run:
