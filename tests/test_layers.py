@@ -46,6 +46,7 @@ LATE = {
 
 HOMES = {
     "anthropic": ["workers."],
+    "argcomplete": ["cli.options"],
     "httpx2": ["workers."],
     "hypothesis": ["testing."],
     "lark": ["language."],

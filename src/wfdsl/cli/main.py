@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import UNKNOWN, Parser, closest, complete
+from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, closest, complete, words_before_tab
 from wfdsl.cli.output import USAGE, ended, reported
 
 COMMANDS = {
@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    parser, chosen = _parser(arguments)
+    words = words_before_tab()
+    parser, chosen = _parser(arguments if words is None else words)
+    answer_tab(parser)
     args, left = parser.parse_known_args(arguments)
     if left:
         _take_question(args, left, parser)

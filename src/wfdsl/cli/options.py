@@ -8,6 +8,7 @@ namespace as `kept`; a command reads the configuration only when it needs it.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -53,6 +54,22 @@ def closest(word: str, known: Iterable[str]) -> str:
     from wfdsl.language.diagnostics.suggestions import Suggestions
 
     return Suggestions().hint(word, known)
+
+
+def words_before_tab() -> list[str] | None:
+    """The whole words of the command line that a shell asks to complete; None if it does not ask."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return None
+    line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
+    return line.rpartition(" ")[0].split()[1:]
+
+
+def answer_tab(parser: argparse.ArgumentParser) -> None:
+    """Print how the word at the cursor may go on, and end; nothing if no shell asks."""
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete  # an optional package, which has asked
+
+        argcomplete.autocomplete(parser)
 
 
 def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:

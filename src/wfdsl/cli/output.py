@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +108,10 @@ def _said(message: str, code: int) -> int:
 
 def _said_at_last(message: str, code: int) -> int:
     """Print the last words of a process; more Ctrl-C does not take them away, and ends the process at once."""
+    import atexit
+    import signal
+    import threading
+
     heard = threading.current_thread() is threading.main_thread()
     if heard:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import Parser, complete
+from wfdsl.cli.options import Parser, answer_tab, complete
 from wfdsl.cli.output import OK, USAGE, ended
 from wfdsl.errors import UsageError
 
@@ -45,6 +45,7 @@ _GOLD_CHARS = 60
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     parser = _parser()
+    answer_tab(parser)
     args = parser.parse_args(argv)
     if args.command is None:
         parser.print_help(sys.stderr)

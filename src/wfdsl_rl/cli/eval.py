@@ -21,10 +21,12 @@ from wfdsl.cli.options import (
     add_options,
     add_pool_option,
     add_protocol_option,
+    answer_tab,
     complete,
     count,
     count_or_zero,
     group,
+    words_before_tab,
 )
 from wfdsl.cli.output import USAGE, ended
 from wfdsl.conductor.config import ConductorConfig
@@ -73,8 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _execute(arguments: list[str]) -> int:
-    command = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    words = words_before_tab()
+    first = (arguments if words is None else words)[:1]
+    command = first[0] if first and first[0] in COMMANDS else None
     parser = _parser(command)
+    answer_tab(parser)
     if not arguments:
         parser.print_help(sys.stderr)
         return USAGE

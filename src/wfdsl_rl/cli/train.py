@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import INPUT, OUTPUT, Parser, complete, group
+from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, group
 from wfdsl.cli.output import FAILED, OK, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
@@ -48,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _execute(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["export"]:
         return _export(arguments[1:])
-    return _train(_parser().parse_args(arguments))
+    parser = _parser()
+    answer_tab(parser)
+    return _train(parser.parse_args(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:

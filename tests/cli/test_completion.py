@@ -1,0 +1,53 @@
+"""The tab key: what a shell is told when it asks how a command goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("argcomplete")
+
+
+def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
+    out = place / "completions"
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_SHELL": "bash",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line.encode())),
+        "COMP_TYPE": "9",
+    }
+    command = [sys.executable, "-m", module]
+    subprocess.run(command, env=os.environ | asked, cwd=place, capture_output=True, timeout=60, check=False)
+    return {word.strip() for word in out.read_text().split("\n") if word.strip()} if out.exists() else set()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("wfdsl so", {"solve"}),
+        ("wfdsl ru", {"run", "runs"}),
+        ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd", "--budget-seconds"}),
+        ("wfdsl check --profile ", {"strict", "lenient"}),
+        ("wfdsl runs pr", {"prune"}),
+        ("wfdsl run my", {"my.wf"}),
+        ("wfdsl -v show --run x --form", {"--form", "--format"}),
+    ],
+)
+def test_commands_options_values_and_files_are_completed(tmp_path: Path, line: str, words: set[str]) -> None:
+    (tmp_path / "my.wf").touch()
+
+    assert words <= completed(line, tmp_path)
+
+
+def test_the_other_programs_are_completed_too(tmp_path: Path) -> None:
+    assert "--policy" in completed("wfdsl-eval --pol", tmp_path, module="wfdsl_rl.cli.eval")
+    assert "--against" in completed("wfdsl-eval compare --ag", tmp_path, module="wfdsl_rl.cli.eval")
+    assert "convert" in completed("wfdsl-data con", tmp_path, module="wfdsl_rl.cli.data")
+    assert "--stage" in completed("wfdsl-train --st", tmp_path, module="wfdsl_rl.cli.train")
