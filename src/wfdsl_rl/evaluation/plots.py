@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import product
+from itertools import pairwise, product, zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,8 +19,10 @@ from wfdsl_rl.evaluation.summary import PolicySummary, Summary
 from wfdsl_rl.workflow_statistics import WorkflowStatistics
 
 
-def draw_plots(summary: Summary, folder: Path) -> list[Path]:
+def draw_plots(summary: Summary, folder: Path, *, workers: Sequence[str] = ()) -> list[Path]:
     """Draw what there is to draw, as PNG and SVG; gives the files.
+
+    `workers` are the names of the pool's workers in its order: each has the same colour in all plots of the pool.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -30,7 +32,7 @@ def draw_plots(summary: Summary, folder: Path) -> list[Path]:
     return [
         *draw_accuracy_against_cost(summary, folder),
         *draw_benchmarks(summary, folder),
-        *draw_worker_share(summary, folder),
+        *draw_worker_share(summary, folder, workers),
         *draw_steps(summary, folder),
     ]
 
@@ -47,16 +49,47 @@ def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
             assert policy.average is not None  # those without one are not shown
             x = (policy.list_usd or 0.0) if in_usd else policy.tokens
             y, error = 100 * policy.average.value, 100 * (policy.average.error or 0.0)
-            axes.errorbar(x, y, yerr=error, fmt=_mark(policy), color=COLOURS[number % len(COLOURS)], elinewidth=0.8)
+            axes.errorbar(x, y, yerr=error, fmt=_mark(policy, number), color=colour_of(number), elinewidth=0.8)
             points.append(Point(x, y, policy.policy, error))
+        steps = _draw_frontier(axes, points)
+        _draw_best_worker(axes, [point for point in points if point.name.startswith("worker:")])
         _spread(axes, [point.x for point in points], unit="$" if in_usd else "")
         axes.set_xlabel("US dollars per sample, by the price list" if in_usd else "tokens per sample")
         axes.set_ylabel("average accuracy in %, with its standard error")
         axes.set_title(_titled("Accuracy against cost", summary))
         axes.margins(x=0.12, y=0.1)
         axes.set_ylim(_at_least(axes.get_ylim(), 10.0))
-        label_points(drawn, axes, points)
+        label_points(drawn, axes, points, lines=steps)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="best", fontsize=7.5, frameon=False)
         return save(drawn, folder, "accuracy-against-cost")
+
+
+def frontier(points: Sequence[Point]) -> list[Point]:
+    """The points that no other point beats, at no more cost, from the cheapest to the best."""
+    found: list[Point] = []
+    for point in sorted(points, key=lambda each: (each.x, -each.y)):
+        if not found or point.y > found[-1].y:
+            found.append(point)
+    return found
+
+
+def _draw_frontier(axes: Any, points: Sequence[Point]) -> list[tuple[Point, Point]]:
+    """A line of steps through the frontier; gives the ends of its parts."""
+    best = frontier(points)
+    corners = [Point(after.x, before.y, "") for before, after in pairwise(best)]
+    line = [each for pair in zip_longest(best, corners) for each in pair if each is not None]
+    if len(line) > 1:
+        label = "the best for their cost (Pareto frontier)"
+        at, heights = [point.x for point in line], [point.y for point in line]
+        axes.plot(at, heights, color=FAINT, linewidth=1.0, linestyle="--", label=label, zorder=1)
+    return list(pairwise(line))
+
+
+def _draw_best_worker(axes: Any, workers: Sequence[Point]) -> None:
+    if workers:
+        best = max(workers, key=lambda point: point.y)
+        axes.axhline(best.y, color=FAINT, linewidth=0.8, linestyle=":", label="the best worker alone", zorder=1)
 
 
 def draw_benchmarks(summary: Summary, folder: Path) -> list[Path]:
@@ -82,13 +115,14 @@ def draw_benchmarks(summary: Summary, folder: Path) -> list[Path]:
         return save(drawn, folder, "accuracy-by-benchmark")
 
 
-def draw_worker_share(summary: Summary, folder: Path) -> list[Path]:
-    """A bar for each policy: which part of the answers each worker gave."""
+def draw_worker_share(summary: Summary, folder: Path, workers: Sequence[str] = ()) -> list[Path]:
+    """A bar for each policy: which part of the answers each worker gave; `workers` are in the pool's order."""
     shown = [policy for policy in summary.policies if policy.workers]
     if not shown:
         return []
     shares = {policy.policy: _shares(policy.workers) for policy in shown}
-    return _stacked(shares, folder, "worker-share", title="Share of workers' answers", simulated=summary.simulated)
+    title = "Share of workers' answers"
+    return _stacked(shares, folder, "worker-share", title=title, simulated=summary.simulated, order=workers)
 
 
 def draw_steps(summary: Summary, folder: Path) -> list[Path]:
@@ -101,7 +135,7 @@ def draw_steps(summary: Summary, folder: Path) -> list[Path]:
             values = [policy.steps_by_domain[domain] for policy in summary.policies if domain in policy.steps_by_domain]
             # Next to each other, so that domains with as many steps do not hide each other.
             shifted = [row + 0.16 * (number - (len(domains) - 1) / 2) for row in rows]
-            colour = COLOURS[number % len(COLOURS)]
+            colour = colour_of(number)
             axes.plot(values, shifted, "o", markersize=5, color=colour, label=domain)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -158,18 +192,34 @@ def _role_share(found: WorkflowStatistics, role: Any, label: str) -> float:
 
 
 def _stacked(
-    shares: Mapping[str, Mapping[str, float]], folder: Path, name: str, *, title: str, simulated: bool
+    shares: Mapping[str, Mapping[str, float]],
+    folder: Path,
+    name: str,
+    *,
+    title: str,
+    simulated: bool,
+    order: Sequence[str] = (),
 ) -> list[Path]:
-    """Rows of stacked shares with one legend."""
-    parts = sorted({part for each in shares.values() for part in each}, key=_natural)
+    """Rows of stacked shares with one legend; the parts of `order` come first, and their places set their colours."""
+    others = sorted({part for each in shares.values() for part in each} - set(order), key=_natural)
+    parts = [*order, *others]
     rows = list(shares)
     with figure(8.2, _height(len(rows)), simulated=simulated) as (drawn, (axes,)):
         left = [0.0] * len(rows)
         for number, part in enumerate(parts):
             widths = [100 * shares[row].get(part, 0.0) for row in rows]
             hatch = "///" if number >= len(COLOURS) else None
-            colour = COLOURS[number % len(COLOURS)]
-            axes.barh(rows, widths, left=left, color=colour, label=part, height=0.72, hatch=hatch, edgecolor="white")
+            label = part if any(widths) else None
+            axes.barh(
+                rows,
+                widths,
+                left=left,
+                color=colour_of(number),
+                label=label,
+                height=0.72,
+                hatch=hatch,
+                edgecolor="white",
+            )
             left = [before + width for before, width in zip(left, widths, strict=True)]
         axes.set_xlim(0, 100)
         axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -193,9 +243,14 @@ def _titled(title: str, summary: Summary) -> str:
     return f"{title} (simulated)" if summary.simulated else title
 
 
-def _mark(policy: PolicySummary) -> str:
-    """Single workers have another mark than everything else."""
-    return "s" if policy.policy.startswith("worker:") else "o"
+def _mark(policy: PolicySummary, number: int) -> str:
+    """Single workers are squares; other marks change where the colours begin again, so that no two are alike."""
+    return "s" if policy.policy.startswith("worker:") else _MARKS[number // len(COLOURS) % len(_MARKS)]
+
+
+def colour_of(number: int) -> str:
+    """The colour of a place in an order."""
+    return COLOURS[number % len(COLOURS)]
 
 
 def _spread(axes: Any, values: Sequence[float], *, unit: str) -> None:
@@ -224,6 +279,9 @@ COLOURS: Final = (
     *("#8C564B", "#1B9E77", "#A6761D"),
 )
 """Okabe and Ito's palette, which colour-blind readers can tell apart, and three more colours."""
+FAINT: Final = "#8a8a8a"
+"""What points are compared with."""
+_MARKS: Final = ("o", "^", "D", "v")
 _STYLE: Final[Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -264,7 +322,9 @@ def require_matplotlib() -> None:
 
 
 @contextmanager
-def figure(width: float, height: float, *, columns: int = 1, simulated: bool) -> Iterator[tuple[Any, Any]]:
+def figure(
+    width: float, height: float, *, columns: int = 1, simulated: bool, share_y: bool = True
+) -> Iterator[tuple[Any, Any]]:
     """A figure with axes side by side, in inches; closed after the block.
 
     Raises:
@@ -278,25 +338,47 @@ def figure(width: float, height: float, *, columns: int = 1, simulated: bool) ->
     with mpl.rc_context(_STYLE):
         drawn = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
         FigureCanvasAgg(drawn)
-        axes = drawn.subplots(1, columns, sharey=True, squeeze=False)[0]
+        axes = drawn.subplots(1, columns, sharey=share_y, squeeze=False)[0]
         if simulated:
             drawn.supxlabel(_SIMULATED, fontsize=7.5, color="#a03000", x=0.01, ha="left")
         yield drawn, axes
 
 
 def save(drawn: Any, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and SVG."""
+    """Write a figure as PNG, and as SVG that follows the reader's light or dark setting."""
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     drawn.savefig(paths[0], dpi=_DPI, metadata={"Software": None})
     drawn.savefig(paths[1], metadata={"Date": None})
+    paths[1].write_text(with_dark_colours(paths[1].read_text(encoding="utf-8")), encoding="utf-8")
     return paths
 
 
-def label_points(drawn: Any, axes: Any, points: Sequence[Point]) -> None:
-    """Write a name at each point, where it hides neither another name nor a point; names far off get a thin line."""
+def with_dark_colours(svg: str) -> str:
+    """The SVG of a plot with a style sheet for dark pages. matplotlib writes colours into each element's style."""
+    return svg.replace("<defs>", f'<style id="dark">{_DARK}</style>\n <defs>', 1)
+
+
+_DARK: Final = """@media (prefers-color-scheme:dark){
+text:not([style*="fill:"]){fill:#e6e9ef}
+[style*="fill: #ffffff"]{fill:#16191f!important}
+[style*="stroke: #000000"]{stroke:#e6e9ef!important}
+[style*="stroke: #000000"]:not([style*="fill:"]){fill:#e6e9ef}
+[style*="stroke: #e4e4e4"]{stroke:#39404c!important}
+[style*="stroke: #444444"]{stroke:#b9c0cc!important}
+[style*="fill: #a03000"]{fill:#ff9d70!important}
+[style*="fill: #666666"]{fill:#a3acbb!important}
+}"""
+
+
+def label_points(drawn: Any, axes: Any, points: Sequence[Point], *, lines: Sequence[tuple[Point, Point]] = ()) -> None:
+    """Write a name at each point, where it hides neither another name nor a point; names far off get a thin line.
+
+    `lines` are the ends of upright and level lines that no name may hide either.
+    """
     drawn.canvas.draw()
     at = [axes.transData.transform((point.x, point.y)) for point in points]
     taken: list[Any] = [box for point in points for box in _around(axes, point)]
+    taken += [_along(axes, start, end) for start, end in lines]
     for (x, y, name, _), place in sorted(zip(points, at, strict=True), key=lambda pair: -pair[1][1]):
         written = axes.annotate(name, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=7.5, zorder=5)
         (right, up, offset), box = _best_place(drawn, axes, written, taken)
@@ -350,6 +432,14 @@ def _around(axes: Any, point: Point) -> Iterator[Any]:
     reach = axes.transData.transform((point.x, point.y + point.error))[1] - y
     yield Bbox.from_extents(x - 9, y - 9, x + 9, y + 9)
     yield Bbox.from_extents(x - 1, y - reach, x + 1, y + reach)
+
+
+def _along(axes: Any, start: Point, end: Point) -> Any:
+    """What a line fills, in pixels."""
+    from matplotlib.transforms import Bbox  # noqa: PLC0415  (as above)
+
+    (left, low), (right, high) = axes.transData.transform([(start.x, start.y), (end.x, end.y)])
+    return Bbox.from_extents(min(left, right) - 2, min(low, high) - 2, max(left, right) + 2, max(low, high) + 2)
 
 
 def _overlap(one: Any, other: Any) -> float:

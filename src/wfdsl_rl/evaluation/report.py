@@ -53,13 +53,19 @@ class Report:
         """What the results say together."""
         return summarise(self.trials, policies=self.policies, simulated=self.simulated)
 
+    @property
+    def workers(self) -> dict[int, str]:
+        """The names of the pool's workers, in the order of their indices."""
+        entries = self.manifest["pool"]["workers"].items()
+        return {int(index): entry["name"] for index, entry in sorted(entries, key=lambda pair: int(pair[0]))}
+
     def strategies(self, *, patterns: int = 10) -> dict[str, WorkflowStatistics]:
         """What the workflows of each policy look like, all rounds together."""
-        workers = self.manifest["pool"]["workers"]
-        names = {int(index): entry["name"] for index, entry in workers.items()}
         return {
             policy: statistics_of(
-                (workflow for trial in self.of(policy) for workflow in trial.rounds), names=names, patterns=patterns
+                (workflow for trial in self.of(policy) for workflow in trial.rounds),
+                names=self.workers,
+                patterns=patterns,
             )
             for policy in self.policies
         }
@@ -97,7 +103,7 @@ def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
         (folder / name).write_text(text, encoding="utf-8")
     written = [folder / name for name in texts]
     if plots:
-        written += draw_plots(summary, folder)
+        written += draw_plots(summary, folder, workers=list(report.workers.values()))
     return written
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isfinite, sqrt
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from wfdsl_rl.evaluation.plots import COLOURS, figure, save
+from wfdsl_rl.evaluation.plots import COLOURS, FAINT, colour_of, figure, save
 from wfdsl_rl.training.samples import Iteration
 
 _WINDOW: Final = 5
 """Iterations that a point of a line is the mean of."""
-_NAME_HEIGHT: Final = 0.035
-"""The height of a worker's name, on the axis from 0 to 1."""
+_NAME_HEIGHT: Final = 0.045
+"""The height of a worker's name, as a part of the axis."""
+_LEADER: Final = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
 _BESIDE: Final = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
@@ -75,47 +77,78 @@ def draw_stage(
 def _draw_learning(
     canvas: _Canvas, iterations: Sequence[Iteration], held_out: Sequence[Iteration], alone: Mapping[str, float]
 ) -> None:
-    title = f"Learning (lines: means of the last {_WINDOW} iterations)"
-    with canvas.plot("learning", title, "share, or mean reward", height=4.6) as (drawn, axes):
-        for number, (name, values) in enumerate(_learning(iterations).items()):
-            axes.plot([each.step for each in iterations], smoothed(values), color=COLOURS[number], label=name)
-        points = [(each.step, each.accuracy) for each in held_out if each.accuracy is not None]
-        if points:
-            label = "accuracy, held-out questions"
-            axes.plot(*zip(*points, strict=True), "o--", color="#000000", markersize=4, label=label)
-        _draw_alone(axes, alone)
-        axes.set_ylim(0, 1.02)
-        drawn.legend(fontsize=7.5, loc="outside upper left", ncols=3, frameon=False)
+    """Accuracy, and beside it what is measured in other units: the reward, and the share of valid completions."""
+    at = [each.step for each in iterations]
+    with figure(11.0, 4.4, columns=2, simulated=canvas.simulated, share_y=False) as (drawn, (left, right)):
+        for number, (name, values) in enumerate(_accuracies(iterations).items()):
+            left.plot(at, smoothed(values), color=COLOURS[number + 2], label=name)
+        _draw_held_out(left, held_out)
+        _draw_alone(left, alone)
+        left.set_title("Accuracy")
+        left.set_ylabel("share of right answers")
+        right.plot(at, smoothed([each.reward for each in iterations]), color=COLOURS[0], label="mean reward")
+        right.plot(at, smoothed([each.valid for each in iterations]), color=COLOURS[1], label="valid completions")
+        right.set_title("Reward and validity")
+        right.set_ylabel("mean reward, or share of completions")
+        right.set_ylim(-0.02, 1.05)
+        for axes in (left, right):
+            axes.set_xlabel(f"iteration (lines: means of the last {_WINDOW})")
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        drawn.legend(fontsize=7.5, loc="outside upper left", ncols=3, columnspacing=4, frameon=False)
+        save(drawn, canvas.folder, "learning")
 
 
-def _learning(iterations: Sequence[Iteration]) -> dict[str, Sequence[float | None]]:
-    """The lines; a stage with second rounds has a line for each round."""
-    lines: dict[str, Sequence[float | None]] = {
-        "reward": [each.reward for each in iterations],
-        "valid completions": [each.valid for each in iterations],
-    }
+def _accuracies(iterations: Sequence[Iteration]) -> dict[str, Sequence[float | None]]:
+    """The lines of accuracy; a stage with second rounds has a line for each round."""
     if not any(2 in each.by_round for each in iterations):
-        return {**lines, "accuracy, training questions": [each.accuracy for each in iterations]}
-    lines["accuracy, first round"] = [each.by_round.get(1) for each in iterations]
-    lines["accuracy, second round"] = [each.by_round.get(2) for each in iterations]
-    return lines
+        return {"accuracy, training questions": [each.accuracy for each in iterations]}
+    return {
+        "accuracy, first round": [each.by_round.get(1) for each in iterations],
+        "accuracy, second round": [each.by_round.get(2) for each in iterations],
+    }
+
+
+def _draw_held_out(axes: Any, held_out: Sequence[Iteration]) -> None:
+    """A point for each evaluation, with its standard error."""
+    points = [
+        (each.step, each.accuracy, sqrt(each.accuracy * (1 - each.accuracy) / each.count))
+        for each in held_out
+        if each.accuracy is not None
+    ]
+    if points:
+        at, values, errors = zip(*points, strict=True)
+        label = "accuracy, held-out questions, with its standard error"
+        axes.errorbar(at, values, yerr=errors, fmt="o--", color="#000000", markersize=4, elinewidth=0.9, label=label)
 
 
 def _draw_alone(axes: Any, alone: Mapping[str, float]) -> None:
-    """A dotted line for each worker alone, with its name to the right of the axes."""
+    """A dotted line for each worker alone, and a thin line from its end to its name right of the axes."""
     by_accuracy = sorted(alone.items(), key=lambda item: item[1])
-    heights = spread([accuracy for _, accuracy in by_accuracy], _NAME_HEIGHT)
+    bottom, top = _limits(axes, [accuracy for _, accuracy in by_accuracy])
+    axes.set_ylim(bottom, top)
+    heights = spread([accuracy for _, accuracy in by_accuracy], _NAME_HEIGHT * (top - bottom), top=top)
     for rank, ((name, accuracy), height) in enumerate(zip(by_accuracy, heights, strict=True)):
         label = None if rank else "each worker alone, held-out questions"
-        axes.axhline(accuracy, color="#999999", linewidth=0.7, linestyle=":", label=label)
+        axes.axhline(accuracy, color=FAINT, linewidth=0.7, linestyle=":", label=label)
         axes.annotate(
             f"{name} {100 * accuracy:.0f} %",
-            (1.01, height),
+            (1.0, accuracy),
+            xytext=(1.05, height),
             xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"),
             fontsize=7,
             va="center",
             color="#666666",
+            arrowprops={**_LEADER, "color": FAINT},
         )
+
+
+def _limits(axes: Any, more: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis of shares around what is drawn and some further values, with some room."""
+    drawn = axes.dataLim
+    values = [value for value in (drawn.y0, drawn.y1, *more) if isfinite(value)] or [0.0, 1.0]
+    room = max(0.06 * (max(values) - min(values)), 0.02)
+    return max(min(values) - room, -0.02), min(max(values) + room, 1.02)
 
 
 def _draw_steps(canvas: _Canvas, iterations: Sequence[Iteration]) -> None:
@@ -127,7 +160,7 @@ def _draw_steps(canvas: _Canvas, iterations: Sequence[Iteration]) -> None:
         for number, kind in enumerate(kinds):
             found = [each for each in iterations if kind in each.steps]
             values = smoothed([each.steps[kind] for each in found])
-            axes.plot([each.step for each in found], values, color=COLOURS[number], label=kind)
+            axes.plot([each.step for each in found], values, color=colour_of(number), label=kind)
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=7.5, **_BESIDE)
 
@@ -144,7 +177,7 @@ def _draw_shares(
     with canvas.plot(name, title, f"share, mean of the last {_WINDOW}") as (_, axes):
         at = [each.step for each in iterations]
         stacked = [[value or 0.0 for value in smoothed(values)] for values in shares.values()]
-        colours = [COLOURS[number % len(COLOURS)] for number in range(len(shares))]
+        colours = [colour_of(number) for number in range(len(shares))]
         axes.stackplot(at, stacked, labels=list(shares), colors=colours)
         axes.set_ylim(0, 1)
         axes.set_xlim(at[0], max(at[-1], at[0] + 1))
@@ -152,16 +185,18 @@ def _draw_shares(
         axes.legend(handles[::-1], labels[::-1], fontsize=7.5, **_BESIDE)
 
 
-def spread(values: Sequence[float], distance: float) -> list[float]:
-    """Ascending values, moved apart to a distance from each other and below 1."""
-    found: list[float] = []
-    for value in values:
-        found.append(max(value, found[-1] + distance) if found else value)
-    top = 1.0
-    for at in reversed(range(len(found))):
-        found[at] = min(found[at], top)
-        top = found[at] - distance
-    return found
+def spread(values: Sequence[float], distance: float, *, top: float = 1.0) -> list[float]:
+    """Ascending values, moved apart to a distance from each other, as little as can be, and not above the top."""
+    groups: list[tuple[float, int]] = []  # the mean place of the first of some neighbours, and how many they are
+    for place, value in enumerate(values):
+        first, size = value - place * distance, 1
+        while groups and groups[-1][0] >= first:
+            before, count = groups.pop()
+            first, size = (before * count + first * size) / (count + size), count + size
+        groups.append((first, size))
+    firsts = [first for first, size in groups for _ in range(size)]
+    last = len(values) - 1
+    return [min(first + place * distance, top - (last - place) * distance) for place, first in enumerate(firsts)]
 
 
 def smoothed(values: Sequence[Any]) -> list[Any]:

@@ -5,9 +5,20 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 from random import Random
+from typing import Any
+
+import pytest
 
 from tests.rl.evaluation.toys import ONE, TWO, trial
-from wfdsl_rl.evaluation.plots import Point, draw_plots, draw_strategies, figure, label_points
+from wfdsl_rl.evaluation.plots import (
+    Point,
+    draw_accuracy_against_cost,
+    draw_plots,
+    draw_strategies,
+    figure,
+    frontier,
+    label_points,
+)
 from wfdsl_rl.evaluation.summary import summarise
 from wfdsl_rl.workflow_statistics import statistics_of
 
@@ -47,6 +58,47 @@ def test_plots_of_real_workers_do_not_say_so(tmp_path: Path) -> None:
     written = draw_plots(summarise(CELLS, policies=["one", "two"]), tmp_path)
 
     assert not any("simulated" in path.read_text(encoding="utf-8") for path in written if path.suffix == ".svg")
+
+
+def test_plots_follow_the_reader_s_dark_setting(tmp_path: Path) -> None:
+    written = draw_plots(summarise(CELLS, policies=["one", "two"]), tmp_path)
+
+    pictures = [path.read_text(encoding="utf-8") for path in written if path.suffix == ".svg"]
+
+    assert all(picture.count("prefers-color-scheme:dark") == 1 for picture in pictures)
+
+
+def test_a_worker_has_the_same_colour_whoever_else_answered(tmp_path: Path) -> None:
+    pool = ["ann", "bob", "cy"]
+    colours = []
+    for workers in ({"bob": 1}, {"ann": 1, "bob": 1}, {"bob": 1, "cy": 2}):
+        trials = [trial("one", "t1", workers=workers)]
+        draw_plots(summarise(trials, policies=["one"]), tmp_path, workers=pool)
+        text = (tmp_path / "worker-share.svg").read_text(encoding="utf-8")
+        colours.append("#e69f00" in text.lower())
+
+    assert colours == [True, True, True]
+
+
+def test_the_frontier_is_what_nothing_cheaper_beats() -> None:
+    points = [Point(1, 50, "a"), Point(2, 40, "b"), Point(3, 60, "c"), Point(3, 55, "d"), Point(4, 60, "e")]
+
+    assert [point.name for point in frontier(points)] == ["a", "c"]
+
+
+def test_no_two_of_thirty_policies_look_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"policy {number}" for number in range(30)]
+    drawn: list[Any] = []
+    monkeypatch.setattr("wfdsl_rl.evaluation.plots.save", lambda figure, *_: drawn.append(figure))
+    summary = summarise([trial(name, list_usd=0.01) for name in names], policies=names)
+
+    draw_accuracy_against_cost(summary, tmp_path)
+
+    (axes,) = drawn[0].axes
+    marks = [
+        (line.get_marker(), line.get_color()) for line in axes.lines if line.get_marker() not in ("None", "_", "|")
+    ]
+    assert len(set(marks)) == len(marks) == 30
 
 
 def test_nothing_to_show_draws_nothing(tmp_path: Path) -> None:

@@ -129,6 +129,28 @@ def test_plots_say_what_they_show(tmp_path: Path) -> None:
     assert all(name in pictures["topology-mix"] for name in ("single", "chain"))
 
 
+def test_accuracy_has_an_axis_of_its_own_with_error_bars_and_a_line_from_each_name_to_its_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    drawn: list[Any] = []
+    monkeypatch.setattr("wfdsl_rl.training.plots.save", lambda figure, *_: drawn.append(figure))
+    write(tmp_path, 0, a_batch())
+    write(tmp_path, 2, a_batch(), name="eval")
+
+    held_out = curve_of(tmp_path, KINDS, name="eval")
+    draw_stage(curve_of(tmp_path, KINDS), held_out, tmp_path / "plots", alone=ALONE, names=NAMES, simulated=True)
+
+    accuracy, reward = drawn[0].axes
+    assert [line.get_label() for line in reward.lines] == ["mean reward", "valid completions"]
+    assert "mean reward" not in [line.get_label() for line in accuracy.lines]
+    (errors,) = accuracy.containers
+    assert errors.has_yerr
+    named = {note.get_text().split()[0]: note for note in accuracy.texts}
+    assert {name: note.xy for name, note in named.items()} == {name: (1.0, value) for name, value in ALONE.items()}
+    assert all(note.arrow_patch is not None for note in named.values())
+
+
 def test_second_rounds_have_a_line_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write(tmp_path, 0, [kept("m", [0], [[]], "wrong"), kept("m", [1], [[]], round=2)])
@@ -151,7 +173,7 @@ def test_iterations_without_any_valid_workflow_are_drawn_too(tmp_path: Path) -> 
 
 
 def test_names_at_the_margin_keep_their_distance_and_stay_inside() -> None:
-    assert spread([0.1, 0.5, 0.51, 0.52], 0.05) == pytest.approx([0.1, 0.5, 0.55, 0.6])
+    assert spread([0.1, 0.5, 0.51, 0.52], 0.05) == pytest.approx([0.1, 0.46, 0.51, 0.56]), "centred on their lines"
     assert spread([0.97, 0.98, 0.99], 0.05) == pytest.approx([0.9, 0.95, 1.0])
 
 
