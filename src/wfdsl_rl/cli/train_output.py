@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -14,10 +13,15 @@ from rich.progress import Progress as Bar
 from wfdsl.cli.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.estimate import INPUT_TOKENS, OUTPUT_TOKENS, STEPS, Estimate
+from wfdsl_rl.training.estimate import PAPER_USD, STEPS, Estimate
+from wfdsl_rl.training.memory import Memory
 
 _SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
+_PROMPT_LINES = 16
+"""Lines of the first prompt that a dry run shows, from its end."""
+_WIDTH = 100
+"""Characters of such a line."""
 
 
 class Progress:
@@ -105,29 +109,85 @@ def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """An estimate for people."""
-    about = "at most" if estimate.at_most else "about"
-    cost = "not known: a worker has no price"
-    if estimate.usd is not None:
-        cost = f"{about} ${estimate.usd:,.2f} by the price list"
-    memory = "not known: set train.parameters" if estimate.memory_gib is None else _size(estimate.memory_gib)
+    """An estimate for people, on one page."""
+    train = estimate.resolved["train"]
+    rows = [
+        ("model", f"{train['model']}, {'LoRA' if train['lora'] else 'all weights'}"),
+        ("tasks", train["tasks"]),
+        ("pool", f"{estimate.resolved['pool']['name']}, {_count(estimate.resolved['pool']['workers'], 'worker')}"),
+        *(("stage" if number == 0 else "", _stage(name, train)) for number, name in enumerate(estimate.stages)),
+        *_work(estimate),
+        *_memory(estimate.memory),
+        *_time(estimate),
+        *(("missing" if number == 0 else "", line) for number, line in enumerate(estimate.missing)),
+    ]
+    prompt = estimate.prompt.splitlines()
+    shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..." for line in prompt[-_PROMPT_LINES:]]
     return "\n".join(
         [
-            json.dumps(estimate.resolved, indent=2),
+            *(f"{name:<12} {text}" for name, text in rows),
             "",
-            "The first prompt:",
-            estimate.prompt,
+            f"The first prompt has {len(prompt)} lines. Its end:",
+            *shown,
             "",
-            f"stages       {', '.join(estimate.stages)}",
-            f"completions  {estimate.completions:,}",
-            f"runs         {about} {estimate.runs:,}, evaluations included",
-            f"calls        {about} {estimate.calls:,} ({STEPS:g} steps per workflow)",
-            f"cost         {cost} ({INPUT_TOKENS} + {OUTPUT_TOKENS} tokens per call)",
-            f"memory       {memory} for weights and optimizer; activations are not included",
-            "Nothing was started.",
+            "Nothing was started. --json prints every option and the whole prompt.",
         ]
     )
 
 
+def _stage(name: str, train: dict[str, Any]) -> str:
+    stage = train[name]
+    if name == "sft":
+        return f"sft: {stage['steps']} steps x {stage['batch_size']} completions"
+    groups = f"{stage['prompts_per_step']} questions x {stage['group_size']} completions"
+    return f"{name}: {stage['iterations']} iterations x {groups}, learning rate {stage['learning_rate']:g}"
+
+
+def _work(estimate: Estimate) -> list[tuple[str, str]]:
+    about = "at most" if estimate.at_most else "about"
+    cost = "not known: a worker has no price"
+    if estimate.usd is not None:
+        each = f"${estimate.usd / max(estimate.runs, 1):.4f} a workflow; in the paper ${PAPER_USD}"
+        cost = f"{about} ${estimate.usd:,.2f} by the price list ({each})"
+        if estimate.simulated:
+            cost = f"$0: the workers are simulated ({about} ${estimate.usd:,.2f} by their fictional price list)"
+    return [
+        ("completions", f"{estimate.completions:,}"),
+        ("runs", f"{about} {estimate.runs:,}, evaluations included"),
+        ("calls", f"{about} {estimate.calls:,} ({STEPS} steps per workflow)"),
+        ("cost", cost),
+    ]
+
+
+def _memory(memory: Memory | None) -> list[tuple[str, str]]:
+    """What each GPU needs, a line for each part, and what to change if it has less."""
+    if memory is None:
+        return [("memory", "not known: set train.size")]
+    rows = [("memory", f"{part.name:<16} {_size(part.gib):>10}  {part.how}") for part in memory.parts]
+    verdict = f"of {memory.gpu_gib:g} GiB" if memory.fits else f"more than the {memory.gpu_gib:g} GiB of a GPU"
+    rows.append(("", f"{'each process':<16} {_size(memory.gib):>10}  {verdict}"))
+    if memory.host_gib:
+        rows.append(("", f"{'machine':<16} {_size(memory.host_gib):>10}  weights, gradients and moments"))
+    if not memory.fits:
+        rows.append(("", "use more GPUs (train.processes), train.offload, train.lora, or a smaller micro_batch"))
+    return [(name if number == 0 else "", text) for number, (name, text) in enumerate(rows)]
+
+
+def _time(estimate: Estimate) -> list[tuple[str, str]]:
+    time = estimate.time
+    if time is None or not time.latency_s:
+        return []
+    each = timedelta(seconds=round(time.seconds))
+    calls = f"{time.calls:,} calls, {time.in_flight} at once, {time.latency_s:g} s a call"
+    return [
+        ("time", "each iteration: writing the completions + waiting for the workers + the update"),
+        ("", f"waiting for the workers: {each} ({calls}), as far as their limits are in the pool file"),
+    ]
+
+
+def _count(items: Sequence[Any], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
+
+
 def _size(gib: float) -> str:
-    return f"{gib:,.2f} GiB" if gib >= 0.1 else f"{1024 * gib:,.1f} MiB"
+    return f"{gib:,.1f} GiB" if gib >= 0.1 else f"{1024 * gib:,.1f} MiB"

@@ -44,6 +44,18 @@ class LoraConfig(Table):
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
+class ModelSize(Table):
+    """The size of the model, from which the dry run estimates memory. Nothing else depends on it."""
+
+    parameters: float = Field(gt=0)
+    """Number of weights."""
+    layers: int | None = Field(default=None, gt=0)
+    width: int | None = Field(default=None, gt=0)
+    """The size of the hidden states."""
+    vocabulary: int | None = Field(default=None, gt=0)
+    """Number of tokens. Activations are estimated if layers, width and vocabulary are given."""
+
+
 class SftConfig(Table):
     """Supervised fine-tuning (SFT). The rows come from an extension."""
 
@@ -138,8 +150,7 @@ class TrainConfig(Table):
 
     model: str
     """A local directory or a Hugging Face model id; `new`: random weights, which an extension makes."""
-    parameters: float | None = Field(default=None, gt=0)
-    """Number of weights, for the estimate of memory."""
+    size: ModelSize | None = None
     lora: LoraConfig | None = None
     tasks: str
     """Training tasks: anything that `wfdsl_rl.load_tasks` reads."""
@@ -155,7 +166,14 @@ class TrainConfig(Table):
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
     processes: int | None = Field(default=None, gt=0)
-    """How many processes train; with another number the training refuses to start. None: as many as were started."""
+    """How many processes train, one on each GPU; with another number the training refuses to start. None: as many as
+    were started."""
+    sharding: Literal["none", "fsdp", "zero3"] = "none"
+    """Whether weights, gradients and moments are divided among the processes, by FSDP2 or by DeepSpeed's ZeRO-3."""
+    offload: bool = False
+    """Whether what is divided stays in the machine's memory, and layers move to the GPU when they are needed."""
+    gpu_gib: float = Field(default=80.0, gt=0)
+    """The memory of each GPU, for the dry run."""
     report_to: Names = ()
     """Where TRL also reports metrics, such as `tensorboard`."""
     extra: dict[str, Any] = Field(default_factory=dict)
@@ -188,6 +206,8 @@ class TrainConfig(Table):
                 yield f"train.{name}.{key} is 0, so the stage {name} has nothing to do; set it to a positive number"
             if name != "sft" and (loss := self.grpo(name).loss) not in LOSSES:
                 yield f"train.{name}.loss: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}"
+        if self.offload and self.sharding == "none":
+            yield 'train.offload moves what is divided among processes: set train.sharding = "fsdp" or "zero3"'
         if self.ablation.worker is not None and self.ablation.worker not in pool.indices:
             yield missing_worker("train.ablation.worker", self.ablation.worker, pool)
         if "pools" in stages and any(not 0 < count <= len(pool) for count in self.pools.pick):

@@ -1,33 +1,51 @@
-"""Estimate of a training before it starts (dry run): the first prompt, memory, worker calls and their cost.
+"""Estimate of a training before it starts (dry run): calls, cost, memory, time, and what is missing.
 
 The estimate uses few numbers, and prints them: the paper's mean of 3 steps, its tokens per answer, the pool's price
-list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample); the sum of memory is our choice.
+list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from wfdsl.protocols import Usage
+from wfdsl.errors import UsageError
+from wfdsl.protocols import Message, Usage
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.training.config import StageName
+from wfdsl_rl.fingerprints import is_simulated
+from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import GrpoConfig, StageName
 from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.training.memory import Memory, memory_of
+from wfdsl_rl.training.missing import missing_for
 from wfdsl_rl.training.plan import Plan
 from wfdsl_rl.training.setup import require_feasible
 
-STEPS: Final = 3.0
+STEPS: Final = 3
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""
 OUTPUT_TOKENS: Final = 500
 INPUT_TOKENS: Final = 700
 """Tokens of a call. Three calls have about the paper's 1820 output tokens, and the input of their steps."""
-_GIB: Final = 1 << 30
-_BYTES_FULL: Final = 16
-"""Per trained weight: the weight, its gradient and two moments, in 32 bits each."""
-_BYTES_FROZEN: Final = 2
-"""Per weight that is only read, in 16 bits."""
-_LORA_SHARE: Final = 0.01
+PAPER_USD: Final = 0.0238
+"""What a workflow costs in US dollars. Source: arXiv 2512.04388, section 5."""
+LATENCY_S: Final = 20.0
+"""Seconds of a call; our choice, for the estimate of time."""
+_CHARS_PER_TOKEN: Final = 4
+_NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How long one iteration waits for the workers."""
+
+    calls: int
+    in_flight: int
+    """The most calls at the same time: the training's concurrency, and the workers' limits."""
+    latency_s: float
+    seconds: float
+    """At that latency: `calls / in_flight` of them one after another, within the requests per minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +64,75 @@ class Estimate:
     """Worker calls, at three steps per workflow."""
     usd: float | None
     """Their cost by the price list, in US dollars; None if a price is not known."""
-    memory_gib: float | None
-    """Weights, gradients and moments, without activations and caches; None if the model's size is not known."""
+    simulated: bool
+    """Whether the workers are simulated, so that the cost is fictional."""
+    memory: Memory | None
+    """The memory of each GPU; None if the model's size is not known."""
+    time: Time | None
+    """The wait for the workers in each iteration; None without a GRPO stage."""
+    missing: tuple[str, ...]
+    """What this machine does not have, each with what to do."""
     at_most: bool = False
     """Whether fewer may be run, because equal completions are run once."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {**asdict(self), "stages": list(self.stages)}
+        plain = {**asdict(self), "stages": list(self.stages), "missing": list(self.missing)}
+        if self.memory is not None:
+            plain["memory"] |= {"gib": self.memory.gib, "fits": self.memory.fits}
+        return plain
 
 
 def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
-    """Estimate a training.
+    """Estimate a training. Tasks that cannot be read are among what is missing.
 
     Raises:
-        UsageError: it cannot be run, or its tasks cannot be read.
+        UsageError: the options cannot be run.
     """
-    train = plan.train
-    require_feasible(train, plan.extension, plan.pool, stages)
+    train, pool = plan.train, plan.pool
+    require_feasible(train, plan.extension, pool, stages)
+    tasks, eval_tasks, missing = _tasks(plan)
     grpo = [name for name in stages if name != "sft"]
-    runs = _runs(plan, grpo) + plan.extension.runs(train, stages, len(plan.eval_tasks()))
-    calls, usd = round(STEPS * runs), _usd_per_call(plan.pool)
-    rows = make_rows(plan.tasks(), plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())
+    evaluated = len(eval_tasks)
+    runs = _runs(plan, grpo, evaluated) + plan.extension.runs(train, stages, evaluated)
+    per_call = _usd_per_call(pool)
+    prompt = _first_prompt(plan, tasks)
     return Estimate(
         plan.resolved(),
         tuple(stages),
-        "\n".join(f"[{message['role']}]\n{message['content']}" for message in rows[0]["prompt"]),
+        "\n".join(f"[{message['role']}]\n{message['content']}" for message in prompt),
         sum(train.grpo(name).iterations * train.grpo(name).batch_size for name in grpo),
         runs,
-        calls,
-        None if usd is None else calls * usd,
-        _memory_gib(plan),
+        STEPS * runs,
+        None if per_call is None else STEPS * runs * per_call,
+        is_simulated(pool),
+        _memory(plan, [train.grpo(name) for name in grpo], sum(len(message["content"]) for message in prompt)),
+        _time(plan, train.grpo(grpo[0])) if grpo else None,
+        (*missing, *missing_for(plan, (*tasks, *eval_tasks))),
         any(train.grpo(name).common_random_numbers for name in grpo),
     )
 
 
-def _runs(plan: Plan, stages: Sequence[StageName]) -> int:
-    evaluated = len(plan.eval_tasks())
+def _tasks(plan: Plan) -> tuple[tuple[Task, ...], tuple[Task, ...], list[str]]:
+    """Tasks of training and of evaluation, as far as they can be read, and why they cannot."""
+    found: list[tuple[Task, ...]] = []
+    missing = []
+    for read in (plan.tasks, plan.eval_tasks):
+        try:
+            found.append(read())
+        except UsageError as error:
+            missing.append(f"tasks: {error}")
+            found.append(())
+    return found[0], found[1], missing
+
+
+def _first_prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
+    rows = make_rows(tasks or [_NO_TASK], plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())
+    prompt: Sequence[Message] = rows[0]["prompt"]
+    return prompt
+
+
+def _runs(plan: Plan, stages: Sequence[StageName], evaluated: int) -> int:
     runs = 0
     for name in stages:
         stage = plan.train.grpo(name)
@@ -101,12 +151,22 @@ def _usd_per_call(pool: Pool) -> float | None:
     return sum(known) / len(known) if len(known) == len(costs) else None
 
 
-def _memory_gib(plan: Plan) -> float | None:
-    train = plan.train
-    weights = plan.extension.parameters() if train.model == "new" else train.parameters
-    if weights is None:
+def _memory(plan: Plan, stages: Sequence[GrpoConfig], prompt_chars: int) -> Memory | None:
+    """That of the stage that needs most."""
+    size = plan.extension.size() if plan.train.model == "new" else plan.train.size
+    if size is None or not stages:
         return None
-    if train.lora is not None:
-        return weights * (_BYTES_FROZEN + _LORA_SHARE * _BYTES_FULL) / _GIB
-    reference = _BYTES_FROZEN if train.base.beta else 0
-    return weights * (_BYTES_FULL + reference) / _GIB
+    tokens = prompt_chars // _CHARS_PER_TOKEN
+    return max((memory_of(plan.train, size, stage, prompt_tokens=tokens) for stage in stages), key=lambda of: of.gib)
+
+
+def _time(plan: Plan, stage: GrpoConfig) -> Time:
+    """The wait of an iteration, as if calls were spread evenly over the workers."""
+    calls = STEPS * stage.batch_size * stage.executions_per_completion
+    limits = [entry.limits for entry in plan.pool]
+    in_flight = sum(math.inf if each.concurrency is None else each.concurrency for each in limits)
+    in_flight = int(min(plan.train.concurrency, in_flight, calls))
+    per_minute = sum(math.inf if each.requests_per_minute is None else each.requests_per_minute for each in limits)
+    latency = 0.0 if is_simulated(plan.pool) else LATENCY_S
+    seconds = max(STEPS * latency, calls / in_flight * latency, 60 * calls / per_minute)
+    return Time(calls, in_flight, latency, seconds)

@@ -67,7 +67,7 @@ def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate
         "temperature": stage.temperature,
         "max_completion_length": stage.max_completion_tokens,
         "mask_truncated_completions": False,
-        "activation_checkpointing": not on_cpu(),
+        "activation_checkpointing": not on_cpu() and train.sharding != "fsdp",  # FSDP has its own
         "num_generations_eval": 1,
         "per_device_eval_batch_size": micro,
         "eval_strategy": "steps" if evaluate else "no",
@@ -93,7 +93,31 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "seed": train.seed,
         "dataloader_pin_memory": not on_cpu(),
         "ddp_find_unused_parameters": False,
+        **_sharding_arguments(train),
     }
+
+
+def _sharding_arguments(train: TrainConfig) -> dict[str, Any]:
+    """How weights are divided. FSDP2 and ZeRO-3 both keep 32-bit weights and compute in 16 bits."""
+    if train.sharding == "fsdp":
+        return {
+            "fsdp": True,
+            "fsdp_config": {
+                "version": 2,
+                "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+                "state_dict_type": "FULL_STATE_DICT",
+                "cpu_ram_efficient_loading": True,
+                "activation_checkpointing": True,
+                "cpu_offload": train.offload,
+            },
+        }
+    if train.sharding == "zero3":
+        place = {"device": "cpu" if train.offload else "none"}
+        zero = {"stage": 3, "offload_param": place, "offload_optimizer": place}
+        auto = dict.fromkeys(("train_micro_batch_size_per_gpu", "gradient_accumulation_steps"), "auto")
+        gathered = {"stage3_gather_16bit_weights_on_model_save": True}
+        return {"deepspeed": {"bf16": {"enabled": "auto"}, "zero_optimization": {**zero, **gathered}, **auto}}
+    return {}
 
 
 def completions_per_process(batch: int, micro: int) -> int:

@@ -22,7 +22,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import StageName, Table, TrainConfig
+from wfdsl_rl.training.config import ModelSize, StageName, Table, TrainConfig
 from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample
 
@@ -40,8 +40,8 @@ class ExtensionConfig(Table):
         if train.model == "new":
             yield 'train.model: "new" needs an extension that makes the model, such as [train.tiny]'
 
-    def parameters(self) -> float | None:
-        """Number of weights of a `new` model; None: not known."""
+    def size(self) -> ModelSize | None:
+        """The size of a `new` model; None: not known."""
         return None
 
     def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:  # noqa: ARG002

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
-from wfdsl_rl.cli.train_output import estimate_text
-from wfdsl_rl.training.config import TrainConfig
-from wfdsl_rl.training.estimate import Estimate
+from wfdsl_rl.training.config import GrpoConfig, LoraConfig, ModelSize, TrainConfig
+from wfdsl_rl.training.memory import memory_of
 from wfdsl_rl.training.plan import preset_names, read_plan
 
 if TYPE_CHECKING:
@@ -97,11 +96,59 @@ def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str])
     assert "train.pools.iterations is 0, so the stage pools has nothing to do" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("gib", "shown"), [(0.5, "0.50 GiB"), (113.254, "113.25 GiB"), (0.00381, "3.9 MiB")])
-def test_memory_is_shown_in_a_unit_that_says_something(gib: float, shown: str) -> None:
-    estimate = Estimate({}, ("base",), "", 1, 1, 3, 0.0, gib)
+GIB = 1 << 30
+SEVEN = ModelSize(parameters=7.6e9, layers=28, width=3584, vocabulary=152064)
+STAGE = GrpoConfig(micro_batch=8)
 
-    assert f"memory       {shown} for weights" in estimate_text(estimate)
+
+def parts(**options: Any) -> dict[str, float]:
+    train = TrainConfig(model="x", tasks="y", **options)
+    return {part.name: part.gib for part in memory_of(train, SEVEN, STAGE, prompt_tokens=1000).parts}
+
+
+def test_memory_is_that_of_how_the_weights_are_trained_and_divided() -> None:
+    whole = parts()
+    assert whole["weights"] == pytest.approx(4 * 7.6e9 / GIB)
+    assert whole["optimizer"] == 2 * whole["weights"] == 2 * whole["gradients"]
+    assert "gathered layers" not in whole
+
+    shared = parts(processes=8, sharding="fsdp")
+    assert shared["weights"] == pytest.approx(whole["weights"] / 8)
+    assert shared["gathered layers"] > 0
+
+    adapted = parts(lora=LoraConfig())
+    assert whole["weights"] / 2 < adapted["weights"] < 0.55 * whole["weights"]
+    assert adapted["optimizer"] == pytest.approx(whole["optimizer"] / 100)
+
+    assert "weights" not in parts(processes=2, sharding="fsdp", offload=True)
+    assert parts(extra={"use_vllm": True, "vllm_gpu_memory_utilization": 0.25})["vLLM"] == 20.0
+    assert "vLLM" not in parts(extra={"use_vllm": True, "vllm_mode": "server"})
+
+
+def test_logits_and_activations_grow_with_the_completions_of_a_pass() -> None:
+    train = TrainConfig(model="x", tasks="y")
+    one, two = (
+        {part.name: part.gib for part in memory_of(train, SEVEN, stage, prompt_tokens=0).parts}
+        for stage in (GrpoConfig(micro_batch=4), GrpoConfig(micro_batch=8))
+    )
+
+    assert two["logits"] == 2 * one["logits"] == pytest.approx(8 * 1024 * 152064 * 8 / GIB)
+    assert two["activations"] == 2 * one["activations"]
+
+
+def test_a_dry_run_says_that_a_model_does_not_fit_and_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["paper-7b", "--dry-run", "--set", "train.offload=false"])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "more than the 80 GiB of a GPU" in out
+    assert "use more GPUs (train.processes), train.offload, train.lora" in out
+
+
+def test_offloading_needs_sharding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["paper-7b", "--dry-run", "--set", "train.sharding=none"]) == 2
+
+    assert "train.offload moves what is divided among processes" in capsys.readouterr().err
 
 
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +161,9 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     assert shown["runs"] == 8 * shown["completions"] + 2 * 256  # executions; evaluations before and behind the stage
     assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
-    assert 0 < shown["memory_gib"] < 0.1
+    assert 0 < shown["memory"]["gib"] < 1
+    assert shown["memory"]["fits"]
+    assert shown["simulated"]
     assert "0: math" in shown["prompt"]
 
 
@@ -161,11 +210,35 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
     assert "Nothing was started." in out
 
 
+def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a new machine: no tasks, keys or GPUs."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+
+    code = main(["paper-7b", "--dry-run"])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert len(out.splitlines()) <= 60
+    assert "mix.jsonl: there is no such file; write it with wfdsl-data select" in out
+    assert "set the environment variable OPENAI_API_KEY" in out
+    assert "in the paper $0.0238" in out
+    assert "of 80 GiB" in out
+
+
+def test_the_cost_of_simulated_workers_is_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gym-tiny", "--dry-run"]) == 0
+
+    assert "$0: the workers are simulated" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "no experiment given"),
-        (["paper-7b", "--dry-run"], "train.tasks: mix.jsonl: there is no such file; write it with wfdsl-data select"),
         (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-tiny"),
         (["--resume", "nowhere"], "nowhere does not hold a training"),
         (["gym-tiny", "--resume", "nowhere"], "remove the experiment"),

@@ -13,7 +13,7 @@ from pydantic import Field
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.tiny.reasoning_prefix import Format
 from wfdsl_rl.gym.tiny.synthetic import SHAPES
-from wfdsl_rl.training.config import Counts, Names, SftConfig, StageName, Table, TrainConfig, missing_worker
+from wfdsl_rl.training.config import Counts, ModelSize, Names, SftConfig, StageName, Table, TrainConfig, missing_worker
 from wfdsl_rl.training.setup import ExtensionConfig
 
 
@@ -108,10 +108,11 @@ class TinyConfig(ExtensionConfig):
         if not weights or not set(self.lengths) <= known or min(weights) < 0 or not sum(weights) > 0:
             yield f"train.tiny.lengths: give weights by number of steps, {min(known)} to {max(known)}, not all 0"
 
-    def parameters(self) -> float:
-        """Number of weights of the new model."""
+    def size(self) -> ModelSize:
+        """The size of the new model."""
         new = self.network
-        return new.width * (new.vocabulary + new.layers * (4 * new.width + 3 * new.inner))
+        weights = new.width * (new.vocabulary + new.layers * (4 * new.width + 3 * new.inner))
+        return ModelSize(parameters=weights, layers=new.layers, width=new.width, vocabulary=new.vocabulary)
 
     def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:
         """Evaluations after replay, and the first rounds of second rounds in SFT."""
