@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wfdsl.cli.answers import Display, print_result
-from wfdsl.cli.output import Interrupted
+from wfdsl.cli.output import Interrupted, end_at_once
 from wfdsl.cli.rounds import Rounds
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
@@ -51,6 +51,8 @@ _DRAWING_WIDTH = 100
 """Columns of a drawing where there is no terminal; our choice."""
 
 
+_PATIENCE = 2
+"""How many times Ctrl-C waits until the calls in flight are closed."""
 _T = TypeVar("_T")
 
 
@@ -75,19 +77,23 @@ def followed(work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool,
 
     `again` is the command that continues it, None if nothing can.
     """
+    hint = "" if again is None else f"continue with: {again}"
     try:
         with display:
-            return asyncio.run(stopped_by_signals(work))
+            return asyncio.run(stopped_by_signals(work, hint))
     except (RunFailed, BudgetExhausted) as error:
         if as_json:
             print_run(error.run, as_json=True)
         raise
     except (KeyboardInterrupt, asyncio.CancelledError):
-        raise Interrupted("" if again is None else f"continue with: {again}") from None
+        raise Interrupted(hint) from None
 
 
-async def stopped_by_signals(work: Coroutine[Any, Any, _T]) -> _T:
-    """Let SIGTERM and SIGHUP end some work as Ctrl-C does: the system shuts down, or the terminal has gone."""
+async def stopped_by_signals(work: Coroutine[Any, Any, _T], hint: str) -> _T:
+    """Let Ctrl-C, SIGTERM and SIGHUP cancel some work: the system shuts down, or the terminal has gone.
+
+    The third Ctrl-C does not wait until the work has ended: it prints the hint and ends the process.
+    """
     task = asyncio.current_task()
     assert task is not None  # asyncio.run has made it
     # Windows has no such signals, and only the main thread may listen to them. `nohup` ignores SIGHUP.
@@ -95,7 +101,28 @@ async def stopped_by_signals(work: Coroutine[Any, Any, _T]) -> _T:
         for stop in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(stop) is not signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(stop, task.cancel)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            return await _stopped_by_ctrl_c(work, task, hint)
     return await work
+
+
+async def _stopped_by_ctrl_c(work: Coroutine[Any, Any, _T], task: asyncio.Task[Any], hint: str) -> _T:
+    heard, loop = 0, asyncio.get_running_loop()
+
+    def stop(*_: object) -> None:
+        nonlocal heard
+        heard += 1
+        if heard > _PATIENCE:
+            end_at_once(hint)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        return await work
+    finally:
+        if not heard:  # else it still guards the clean-up, until the command says that it was interrupted
+            signal.signal(signal.SIGINT, before)
 
 
 def listener_for(display: Display | None, *, otel: bool) -> Listener | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from wfdsl.cli.streams import OutputFailed, safe_streams
 from wfdsl.errors import UsageError, WfdslError
@@ -51,7 +52,7 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
             raise
         return _said(f"{program}: {error.filename}: {(error.strerror or str(error)).lower()}", USAGE)
     except KeyboardInterrupt as interrupt:
-        advice = f"{interrupt}\n" if isinstance(interrupt, Interrupted) else ""
+        advice = f"{interrupt}\n" if isinstance(interrupt, Interrupted) and str(interrupt) else ""
         return _said_at_last(f"{advice}{program}: {on_interrupt}", INTERRUPTED)
 
 
@@ -120,3 +121,11 @@ def _said_at_last(message: str, code: int) -> int:
         signal.signal(signal.SIGINT, lambda *_: os._exit(code))
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python drops its own handlers when it ends
     return code
+
+
+def end_at_once(message: str) -> NoReturn:
+    """End the process, whatever it is doing; for signal handlers, which must not use Python's streams."""
+    with suppress(OSError):
+        show_cursor = "\x1b[?25h" if os.isatty(2) else ""
+        os.write(2, f"{show_cursor}{message}\n".encode())
+    os._exit(INTERRUPTED)

@@ -55,6 +55,9 @@ from wfdsl.workers.pool import Pool
 _LINES = 20  # how many lines report progress where there is no terminal; our choice
 
 
+_AGAIN = "continue with: the same command"
+
+
 class FixedWorkflow(NamedTuple):
     """A `.wf` file instead of a Conductor: it is run on every question as it is."""
 
@@ -154,9 +157,9 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     batch = _Batch(solving, args, before.given_up)
     try:
         with open_answers(args.out) as out, progress_on_stderr(len(left), quiet=args.quiet) as progress:
-            asyncio.run(stopped_by_signals(batch.work(left, out, progress)))
+            asyncio.run(stopped_by_signals(batch.work(left, out, progress), _AGAIN))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        raise Interrupted("continue with: the same command") from None
+        raise Interrupted(_AGAIN) from None
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     return batch.code()

@@ -85,7 +85,9 @@ class _Session:
         store = Journal() if self._experiment.run.journal else nullcontext()
         with store as journal, Results(self._results) as results:
             try:
-                return asyncio.run(stopped_by_signals(self._trials(settled, journal, results)))
+                return asyncio.run(
+                    stopped_by_signals(self._trials(settled, journal, results), f"to continue: {self._again()}")
+                )
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
