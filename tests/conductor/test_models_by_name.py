@@ -78,7 +78,7 @@ def test_a_server_can_be_named_with_a_model_and_gets_no_key(server: Chat, monkey
 
     assert code == 0
     assert server.workers == ["some/model:7b"]
-    assert server.keys == {"Bearer none"}
+    assert server.keys == {""}
 
 
 def write(name: str) -> bool:

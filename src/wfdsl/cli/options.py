@@ -161,7 +161,7 @@ def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = Tr
 
 def add_protocol_option(parser: argparse.ArgumentParser) -> None:
     """Add `--protocol`."""
-    parser.add_argument(
+    group(parser, WORKERS).add_argument(
         "--protocol",
         choices=["paper"],
         help="paper: Conductors as in the paper's main results, which is --access binary --profile strict --reasks 0 "
