@@ -125,7 +125,7 @@ class _Answer:
     def _label(self, label: Token) -> None:
         name, written = label.type.removeprefix("X_").lower(), label.text
         if written.startswith(f"{name}>"):
-            self._repair("label-tag", f"`<{name}>` is a tag", label, f"write `{name} = [...]`")
+            self._repair("label-tag", f"the list of `{name}` is written between tags", label, f"write `{name} = [...]`")
             return
         if _FENCE.search(written) or not _BINDING.search(written):
             help_ = f"write `{name} = [...]` inside the code fence"

@@ -372,7 +372,8 @@ def _labelled(rng: Choices, label: str, items: list[object], style: Style) -> st
         return f"<{label}>{rng.choose(_BINDING_SPACE)}{_row(rng, _items(rng, label, items, is_json=False))}</{label}>"
     if rng.needs_repair("label-fence"):
         row = _row(rng, _items(rng, label, items, is_json=False))
-        return f"**{label}**{rng.choose((' =', ':', ''))}\n```{rng.choose(('python', 'json', ''))}\n{row}\n```"
+        opening = rng.choose((" =\n```python", ":\n```json", "\n```python", "\n```"))
+        return f"**{label}**{opening}\n{row}\n```"
     name = rng.choose(_SPELLINGS[label]) if rng.needs_repair("label-spelling") else label
     binding = style.binding
     if style.annotated and rng.one_in(2):
