@@ -16,7 +16,8 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
-    r"\b(?:not|never|neither|nor|nobody|no one|hardly|scarcely|barely|cannot|without|doubt\w*|deny|denies|"
+    r"\b(?:not|never|neither|nor|nobody|no one|hardly|scarcely|barely|cannot|no way|no chance|"
+    r"rules? out|ruled out|doubt\w*|deny|denies|"
     r"unlikely|impossible|except|besides|"
     r"(?:any|every)thing but|all but|other than|different from|far from|unlike|wrong|incorrect|false)\b|"
     r"n['’]t\b|[¬≠]|!=|\\(?:neg|lnot|neq?)\b|"
@@ -25,8 +26,8 @@ _NEGATION = re.compile(
 )
 _DOUBLE = re.compile(r"(?:\bnot|n['’]t)\s+(?=(?:wrong|incorrect|false|fail)\b)(?:\w+)", re.IGNORECASE)
 _OPINION = re.compile(
-    r"\b(?:think|believe|say|sure|certain|doubt\w*|claim|guess|expect|agree|true|correct|the case|unlikely|"
-    r"impossible|wrong|"
+    r"\b(?:no way|no chance|think|believe|say|sure|certain|doubt\w*|claim|guess|expect|agree|true|correct|the case|"
+    r"unlikely|impossible|wrong|"
     r"incorrect|false|den(?:y|ies))\b",
     re.IGNORECASE,
 )
@@ -51,7 +52,8 @@ _COMPARISON = re.compile(
 )
 _NUMERAL = r"(?:[\d$\\]|(?:one|two|three|four|five|six|seven|eight|nine|ten|half|itself)\b)"
 _CHANGE = re.compile(
-    r"\A[\s*_]*(?:squared|cubed|doubled|tripled|halved|inverted|negated|reversed|factorial|less\s|\w+ed\s+(?:by|to)\b|point\s|"
+    r"\A[\s*_]*(?:squared|cubed|doubled|tripled|halved|inverted|negated|reversed|factorial|less\s|(?:ten|hundred|thousand|million|billion)ths\b|(?:st|nd|rd|th)\s+\w|fails\b|"
+    r"(?:short\s+of|away\s+from|per)\s+\d|\w+ed\s+(?:by|to)\b|point\s|"
     r"(?:is|are|was|were|can|could|does|would|must|should)(?:n['’]t|\s?(?:not|never|wrong|incorrect|false|too)\b)|and\s+(?:a|one|three)\s|n?or\b|hundredths?\b|"
     rf"(?:(?:more|less|fewer)\s+)?than\s+{_NUMERAL}|(?:\\?%\s*)?of\s+[\d$\\]|[+*/^×÷]\s?[\d$\\]|!\s*[=+\d])|"
     r"\b(?:plus|minus|modulo|mod|divided\s+by|multiplied\s+by|(?:in\s+)?base\s+\w|to\s+the\s+(?:power|\w+\s+power)|unless|"

@@ -95,6 +95,10 @@ NUMBER_RIGHT = (
     "The answer is ${g}$ square units.",
     "\\[\\boxed{{{g}}}\\] This isn't 77.",
     "The final answer is $\\boxed{{{g}}}$. Or so I hope in 3 steps.",
+    "Without tax it costs {g} dollars.",
+    "It is impossible to have fewer, so the answer is {g}.",
+    "The number of ways is not 77 but {g}.",
+    "The answer is {g}, if I am not mistaken.",
 )
 """Ways to answer with a number `{g}`."""
 
@@ -259,6 +263,14 @@ NUMBER_WRONG = (
     "\\boxed{{|{g}| + 1}}",
     "not \\boxed{{{g}}}",
     "The answer isn't \\boxed{{{g}}}.",
+    "The answer is {g} short of 300.",
+    "The answer is {g} away from 77.",
+    "The answer is {g} per 77.",
+    "The answer is {g} thousandths.",
+    "There is no way it is {g}.",
+    "We can rule out {g}.",
+    "{g} fails.",
+    "Any number other than {g} works.",
 )
 """Ways to name a number `{g}` without answering with it."""
 

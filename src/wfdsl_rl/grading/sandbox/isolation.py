@@ -294,10 +294,3 @@ def _writable(limits: SandboxLimits) -> Sequence[str]:
     for folder in ("/dev/shm", "/tmp"):
         words += ["--perms", "1777", "--size", size, "--tmpfs", folder]
     return (*words, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/")
-
-
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    audit: int
-    clone: int
-    refused: tuple[int, ...]
