@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 _FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>[\w-]*)[^\n`]*\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.MULTILINE | re.DOTALL
+    r"^(?P<indent> *)(?P<marks>`{3,})(?P<language>[\w-]*)[^\n`]*\n(?P<body>.*?)^(?P=indent)(?P=marks)[ ]*$",
+    re.MULTILINE | re.DOTALL,
 )
 _COMMENT = re.compile(r"<!--(?P<inside>.*?)-->", re.DOTALL)
 _MARK = re.compile(r"\s*(?P<key>file|error|run|not run):[ ]*(?P<value>[^\n]*?)[ ]*(?:\n(?P<content>.*))?", re.DOTALL)

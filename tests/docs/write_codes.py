@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,7 @@ def _section(code: Code) -> str:
         code.explanation,
     ]
     if code.wrong:
-        parts += ["Wrong:", _block(code, code.wrong, error=True), "The message:", f"```text\n{rendered(code)}\n```"]
+        parts += ["Wrong:", _block(code, code.wrong, error=True), "The message:", _fenced("text", rendered(code))]
     if code.right:
         parts += ["Right:", _block(code, code.right, error=False)]
     return "\n\n".join(parts)
@@ -60,7 +61,13 @@ def _section(code: Code) -> str:
 def _block(code: Code, text: str, *, error: bool) -> str:
     invalid = error and code.kind in {"error", "repair"}
     mark = f"<!-- error: {code.name} -->\n" if invalid else ""
-    return f"{mark}```{'wf' if _is_file(code) else 'completion'}\n{text}\n```"
+    return mark + _fenced("wf" if _is_file(code) else "completion", text)
+
+
+def _fenced(language: str, text: str) -> str:
+    """A text in a fence that is longer than those in it."""
+    marks = "`" * max([3, *(len(found) + 1 for found in re.findall("`{3,}", text))])
+    return f"{marks}{language}\n{text}\n{marks}"
 
 
 def _is_file(code: Code) -> bool:
