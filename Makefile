@@ -14,7 +14,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test lint types unit format quick coverage bench fuzz fuzzer docs clean
+.PHONY: help demo test lint types unit format quick coverage bench explore fuzz fuzzer docs clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -24,6 +24,7 @@ help:
 	@echo "make coverage  run all tests and print the lines that none of them runs"
 	@echo "make docs      regenerate the reference pages and pictures"
 	@echo "make bench     print the benchmark tables"
+	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
 	@echo "make clean     remove what the above made"
 
@@ -88,6 +89,12 @@ coverage: $(SETUP)
 bench: $(SETUP)
 	$(PIP) langgraph
 	$(BIN)/python -m tests.benchmarks
+
+# The laws of both forms of the language, and of the texts that wfdsl.testing draws: minutes.
+explore: $(SETUP)
+	WFDSL_HYPOTHESIS=explore $(BIN)/python -m pytest -q -n 2 -m "hypothesis and not slow" \
+		tests/language/test_completion_properties.py tests/language/test_grammar_is_definition.py \
+		tests/language/test_workflow_file_properties.py tests/test_testing.py
 
 SECONDS ?= 60
 fuzz: fuzzer

@@ -207,7 +207,9 @@ def test_continuous_integration_and_commit_hooks_call_targets_of_the_makefile() 
     assert set(called) <= targets
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "quick", "format", "coverage", "docs", "bench", "fuzz", "clean"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "quick", "format", "coverage", "docs", "bench", "explore", "fuzz", "clean"]
+)
 def test_make_help_lists_the_targets(target: str) -> None:
     said = run("make", "--no-print-directory", "help", cwd=ROOT)
 

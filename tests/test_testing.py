@@ -175,6 +175,14 @@ def test_workflow_files_of_a_workflow_mean_that_one(written: Written) -> None:
     assert analyze_file_text(written.text).raise_for_errors().workflow == PLAN
 
 
+@pytest.mark.parametrize("subtask", ["\\{", "\\}", "\\{x}", "\\N{BULLET}", "a\\{{b", "{\\"])
+def test_workflow_files_double_every_brace_that_is_text(subtask: str) -> None:
+    workflow = Workflow((Step(0, subtask),))
+
+    for text in set(samples(write_file, workflow)):
+        assert analyze_file_text(text).raise_for_errors().workflow == workflow
+
+
 @pytest.mark.parametrize("pattern", ["copies[^:]*[2-9]", "sees nothing", "title", "#", "sees all", r"étape", "wfdsl 1"])
 def test_workflow_files_show_each_feature_that_needs_no_pool(pattern: str) -> None:
     same = Step(1, "Try.", (0,))

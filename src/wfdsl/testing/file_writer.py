@@ -13,7 +13,7 @@ _STEMS = ("s", "plan", "Solve", "check_it", "Ã©tape", "v-1.a", "by", "all1", "æ­
 _SPACES = (" ", "  ", "\t", "\n    ", " \\\n ", "  # why: \"so\"\n  ")  # fmt: skip
 _REMARKS = ("", "\n", '# a comment: step x by 0: "no"\n', "\r\n\r\n")
 _HEADINGS = ('title "A test"\n', 'title \'T\'\ndescription """Of\n    two lines."""\n', "wfdsl 1\n")
-_STRAIGHT = {"{": "{{", "}": "}}"}
+_BRACES = ("{", "}", "\\{", "\\}")  # the units that are a brace, or end in one that no escape is made of
 
 
 class _Run(NamedTuple):
@@ -94,9 +94,14 @@ def _text(rng: Choices, value: str) -> str:
 
 def _string(rng: Choices, value: str) -> str:
     quote = rng.choose(('"', "'"))
-    body = "".join([_STRAIGHT.get(unit, unit) for unit in escaped(rng, value, forbidden=quote)])
+    body = "".join([_doubled(unit) for unit in escaped(rng, value, forbidden=quote)])
     mark = quote * 3 if rng.one_in(5) else quote
     return rng.choose(("", "", "u")) + mark + body + mark
+
+
+def _doubled(unit: str) -> str:
+    """A character as it is written, with a brace doubled; one that belongs to an escape (`\\N{BULLET}`) is not."""
+    return unit + unit[-1] if unit in _BRACES else unit
 
 
 def _space(rng: Choices) -> str:
