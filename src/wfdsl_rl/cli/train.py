@@ -142,6 +142,7 @@ def _run(
             pool=plan.pool,
             tasks=plan.tasks(),
             eval_tasks=plan.eval_tasks(),
+            stage_tasks=plan.stage_tasks(stages),
             out=folder,
             processes=processes,
             **watched,

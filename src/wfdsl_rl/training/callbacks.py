@@ -111,7 +111,7 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         pool = setup.pool
-        kinds = {task.id: task.kind for task in (*setup.tasks, *setup.eval_tasks)}
+        kinds = {task.id: task.kind for task in setup.all_tasks}
         self._folder = folder
         self._trained = Curve(folder / "samples", kinds)
         self._held_out = Curve(folder / "samples", kinds, name="eval")

@@ -71,6 +71,10 @@ class GrpoConfig(Table):
 
     iterations: int = Field(default=200, ge=0)
     """Optimisation steps; 0 skips the stage."""
+    tasks: str = ""
+    """Training tasks of this stage; empty: those of [train]."""
+    task_count: int | None = Field(default=None, gt=0)
+    """How many tasks; None: as [train] says."""
     prompts_per_step: int = Field(default=4, gt=0)
     """Questions per iteration."""
     group_size: int = Field(default=64, gt=1)

@@ -117,7 +117,7 @@ def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
     rows = make_rows(
-        setup.tasks,
+        setup.stage_tasks.get(stage, setup.tasks),
         setup.pool,
         setup.prompt,
         count=config.iterations * config.prompts_per_step,

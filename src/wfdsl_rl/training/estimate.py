@@ -7,8 +7,9 @@ list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
@@ -91,7 +92,7 @@ def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
     """
     train, pool = plan.train, plan.pool
     require_feasible(train, plan.extension, pool, stages)
-    tasks, eval_tasks, missing = _tasks(plan)
+    tasks, eval_tasks, own, missing = _tasks(plan, stages)
     grpo = [name for name in stages if name != "sft"]
     evaluated = len(eval_tasks)
     runs = _runs(plan, grpo, evaluated) + plan.extension.runs(train, stages, evaluated)
@@ -108,22 +109,27 @@ def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
         is_simulated(pool),
         _memory(plan, [train.grpo(name) for name in grpo], sum(len(message["content"]) for message in prompt)),
         _time(plan, train.grpo(grpo[0])) if grpo else None,
-        (*missing, *missing_for(plan, (*tasks, *eval_tasks))),
+        (*missing, *missing_for(plan, (*tasks, *eval_tasks, *own))),
         any(train.grpo(name).common_random_numbers for name in grpo),
     )
 
 
-def _tasks(plan: Plan) -> tuple[tuple[Task, ...], tuple[Task, ...], list[str]]:
-    """Tasks of training and of evaluation, as far as they can be read, and why they cannot."""
-    found: list[tuple[Task, ...]] = []
-    missing = []
-    for read in (plan.tasks, plan.eval_tasks):
+def _tasks(plan: Plan, stages: Sequence[StageName]) -> tuple[Sequence[Task], Sequence[Task], Sequence[Task], list[str]]:
+    """Tasks of training, of evaluation and of single stages, as far as they can be read, and why they cannot."""
+    missing: list[str] = []
+
+    def read(tasks: Callable[[], Iterable[Task]]) -> tuple[Task, ...]:
         try:
-            found.append(read())
+            return tuple(tasks())
         except UsageError as error:
             missing.append(f"tasks: {error}")
-            found.append(())
-    return found[0], found[1], missing
+            return ()
+
+    def own(name: StageName) -> Iterable[Task]:
+        return plan.stage_tasks([name]).get(name, ())
+
+    of_stages = tuple(task for name in stages for task in read(partial(own, name)))
+    return read(plan.tasks), read(plan.eval_tasks), of_stages, missing
 
 
 def _first_prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:

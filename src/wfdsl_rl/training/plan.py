@@ -28,7 +28,7 @@ from wfdsl_rl.reward import budget_tracker
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.rows import is_data_file
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import TrainConfig
+from wfdsl_rl.training.config import StageName, TrainConfig
 from wfdsl_rl.training.setup import ExtensionConfig
 
 JOURNAL = "journal.db"
@@ -59,6 +59,21 @@ class Plan(NamedTuple):
         """
         train = self.train
         return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
+
+    def stage_tasks(self, stages: Iterable[StageName]) -> dict[StageName, tuple[Task, ...]]:
+        """The training tasks of the stages that have tasks of their own.
+
+        Raises:
+            UsageError: they cannot be read.
+        """
+        own = {name: self.train.grpo(name) for name in stages if name != "sft"}
+        return {
+            name: _load(
+                f"{name}.tasks", stage.tasks, stage.task_count or self.train.task_count, self.train.seed, split="train"
+            )
+            for name, stage in own.items()
+            if stage.tasks
+        }
 
     def eval_tasks(self) -> tuple[Task, ...]:
         """The tasks of the evaluations.

@@ -138,7 +138,7 @@ def make_rewarder(
     train = setup.train
     reward = make_reward(
         setup.pool,
-        {task.id: task for task in (*setup.tasks, *setup.eval_tasks)}.values(),
+        {task.id: task for task in setup.all_tasks}.values(),
         prompt=setup.prompt,
         max_steps=setup.max_steps,
         values=train.reward,

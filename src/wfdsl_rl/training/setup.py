@@ -92,6 +92,8 @@ class Setup:
     pool: Pool
     tasks: tuple[Task, ...]
     eval_tasks: tuple[Task, ...]
+    stage_tasks: Mapping[StageName, tuple[Task, ...]] = field(default_factory=dict)
+    """The training tasks of stages that do not use `tasks`."""
     out: Path
     processes: Processes = ALONE
     options: RunOptions = field(default_factory=RunOptions)
@@ -109,7 +111,13 @@ class Setup:
     @property
     def has_programs(self) -> bool:
         """Whether there are answers that are programs, which have to be run."""
-        return any(task.kind == "code" for task in (*self.tasks, *self.eval_tasks))
+        return any(task.kind == "code" for task in self.all_tasks)
+
+    @property
+    def all_tasks(self) -> tuple[Task, ...]:
+        """The tasks of all stages and of the evaluations."""
+        own = (task for tasks in self.stage_tasks.values() for task in tasks)
+        return (*self.tasks, *own, *self.eval_tasks)
 
     def folder(self, stage: StageName) -> Path:
         """The folder of a stage."""

@@ -28,7 +28,7 @@ def test_the_paper_preset_has_the_papers_numbers() -> None:
     assert (base.epsilon, base.beta, base.loss, base.scale_rewards) == (0.2, 0.0, "grpo", "group")
     assert (base.temperature, base.max_completion_tokens) == (1.0, 1024)
     assert to_table(plan.train.reward) == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
-    assert (plan.train.task_count, plan.max_steps, plan.train.stages()) == (960, 5, ("base",))
+    assert (plan.train.task_count, plan.max_steps, plan.train.stages()) == (960, 5, ("base", "pools", "recursion"))
     assert (plan.train.recursion.forced, plan.train.recursion.discount) == (0.5, 0.25)
     assert plan.prompt.examples.name == "out-of-distribution"
     assert len(plan.prompt.examples.examples) == 4
@@ -205,7 +205,7 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
 
     out = capsys.readouterr().out
     assert code == 0
-    assert "calls        about 153,600 (3 steps per workflow)" in out
+    assert "calls        about 192,000 (3 steps per workflow)" in out
     assert "What is 2 + 2?" in out
     assert "Nothing was started." in out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rl.training.toy import a_setup
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment
@@ -20,8 +22,8 @@ from wfdsl_rl.gym import make
 from wfdsl_rl.reward import make_reward, offer_of
 from wfdsl_rl.scoring import NoScore
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.data import Draw, is_held_out, make_rows, with_second_rounds
-from wfdsl_rl.training.plan import run_options
+from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
+from wfdsl_rl.training.plan import read_plan, run_options
 from wfdsl_rl.training.rewarding import Rewarder
 
 GYM = Pool.load("gym/paper7")
@@ -232,3 +234,22 @@ async def test_a_row_of_an_unknown_task_is_an_error(pool: Pool, tasks: tuple[Tas
 
     with pytest.raises(UsageError, match="unknown task"):
         await broken.batch(rows, [RIGHT, RIGHT], 0)
+
+
+def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...], tmp_path: Path) -> None:
+    own = tasks[:7]
+    setup = replace(a_setup(tmp_path), stage_tasks={"recursion": own})
+
+    assert {row["task"] for row in stage_rows(setup, "recursion")} <= {task.id for task in own}
+    assert not {row["task"] for row in stage_rows(setup, "base")} <= {task.id for task in own}
+    assert all(task in setup.all_tasks for task in own)
+
+
+def test_tasks_of_a_stage_are_read_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4"}\n', encoding="utf-8")
+    plan = read_plan("paper-7b", [f"train.recursion.tasks={file}", "train.recursion.task_count=1"])
+
+    assert [task.id for task in plan.stage_tasks(["base", "recursion"])["recursion"]] == ["own/a"]
+    with pytest.raises(UsageError, match=r"train\.recursion\.tasks: .*there is no such file"):
+        read_plan("paper-7b").stage_tasks(["recursion"])

@@ -61,6 +61,21 @@ def test_an_argument_is_the_papers_or_the_choice_that_we_name(name: str, value: 
     assert (found.value if hasattr(found, "value") else found) == value
 
 
+@pytest.mark.parametrize("preset", ["paper-7b", "paper-3b"])
+def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_path: Path) -> None:
+    """Source: arXiv 2512.04388, section 4: 20 iterations on 350 samples, half of each batch forced, discount 0.25."""
+    train = read_plan(preset).train
+    recursion = train.recursion
+
+    assert train.stages() == ("base", "pools", "recursion")
+    assert (recursion.iterations, recursion.task_count, recursion.batch_size) == (20, 350, 256)
+    assert (recursion.forced, recursion.discount) == (0.5, 0.25)
+    assert recursion.tasks != train.tasks
+    for name in ("pools", "recursion"):
+        config = grpo_config(train.grpo(name), train, tmp_path, evaluate=False, resumed=False)
+        assert (config.num_generations, config.learning_rate, config.beta, config.temperature) == (64, 1e-6, 0.0, 1.0)
+
+
 def test_an_iteration_is_256_completions_of_4_questions(tmp_path: Path) -> None:
     train = read_plan("paper-7b").train
 
@@ -68,6 +83,7 @@ def test_an_iteration_is_256_completions_of_4_questions(tmp_path: Path) -> None:
 
     generated = config.per_device_train_batch_size * config.steps_per_generation
     assert generated == config.per_device_train_batch_size * config.gradient_accumulation_steps == 256
+    assert config.per_device_train_batch_size == 8
     assert generated / config.num_generations == 4
 
 
