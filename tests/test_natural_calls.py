@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wfdsl
 from wfdsl import Conductor, Pool, Step, UsageError, Workflow, analyze, run_sync
+from wfdsl.api import analyze_file_text
 from wfdsl.testing import ScriptedWorker
 
 TEXT = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'
@@ -136,3 +138,20 @@ async def test_the_classes_of_events_and_records_are_public() -> None:
     assert {"RunConfig", "StepRecord", "Retried", "FellBack", "BudgetCharged", "Delta"} <= set(wfdsl.__all__)
     assert isinstance(events[-1], wfdsl.RunFinished)
     assert isinstance(events[-1].run.steps[0], wfdsl.StepRecord)
+
+
+@pytest.mark.parametrize("draw", [wfdsl.to_svg, wfdsl.to_mermaid, wfdsl.to_dot, wfdsl.to_terminal, wfdsl.to_html])
+@pytest.mark.parametrize("value", ["plan.wf", Path("plan.wf"), TEXT, None])
+def test_what_cannot_be_drawn_says_how_a_workflow_is_read(draw: Any, value: Any) -> None:
+    with pytest.raises(UsageError, match=re.escape("write wfdsl.load(FILE) or wfdsl.parse(TEXT)")):
+        draw(value)
+
+
+@pytest.mark.parametrize("read", [analyze, wfdsl.parse, analyze_file_text])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(TEXT.encode(), 'data.decode("utf-8")'), (Path("plan.wf"), "wfdsl.load(FILE)"), (None, "(got NoneType)")],
+)
+def test_what_is_not_a_text_is_not_read(read: Any, text: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        read(text)

@@ -84,8 +84,9 @@ def analyze(
         options: fields of `CheckConfig`, instead of those of `config`.
 
     Raises:
-        UsageError: an option is outside its limits.
+        UsageError: it is not a text, or an option is outside its limits.
     """
+    _require_text(text)
     config = _changed(config, options)
     source = Source(text, name)
     if len(text) > config.max_chars:
@@ -113,9 +114,10 @@ def analyze_file_text(
     `config` and `options` are as for `analyze`, but without them there may be any number of steps.
 
     Raises:
-        UsageError: an option is outside its limits, a parameter that the file does not have, or a value of the wrong
-            type for one.
+        UsageError: it is not a text, an option is outside its limits, a parameter that the file does not have, or a
+            value of the wrong type for one.
     """
+    _require_text(text)
     from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (start-up time: completions need neither)
     from wfdsl.language.file_reader import read_workflow_file  # noqa: PLC0415
 
@@ -129,6 +131,16 @@ def analyze_file_text(
     if tree is None:
         return Checked(source, None, in_order([*found, *more]))
     return _checked(source, tree, [*found, *more], config)
+
+
+def _require_text(text: object) -> None:
+    if isinstance(text, str):
+        return
+    if isinstance(text, bytes | bytearray):
+        raise UsageError('text must be a str, and these are bytes: write data.decode("utf-8")')
+    if isinstance(text, PathLike):
+        raise UsageError(f"text must be a str (got the path {str(text)!r}): write wfdsl.load(FILE)")
+    raise UsageError(f"text must be a str (got {type(text).__name__})")
 
 
 def _changed(config: CheckConfig | None, options: CheckOptions) -> CheckConfig:
@@ -162,7 +174,7 @@ def parse(text: str, config: CheckConfig | None = None, **options: Unpack[CheckO
 
     Raises:
         WorkflowError: there is none; it carries the diagnostics. Three empty lists are not a workflow in any round.
-        UsageError: an option is outside its limits.
+        UsageError: it is not a text, or an option is outside its limits.
     """
     return _workflow_of(analyze(text, config, **options))
 

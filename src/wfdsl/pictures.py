@@ -13,7 +13,7 @@ from wfdsl.api import Checked
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Solution
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.record import Run, StepRecord
+from wfdsl.interpreter.record import Run, StepRecord, shortened
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.dot import dot_of
 from wfdsl.render.mermaid import mermaid_of
@@ -37,7 +37,7 @@ def to_svg(value: Drawable, **options: Unpack[Options]) -> str:
 
     Raises:
         ValueError: `names` has not one name for each step.
-        UsageError: a checked text holds no workflow.
+        UsageError: a checked text holds no workflow, or the value is something else, such as a path.
     """
     return svg_of(picture_of(value, **options))
 
@@ -78,6 +78,9 @@ def picture_of(value: Drawable, **options: Unpack[Options]) -> Panel:
         if value.workflow is None:
             raise UsageError(f"{value.source.name} holds no valid workflow to draw; see its diagnostics")
         value = value.workflow
+    if not isinstance(value, Workflow):
+        wanted = "a Workflow, a Checked, a Run or a Solution can be drawn"
+        raise UsageError(f"{wanted} (got {shortened(str(value))}): write wfdsl.load(FILE) or wfdsl.parse(TEXT)")
     own = _options_of_labels(value)
     own.update(options)
     return panel_of(value, **own)
