@@ -105,7 +105,8 @@ def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.Monk
     heard: list[list[str]] = []
 
     class Listener:
-        def __init__(self) -> None:
+        def __init__(self, *, workflow: str) -> None:
+            assert workflow == "solve"
             self.runs: list[str] = []
             heard.append(self.runs)
 

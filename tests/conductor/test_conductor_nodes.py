@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wfdsl import Call, Pool, RunFailed, Step, UsageError, Workflow, redo, run
+from wfdsl import Call, Conductor, Pool, Reply, RunFailed, Step, UsageError, Workflow, redo, run
+from wfdsl.interpreter.events import CompletionStarted
 from wfdsl.interpreter.redoing import prepare_redo
 
 from .scripted_server import lists
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wfdsl.interpreter.events import Event
 
     from .scripted_server import Chat
 
@@ -35,6 +38,22 @@ async def test_a_node_at_each_depth_up_to_the_cap(chat: Chat, depth: int) -> Non
     for _ in range(depth - 1):
         (step,) = step.nested[0].steps
     assert step.nested[0].settings["conductor"][0]["result"] == "ran"
+
+
+async def test_events_name_the_provider_of_a_node_s_model(chat: Chat) -> None:
+    chat.script = [lists([0], [[]]), lists([1], [[]])]
+    pool = chat.pool(2, node=NODE)
+    plain = Conductor(chat.entry("conductor"), max_rounds=0).as_worker("boss")
+    heard: list[Event] = []
+
+    for each in (pool, Pool.from_workers([plain, (chat.entry("w"), echo)])):
+        await run(Workflow((Step(each.conductors[0], "Delegate."),)), "Why?", each, on_event=heard.append)
+
+    assert [event.provider for event in heard if isinstance(event, CompletionStarted)] == ["openai", "openai"]
+
+
+async def echo(call: Call) -> Reply:
+    return Reply("x")
 
 
 async def test_at_the_cap_a_conductor_is_an_error_that_is_asked_about_again(chat: Chat) -> None:

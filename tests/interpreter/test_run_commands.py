@@ -62,6 +62,18 @@ def test_the_answer_is_all_that_goes_to_standard_output(home: Path, capsys: pyte
     assert "1 left out because they cannot change the answer" in err
 
 
+@pytest.mark.usefixtures("home")
+def test_spans_have_the_name_of_the_workflow_file_also_when_it_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str] = []
+    monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", lambda *, workflow: named.append(workflow))
+    write_pool(["one"], ["bee"])
+
+    codes = [run_plan("--otel", "--quiet"), main(["resume", "last", "--otel", "--quiet"])]
+
+    assert codes == [1, 0]
+    assert named == ["plan", "plan"]
+
+
 def test_json_prints_the_whole_trace(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_plan("--json")
 

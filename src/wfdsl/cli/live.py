@@ -12,8 +12,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from types import TracebackType
 from typing import Any, TextIO, TypeVar
 
@@ -24,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wfdsl.cli.answers import Display, print_result
+from wfdsl.cli.inputs import STDIN
 from wfdsl.cli.output import Interrupted, end_at_once
 from wfdsl.cli.rounds import Rounds
 from wfdsl.experiment import Experiment, run_options
@@ -125,8 +127,10 @@ async def _stopped_by_ctrl_c(work: Coroutine[Any, Any, _T], task: asyncio.Task[A
             signal.signal(signal.SIGINT, before)
 
 
-def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
+def listener_for(display: Display | None, *, otel: bool, origin: Mapping[str, str]) -> Listener | None:
     """Who hears the events: the display, if any, and OpenTelemetry if it was asked for.
+
+    `origin` says what runs; spans have the name of its workflow file, or `solve` where a Conductor answers.
 
     Raises:
         UsageError: OpenTelemetry was asked for and is not installed.
@@ -135,7 +139,8 @@ def listener_for(display: Display | None, *, otel: bool) -> Listener | None:
         return display
     from wfdsl.interpreter.telemetry import SpanListener  # an optional package
 
-    spans = SpanListener()
+    file = origin.get("file", STDIN)
+    spans = SpanListener(workflow="solve" if "solve" in origin else "" if file == STDIN else PurePath(file).stem)
     if display is None:
         return spans
 

@@ -52,7 +52,7 @@ def redo_step(args: argparse.Namespace) -> int:
         pool,
         journal=path,
         budget=None if experiment.budget == UNLIMITED else experiment.budget,
-        on_event=listener_for(display, otel=args.otel),
+        on_event=listener_for(display, otel=args.otel, origin=request.origin),
         **changes(experiment.run),
     )
     print_run(followed(work, display, as_json=args.json, again=f"wfdsl resume {new_id}"), display, as_json=args.json)

@@ -77,7 +77,7 @@ def execute(args: argparse.Namespace) -> int:
         pool,
         journal=path,
         budget=None if experiment.budget == UNLIMITED else experiment.budget,
-        on_event=listener_for(display, otel=args.otel),
+        on_event=listener_for(display, otel=args.otel, origin=plan.origin),
         **changes(experiment.run),
     )
     after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")

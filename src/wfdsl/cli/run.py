@@ -88,7 +88,7 @@ def execute(args: argparse.Namespace) -> int:
     options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
     options["names"] = names_of(checked)
     display = display_for(args, pool)
-    options["on_event"] = listener_for(display, otel=args.otel)
+    options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
     again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
     work = run(checked.workflow, question, pool, **options)
     try:

@@ -208,7 +208,7 @@ def _solve(solving: Solving, question: Question, display: Display, args: argpars
 
     run_id = args.run_id or new_run_id()
     options = new_run_options(solving.experiment, run_id=run_id, origin=solving.origin)
-    options["on_event"] = listener_for(display, otel=args.otel)
+    options["on_event"] = listener_for(display, otel=args.otel, origin=solving.origin)
     kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
     command = f"wfdsl resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
 

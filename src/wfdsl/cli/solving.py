@@ -239,7 +239,7 @@ class _Batch:
                 progress.failed(asked.id, str(error), 0.0)
                 continue
             own: RunOptions = {**options, "run_id": self._run_id(asked)}
-            own["on_event"] = listener_for(None, otel=self._args.otel)
+            own["on_event"] = listener_for(None, otel=self._args.otel, origin=self._solving.origin)
             try:
                 solution = await self._solving.solve(asked.question, own)
             except BudgetExhausted as error:

@@ -146,6 +146,7 @@ class Conductor:
         if not isinstance(handle, ConductorCall):
             raise UsageError('a Conductor in a pool needs the provider "conductor", so that its step can run workflows')
         self._require_whole_pool()
+        handle.use_provider(self.entry.provider)
         _require_bounded_model(self._model, handle)
         async with self.open():
             model = self._model.worker(0)

@@ -102,6 +102,10 @@ class ConductorCall(StepCall):
         """How many levels of Conductor nodes a nested workflow may have."""
         return self._level.depth
 
+    def use_provider(self, provider: str) -> None:
+        """Say who provides the Conductor's own model; a pool's entry only says that the worker is a Conductor."""
+        self._profile = replace(self._profile, provider=provider)
+
     def limit_steps(self, step_timeout_s: float | None) -> None:
         """Limit each step of nested workflows to a number of seconds; None: no limit."""
         self._level = replace(self._level, step_timeout_s=step_timeout_s)
