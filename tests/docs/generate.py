@@ -19,6 +19,7 @@ from .write_grammar import literate
 from .write_language import limits, repairs, static_checks
 from .write_pictures import PICTURES, picture
 from .write_python import gym_names, public_names, rl_names, testing_names
+from .write_train import train_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "rl-names": rl_names,
     "static-checks": static_checks,
     "testing-names": testing_names,
+    "train-keys": train_keys,
     "workflow.lark": lambda: literate("workflow.lark"),
 }
 _REGION = re.compile(r"(?P<head><!-- generated: (?P<name>[\w.-]+) -->\n).*?(?P<foot><!-- end -->)", re.DOTALL)

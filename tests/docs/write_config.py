@@ -12,20 +12,25 @@ _KINDS = {bool: "true or false", float: "number", int: "whole number", str: "tex
 
 def keys() -> str:
     """A section for each table with all its keys."""
-    return "\n\n".join(_section(name, config) for name, config in CONFIGS.items())
+    return "\n\n".join(section(name, config) for name, config in CONFIGS.items())
 
 
-def _section(name: str, config: type) -> str:
-    rows = [_row(field) for field in options_of(config)]
-    return "\n".join(
-        [f"### [{name}]", "", "| key | value | meaning | default | option |", "|---|---|---|---|---|", *rows]
-    )
+def section(name: str, config: type) -> str:
+    """A table with its keys."""
+    fields = options_of(config)
+    heads = ["key", "value", "meaning", "default", *(["option"] if any(field.option.flag for field in fields) else [])]
+    rows = [_line(_row(field)[: len(heads)]) for field in fields]
+    return "\n".join([f"### [{name}]", "", _line(heads), "|---" * len(heads) + "|", *rows])
 
 
-def _row(field: OptionField) -> str:
+def _row(field: OptionField) -> list[str]:
     flag = f"`{field.option.flag}`" if field.option.flag else ""
     cells = [f"`{field.name}`", _kind(field), field.option.help, _default(field), flag]
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return [cell.replace("|", "\\|") for cell in cells]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _kind(field: OptionField) -> str:
@@ -37,6 +42,6 @@ def _kind(field: OptionField) -> str:
 def _default(field: OptionField) -> str:
     if field.option.default_text is not None:
         return field.option.default_text
-    if field.default in (None, (), MISSING):
+    if field.default in (None, (), "", MISSING):
         return ""
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"

@@ -100,12 +100,24 @@ def _class(package: str, node: ast.ClassDef) -> str:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[str]:
+    for statement, doc in _documented(node):
+        name = ast.unparse(statement.target)
+        if not name.startswith("_") and name != "model_config":
+            yield f"| `{name}` | `{_cell(ast.unparse(statement.annotation))}` | {_cell(doc)} |"
+
+
+def docstrings_of_fields(kind: type) -> dict[str, str]:
+    """The fields that a class itself has, each with its docstring."""
+    node = _definition(kind.__module__, kind.__name__)
+    assert isinstance(node, ast.ClassDef)
+    return {ast.unparse(statement.target): doc for statement, doc in _documented(node)}
+
+
+def _documented(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
     for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            name = statement.target.id
-            if not name.startswith("_") and name != "model_config":
-                doc = after.value.value if _is_text(after) else _help(statement.value)  # type: ignore[union-attr]
-                yield f"| `{name}` | `{_cell(ast.unparse(statement.annotation))}` | {_cell(_one_line(str(doc)))} |"
+            doc = after.value.value if _is_text(after) else _help(statement.value)  # type: ignore[union-attr]
+            yield statement, _one_line(str(doc))
 
 
 def _help(value: ast.expr | None) -> str:

@@ -40,8 +40,11 @@ class LoraConfig(Table):
     """LoRA adapters instead of full weights."""
 
     rank: int = Field(default=16, gt=0)
+    """The rank of the adapters' matrices."""
     alpha: int = Field(default=32, gt=0)
+    """Adapters are scaled by alpha / rank."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
+    """The probability that an input of an adapter is dropped in training."""
 
 
 class ModelSize(Table):
@@ -50,6 +53,7 @@ class ModelSize(Table):
     parameters: float = Field(gt=0)
     """Number of weights."""
     layers: int | None = Field(default=None, gt=0)
+    """Number of transformer blocks."""
     width: int | None = Field(default=None, gt=0)
     """The size of the hidden states."""
     vocabulary: int | None = Field(default=None, gt=0)
@@ -64,6 +68,7 @@ class SftConfig(Table):
     batch_size: int = Field(default=64, gt=0)
     """Completions per step."""
     learning_rate: float = Field(default=2e-3, gt=0)
+    """The highest learning rate."""
 
 
 class GrpoConfig(Table):
@@ -80,10 +85,13 @@ class GrpoConfig(Table):
     group_size: int = Field(default=64, gt=1)
     """Completions per question; TRL's num_generations."""
     learning_rate: float = Field(default=1e-6, gt=0)
+    """The highest learning rate."""
     schedule: Literal["cosine", "linear", "constant", "constant_with_warmup"] = "cosine"
+    """How the learning rate falls after warm-up; `constant` has no warm-up."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
     """The fraction of the iterations in which the learning rate rises."""
     adam_beta2: float = Field(default=0.999, gt=0, lt=1)
+    """Decay rate of the optimizer's second moments."""
     executions_per_completion: int = Field(default=1, gt=0)
     """How often each workflow is run; its reward is the mean. More executions mean less noise in the reward."""
     common_random_numbers: bool = False
@@ -101,11 +109,13 @@ class GrpoConfig(Table):
     scale_rewards: Literal["group", "batch", "none"] = "group"
     """Over which completions the standard deviation is taken that advantages are divided by."""
     temperature: float = Field(default=1.0, gt=0)
+    """Sampling temperature of the completions."""
     max_completion_tokens: int = Field(default=1024, gt=0)
+    """The longest completion, in tokens; longer ones are cut, and then usually invalid."""
     micro_batch: int | None = Field(default=None, gt=0)
-    """Completions per forward pass; None: all of an iteration. It changes memory only."""
+    """Completions per forward pass; without it, all of an iteration. It changes memory only."""
     max_grad_norm: float = Field(default=1.0, gt=0)
-    """Our choice; TRL's default."""
+    """The norm to which gradients are clipped. Our choice; TRL's default."""
     evaluate_every: int = Field(default=50, gt=0)
     """Iterations between evaluations. Our choice."""
     save_every: int = Field(default=50, gt=0)
@@ -129,6 +139,7 @@ class PoolsConfig(GrpoConfig):
     """The stage of random worker subsets. Source of the idea: arXiv 2512.04388, section 4; the numbers are ours."""
 
     iterations: int = Field(default=0, ge=0)
+    """Optimisation steps; 0 skips the stage."""
     pick: Counts = ()
     """How many workers are offered: one of these numbers, drawn for each row; empty: from 2 to all."""
     held_out: float = Field(default=0.25, ge=0, lt=1)
@@ -141,6 +152,7 @@ class RecursionConfig(GrpoConfig):
     """The recursion stage. Source: arXiv 2512.04388, section 4."""
 
     iterations: int = Field(default=0, ge=0)
+    """Optimisation steps; 0 skips the stage."""
     forced: float = Field(default=0.5, ge=0, le=1)
     """The fraction of the rows in which a second round is forced."""
     discount: float = Field(default=0.25, ge=0)
@@ -155,7 +167,9 @@ class TrainConfig(Table):
     model: str
     """A local directory or a Hugging Face model id; `new`: random weights, which an extension makes."""
     size: ModelSize | None = None
+    """The size of the model, for the dry run; not needed for `new`."""
     lora: LoraConfig | None = None
+    """LoRA adapters; without the table, all weights are trained."""
     tasks: str
     """Training tasks: anything that `wfdsl_rl.load_tasks` reads."""
     task_count: int = Field(default=960, gt=0)
@@ -165,13 +179,16 @@ class TrainConfig(Table):
     eval_count: int = Field(default=200, ge=0)
     """Tasks per evaluation, each asked once; 0: no evaluation."""
     seed: int = 0
+    """The seed of tasks, weights, sampling and simulated workers."""
     reward: Annotated[RewardValues, *_options(RewardValues, "train.reward")] = RewardValues()
+    """The reward of each outcome."""
     ablation: Annotated[Ablation, *_options(Ablation, "train.ablation")] = Ablation()
+    """What the Conductor may not decide."""
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
     processes: int | None = Field(default=None, gt=0)
-    """How many processes train, one on each GPU; with another number the training refuses to start. None: as many as
-    were started."""
+    """How many processes train, one on each GPU; with another number the training refuses to start. Without it, as
+    many as were started."""
     sharding: Literal["none", "fsdp", "zero3"] = "none"
     """Whether weights, gradients and moments are divided among the processes, by FSDP2 or by DeepSpeed's ZeRO-3."""
     offload: bool = False
@@ -183,9 +200,13 @@ class TrainConfig(Table):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of TRL's GRPOConfig (vLLM, bf16, gradient checkpointing)."""
     sft: SftConfig = SftConfig()
+    """The SFT stage."""
     base: GrpoConfig = GrpoConfig()
+    """The GRPO stage on the whole pool."""
     pools: PoolsConfig = PoolsConfig()
+    """The GRPO stage on random worker subsets."""
     recursion: RecursionConfig = RecursionConfig()
+    """The GRPO stage with second rounds."""
 
     def stages(self) -> tuple[StageName, ...]:
         """The stages that have any steps, in order."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.config import to_table
+from wfdsl.config import did_you_mean, to_table
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
@@ -177,8 +177,20 @@ def _validated(kind: type[_Options], table: Any, place: str) -> _Options:
     try:
         return kind.model_validate(table)
     except ValidationError as error:
+        if unknown := [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]:
+            *tables, key = map(str, unknown[0])
+            table = ".".join([place, *tables])
+            raise UsageError(f'{table} has no key "{key}". {did_you_mean(key, _keys_of(kind, tables))}') from None
         key, reason = first_problem(error)
         raise UsageError(f"{place}.{key}: {reason}") from None
+
+
+def _keys_of(kind: type[BaseModel], tables: Sequence[str]) -> Iterable[str]:
+    """The keys of a table inside the table of a class."""
+    for table in tables:
+        parts = (kind.model_fields[table].annotation, *get_args(kind.model_fields[table].annotation))
+        kind = next(part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
+    return kind.model_fields
 
 
 def _is_gym(name: str) -> bool:

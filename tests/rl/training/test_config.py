@@ -50,7 +50,11 @@ def test_presets_are_those_that_the_documentation_names() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("train.base.group_siz=8", "train.base.group_siz: extra inputs are not permitted"),
+        ("train.base.group_siz=8", 'train.base has no key "group_siz". Did you mean group_size?'),
+        ("train.lora.rnk=8", 'train.lora has no key "rnk". Did you mean rank?'),
+        ("train.tiny.network.widht=8", 'train.tiny.network has no key "widht". Did you mean width?'),
+        ("train.bse.iterations=8", 'train has no key "bse". Did you mean base?'),
+        ("train.sft.xyz=8", 'train.sft has no key "xyz". Known: steps, batch_size, learning_rate'),
         ("train.base.group_size=1", "train.base.group_size: input should be greater than 1"),
         ("train.base.micro_batch=7", "micro_batch 7 does not divide the 256 completions"),
         ("train.base.loss=3", "train.base.loss: input should be a valid string"),

@@ -25,7 +25,9 @@ class NetworkConfig(Table):
     inner: int = Field(default=192, gt=0)
     """Size of the states inside a feed-forward block."""
     layers: int = Field(default=2, gt=0)
+    """Number of transformer blocks."""
     heads: int = Field(default=4, gt=0)
+    """Attention heads of a block."""
     vocabulary: int = Field(default=768, ge=300)
     """The most tokens of its tokenizer, which is trained on the SFT rows."""
 
@@ -37,8 +39,11 @@ class ReplayConfig(Table):
     """
 
     base: SftConfig = SftConfig()
+    """After the stage `base`."""
     pools: SftConfig = SftConfig()
+    """After the stage `pools`."""
     recursion: SftConfig = SftConfig()
+    """After the stage `recursion`."""
 
 
 class RecursionSftConfig(SftConfig):
@@ -48,7 +53,7 @@ class RecursionSftConfig(SftConfig):
     """The fraction of the completions that are second rounds."""
     heuristic_labels: float | None = Field(default=None, gt=0, lt=1)
     """The fraction of the second rounds that follow a heuristic: revise an answer that shows doubt and passes no
-    check, in the words of the gym's workers, and keep any other. None: they follow the bias."""
+    check, in the words of the gym's workers, and keep any other. Without it, they follow the bias."""
     alternative_revisions: float = Field(default=0.0, ge=0, le=1)
     """The fraction of the revisions that the model writes itself, for the workers other than the first round's; the
     others are synthetic."""
@@ -59,6 +64,7 @@ class TinyConfig(ExtensionConfig):
 
     hooks: ClassVar[str] = "wfdsl_rl.gym.tiny.extension:TinyExtension"
     network: NetworkConfig = NetworkConfig()
+    """The size of the new model."""
     reasoning_prefix: Format = "sketch"
     """The text before the lists: `sketch` (kind of question, workers by advertisement, shape), `roles` (a sketch that
     also says which worker has which role), `kind`, or `none`."""
@@ -83,7 +89,9 @@ class TinyConfig(ExtensionConfig):
     never_swapped: Counts = ()
     """Indices of workers whose descriptions stay correct."""
     replay: ReplayConfig = ReplayConfig()
+    """Replay SFT after each GRPO stage."""
     recursion_sft: RecursionSftConfig = RecursionSftConfig()
+    """SFT before the recursion stage."""
 
     def replay_of(self, stage: StageName) -> SftConfig:
         """The replay SFT after a stage."""
