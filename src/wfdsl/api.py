@@ -158,6 +158,8 @@ def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config
     problems = check(tree, config)
     found = [*found, *(once_per_place(problems) if tree.names else problems)]
     ok = not any(problem.is_error for problem in found)
+    if tree.names and not ok:  # what a step was meant to see is not known before the errors are corrected
+        found = [problem for problem in found if problem.code != "dead-step"]
     workers = getattr(config.pool, "labels", None) if tree.names else None  # only files have pictures with names
     return Checked(source, Workflow.from_tree(tree, workers) if ok else None, in_order(found), tree=tree)
 

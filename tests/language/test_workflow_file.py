@@ -286,3 +286,36 @@ def test_a_title_with_braces_is_printed_so_that_it_is_read_back() -> None:
 
     assert tree is not None
     assert (tree.title, tree.description) == ("a {b} }", "{n}")
+
+
+@pytest.mark.parametrize("name", ["योजना", "แผนที่", "e\u0301tape", "שָׁלוֹם", "𑄌𑄋𑄴𑄟𑄳𑄦", "stepี"])
+def test_names_are_letters_of_any_script_with_their_marks(name: str) -> None:
+    text = f'step {name} by 0: "x"\nstep b by 1 sees {name}: "y"'
+
+    assert _access(text) == [(), (0,)]
+    steps, _ = read(text)
+    assert steps is not None
+    assert steps.names == (name, "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ('step a by Model 0: "x"', "write `by 0`"),
+        ('step a by worker 3 copies 2: "x"', "write `by 3`"),
+        ('step a by 0: "x"\nstep b by 1 sees a[1]: "y"', "all its copies: write the name alone"),
+    ],
+)
+def test_an_index_in_the_wrong_place_is_explained(text: str, advice: str) -> None:
+    found = analyze_file_text(text).diagnostics
+
+    assert [problem.code for problem in found] == ["syntax"]
+    assert advice in found[0].help
+
+
+def test_dead_steps_are_reported_only_where_nothing_else_is_wrong() -> None:
+    dead = 'step a by 0: "x"\nstep b by 1: "y"\nstep c by 2 sees a: "z"'
+
+    assert [problem.code for problem in analyze_file_text(dead).diagnostics] == ["dead-step"]
+    wrong = dead.replace("step b", "step a")
+    assert [problem.code for problem in analyze_file_text(wrong).diagnostics] == ["name-taken"]

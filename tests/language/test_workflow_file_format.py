@@ -159,3 +159,12 @@ def test_steps_are_printed_with_names_that_can_be_read(names: list[str]) -> None
 
 def test_nothing_is_printed_for_nothing() -> None:
     assert print_file(Workflow(())) == ""
+
+
+@pytest.mark.parametrize("text", ["step a by 0: 'x'\n# c\n", 'step a by 0: """\n    one\n    two\n    """\n'])
+def test_lines_end_as_the_first_line_of_the_file_does(text: str) -> None:
+    windows = text.replace("\n", "\r\n")
+
+    assert format_file(file_tree(windows)) == windows
+    assert format_file(file_tree(f"# first\r\n{text}")) == f"# first\r\n{windows}"
+    assert workflow(windows) == workflow(text)

@@ -111,7 +111,7 @@ def _replace(file: Path, text: str) -> None:
     target = file.resolve()
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        draft.write_text(text, "utf-8")
+        draft.write_bytes(text.encode())
         shutil.copymode(target, draft)
         draft.replace(target)
     except OSError as error:

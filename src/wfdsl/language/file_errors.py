@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.diagnostics.suggestions import Suggestions
@@ -84,8 +84,13 @@ class SyntaxErrors:
         help_ = f"close it with `{quote}`; now it ends before {shown(token)}"
         self.found.append(Diagnostic("syntax", "error", message, opening, "opened here", help_))
 
-    def unexpected(self, token: Token, expected: Collection[str], opened: Token | None) -> None:
-        """Any other unexpected token. `opened` is the keyword of the statement around it."""
+    def unexpected(
+        self, token: Token, expected: Collection[str], opened: Token | None, before: Sequence[str] = ()
+    ) -> None:
+        """Any other unexpected token.
+
+        `opened` is the keyword of the statement around it; `before` are the types of the terminals read last.
+        """
         wanted = self._list(expected)
         if token.type == "$END":
             message, help_ = f"the file ends before {f'this {opened.text}' if opened else 'it'} is complete", ""
@@ -93,7 +98,7 @@ class SyntaxErrors:
             message = f"the {opened.text} before this `{token.text}` is not complete"
             help_ = f"complete the {opened.text}; `{token.text}` itself cannot be a name" if "NAME" in expected else ""
         else:
-            message, help_ = f"{shown(token)} is not expected here", _hint(token)
+            message, help_ = f"{shown(token)} is not expected here", _hint(token) or _clause_hint(token, before)
         help_ = help_ or _SHAPES.get(opened.type if opened else "", _BETWEEN)
         self._add(token, message, f"expected {wanted}" if wanted else "", help_)
 
@@ -128,6 +133,14 @@ def _hint(token: Token) -> str:
         return "a parameter is written `{name}`, without spaces"
     if token.text == "wfdsl":
         return "the version of the language must be the first statement of a file"
+    return ""
+
+
+def _clause_hint(token: Token, before: Sequence[str]) -> str:
+    if token.type == "INT" and tuple(before[-2:]) == ("BY", "NAME"):
+        return f"a worker's index follows `by` directly: write `by {token.text}`"
+    if token.text == "[" and "BY" not in before and before[-1:] == ["NAME"]:
+        return "the name of a repeated step means all its copies: write the name alone"
     return ""
 
 

@@ -29,12 +29,16 @@ _ORDER = {"by": 0, "copies": 1, "chain": 1, "depth": 2, "sees": 3}
 def format_file(tree: FileTree) -> str:
     """A workflow file in its usual layout. It means the same, and formatting it again changes nothing.
 
+    Lines end as the first line of the file does.
+
     Raises:
         ValueError: the tree comes from a text with syntax errors, of which it does not hold all.
     """
     if any(isinstance(statement, Broken) for statement in tree.statements):
         raise ValueError("a file with syntax errors cannot be formatted")
-    return _Formatter(tree).text()
+    text = _Formatter(tree).text()
+    first = LINE_BREAK.search(tree.source.text)
+    return text.replace("\n", "\r\n") if first and first[0] == "\r\n" else text
 
 
 class _Formatter:

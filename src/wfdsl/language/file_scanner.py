@@ -296,7 +296,9 @@ class _Reading:
     def _give_up(self, token: Token) -> None:
         """Report the unexpected token, and continue at the next statement."""
         at = self._opening()
-        self._errors.unexpected(token, self._stack.expected, None if at is None else self._stack.last[at])
+        values = self._stack.last
+        before = [_type(value) for value in values[-2:]]
+        self._errors.unexpected(token, self._stack.expected, None if at is None else values[at], before)
         self._continue_at(token.start)
 
     def _opening(self) -> int | None:
