@@ -9,6 +9,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -192,6 +193,24 @@ async def test_a_seed_that_was_changed_stops_before_anything_is_paid_for_again(j
         await resume(caught.value.run_id, pool_of(worker), journal=journal, seed=2)
 
     assert len(worker.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("finish", "limit", "fits"), [("stop", 200, True), ("length", 200, False), ("stop", 50, False)]
+)
+async def test_a_complete_reply_is_also_one_under_a_larger_limit_of_tokens(
+    journal: Journal, finish: Any, limit: int, *, fits: bool
+) -> None:
+    failure = WorkerFailure("nothing but thinking", retryable=False)
+    worker = in_turn(Reply("one", finish=finish), failure, Reply("two"), Reply("three"))
+    with pytest.raises(RunFailed) as caught:
+        await run(CHAIN, "Q", pool_of(worker, entries=[{"max_tokens": 100}]), journal=journal)
+
+    resumed = resume(caught.value.run_id, pool_of(worker, entries=[{"max_tokens": limit}]), journal=journal)
+    with nullcontext() if fits else pytest.raises(UsageError, match="another request"):
+        assert [step.response for step in (await resumed).steps] == ["one", "two", "three"]
+
+    assert len(worker.calls) == (4 if fits else 2)
 
 
 async def test_a_program_may_run_two_workflows_under_one_id(journal: Journal) -> None:

@@ -231,15 +231,25 @@ class RunJournal:
 
     async def find(self, key: Key, call: Call) -> Reply | None:
         """A reply that this run, or with `reuse` any run, has for a key."""
-        reply = self.replies.get(key)
-        if reply is not None:
-            self.unused[call.path].discard(key)
+        found = key if key in self.replies else self._complete(key, call)
+        reply = None if found is None else self.replies[found]
+        if found is not None:
+            self.unused[call.path].discard(found)
         elif self.shared_sample:
             reply = await self.journal.find(key, call.sample_id)
         if reply is None and self.reuse:
             reply = await self.journal.find(key, None)
             return None if reply is None else replace(reply, paid_usd=0.0)
         return reply
+
+    def _complete(self, key: Key, call: Call) -> Key | None:
+        """The key of a reply that has ended by itself, to the same request under a smaller limit of tokens."""
+        request, limit = _parts(key)
+        for other in self.unused.get(call.path, ()):
+            same, before = _parts(other)
+            if same == request and before <= limit and self.replies[other].finish == "stop":
+                return other
+        return None
 
     def require_fit(self, call: Call, worker: str) -> None:
         """Refuse to pay for a call again whose reply was kept, but for another request.
@@ -256,10 +266,19 @@ class RunJournal:
             )
 
 
-def key_of(fingerprint: str, call: Call) -> Key:
-    """What makes two calls the same, the sample id apart. `fingerprint` is the worker's."""
+def key_of(fingerprint: str, call: Call, max_tokens: int | None) -> Key:
+    """What makes two calls the same, the sample id apart: the worker's fingerprint, the request, and the most tokens of
+    a reply, which are the last part, since a reply that was not cut is also one under a larger limit.
+    """
     parts = [fingerprint, dict(call.settings), call.messages, call.path]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
+    return digest if max_tokens is None else f"{digest}-{max_tokens}"
+
+
+def _parts(key: Key) -> tuple[str, float]:
+    """A key without the limit of tokens, and that limit."""
+    request, _, limit = key.partition("-")
+    return request, float(limit or "inf")
 
 
 def reply_to_json(reply: Reply) -> str:

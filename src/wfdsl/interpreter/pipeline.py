@@ -17,7 +17,7 @@ from typing import Any, TypedDict
 
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.events import BudgetCharged, FellBack, Retried
-from wfdsl.interpreter.journal import CallEntry, Key, RunJournal, key_of
+from wfdsl.interpreter.journal import CallEntry, Key, RunJournal
 from wfdsl.interpreter.limits import AdaptiveLimiter, ConcurrencyLimiter, Taken, limits_of
 from wfdsl.interpreter.retry import (
     UNUSABLE,
@@ -275,7 +275,7 @@ class CallPipeline:
         """The journal's key of a call of this worker, computed once where there is no fallback worker."""
         handle: StepCall = call.run
         if handle.key is None or handle.key[0] is not self.profile:
-            handle.key = (self.profile, key_of(self.profile.fingerprint, call))
+            handle.key = (self.profile, self.profile.key(call))
         return handle.key[1]
 
     async def _journaled(self, call: Call) -> Reply:

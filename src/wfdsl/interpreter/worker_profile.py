@@ -15,6 +15,7 @@ from typing import Any
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.interpreter.journal import Key, key_of
 from wfdsl.interpreter.record import worker_title
 from wfdsl.protocols import Call, Message, Reply, Usage, WorkerFailure, WorkerPool
 
@@ -22,6 +23,7 @@ _MUCH = Usage(1_000_000, 1_000_000)
 _NOT_IDENTITY = {
     "description",
     "tags",
+    "max_tokens",  # keys have it by itself
     "limits",
     "prices",
     "timeout_s",
@@ -91,6 +93,10 @@ class WorkerProfile:
         """What tokens cost by the price list, in US dollars; None if there is none."""
         cost = getattr(self.entry, "cost_usd", None)
         return None if cost is None else cost(usage)
+
+    def key(self, call: Call) -> Key:
+        """The journal's key of a call of this worker."""
+        return key_of(self.fingerprint, call, getattr(self.entry, "max_tokens", None))
 
     def input_bound(self, messages: tuple[Message, ...]) -> int:
         """The most input tokens that messages can be."""
