@@ -1,12 +1,13 @@
 """What training against the interpreter costs on top of TRL: time of an optimisation step, ours against plain TRL.
 
-Both write the same completions: the learning rate is 0, so that the weights and with them what is sampled stay the
-same. Plain TRL gives every completion the same reward and keeps nothing; ours parses, runs and grades every completion
-and keeps it. The pool is simulated and takes no time of its own, but for being computed in this process. Each way has
-to judge every program itself. Prompts, and what equal completions come to, are shared in the last way only; the preset
-shares prompts.
+Both write nearly the same completions: the learning rate is so small that the weights hardly change. Plain TRL gives
+every completion the same reward and keeps nothing; ours parses, runs and grades every completion and keeps it. The
+pool is simulated and takes no time of its own, but for being computed in this process. Each way has to judge every
+program itself. Prompts, and what equal completions come to, are shared in the last way only; the preset shares
+prompts.
 
-A shared machine has slow minutes. So the ways take turns, several times over.
+A shared machine has slow minutes. So the ways take turns, several times over. Under torchrun, both ways have several
+processes: torchrun --nproc_per_node 2 -m tests.benchmarks.bench_training
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import statistics
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -33,10 +35,17 @@ def main() -> None:
     """Measure, and print the table."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    with tempfile.TemporaryDirectory() as folder:
-        plain, ours, valid = _measure(Path(folder))
+    from wfdsl_rl.training.processes import join_processes
+
+    processes = join_processes()
+    with ExitStack() as stack:
+        folder = processes.on_first(lambda: stack.enter_context(tempfile.TemporaryDirectory()))
+        plain, ours, valid = _measure(Path(folder), processes)
+    if not processes.is_first:
+        return
     steps = ROUNDS * (ITERATIONS - 1 - SKIPPED)
-    table = Table(title=f"Seconds per step, {PRESET} on the Conductor that ships, median of {steps} in {ROUNDS} turns")
+    of = f"{PRESET} on the Conductor that ships, {processes.count} process{'es' * (processes.count > 1)}"
+    table = Table(title=f"Seconds per step, {of}, median of {steps} in {ROUNDS} turns")
     for column in ("", "s per step", "ratio"):
         table.add_column(column, justify="left" if not column else "right")
     table.add_row("plain TRL, constant reward", f"{plain:.2f}", "1.00")
@@ -47,7 +56,7 @@ def main() -> None:
     console.print(f"target: at most 1.10 for one execution, with nothing shared; completions valid: {valid:.0%}")
 
 
-def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
+def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
     from wfdsl_rl.grading.code import SHARED_CACHE
     from wfdsl_rl.gym.checkpoints import GYM_TINY, load
@@ -61,7 +70,7 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
     settings = [
         f"train.base.iterations={ITERATIONS}",
         "train.base.kl_free_steps=0",
-        "train.base.learning_rate=1e-30",
+        "train.base.learning_rate=1e-8",
         "train.base.save_every=1000",
         "train.tiny.replay.base.steps=0",
         "train.eval_count=0",
@@ -77,6 +86,7 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
         tasks=plan.tasks(),
         eval_tasks=(),
         out=folder,
+        processes=processes,
         say=lambda _: None,
     )
     model = str(load(GYM_TINY))
@@ -100,6 +110,8 @@ def _measure(folder: Path) -> tuple[float, dict[str, float], float]:
             own = replace(setup, train=train, extension=tiny, out=out, listeners=listeners)
             train_grpo(own, tiny.build(own), "base", model)
             ours[name] += stamps.gaps()
+    if not processes.is_first:
+        return 0.0, {}, 0.0
     valid = statistics.mean(entry["valid"] for entry in entries if "valid" in entry)
     return statistics.median(plain), {name: statistics.median(gaps) for name, gaps in ours.items()}, valid
 

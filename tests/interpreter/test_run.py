@@ -480,6 +480,6 @@ async def test_a_listener_that_raises_is_logged_and_switched_off(
     assert done.answer == "y"
     assert [type(event) for event in heard] == [events.RunStarted, events.StepStarted]
     assert [record.message.partition(" raised ")[2] for record in caplog.records] == [
-        "on StepStarted; it gets no further events, and the run goes on"
+        "on StepStarted; it gets no further events, and the run continues"
     ]
     assert "nobody reads this" in caplog.text

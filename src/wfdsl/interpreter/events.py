@@ -145,7 +145,7 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 def safe(listener: Listener) -> Listener:
-    """A listener that is switched off once it raises: the run has paid for its replies and goes on without it."""
+    """A listener that is switched off once it raises: the run has paid for its replies and continues without it."""
     hears = True
 
     def hear(event: Event) -> None:
@@ -157,7 +157,7 @@ def safe(listener: Listener) -> Listener:
         except Exception:
             hears = False
             logging.getLogger("wfdsl").exception(
-                "the listener %r raised on %s; it gets no further events, and the run goes on",
+                "the listener %r raised on %s; it gets no further events, and the run continues",
                 listener,
                 type(event).__name__,
             )

@@ -125,7 +125,7 @@ def alternative(after: str) -> str:
 
 
 def has_other(after: str, value: re.Pattern[str]) -> bool:
-    """Whether a statement goes on with another value: `5, but it could be 6`, `5 when n is even and 6 when it is odd`.
+    """Whether a statement has another value after it: `5, but it could be 6`, `5 when n is even and 6 when it is odd`.
 
     Values with a place of their own are none of it: `5 in 3 days`, `5, not 6`, `5 (2 + 3)`, `5 because 6 is too many`.
     """

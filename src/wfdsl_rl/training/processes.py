@@ -136,7 +136,7 @@ def join_processes(asked: int | None = None) -> Processes:
 
 @contextmanager
 def told_when_lost() -> Iterator[None]:
-    """Say that another process has ended in place of an error of its connection."""
+    """Say that another process has ended, instead of an error of its connection."""
     try:
         yield
     except RuntimeError as error:
