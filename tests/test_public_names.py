@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -38,6 +39,11 @@ PROMISED = {
 """What others build on: names, order, kinds and defaults. There may be more options; these never change."""
 
 
+ALIASES = {"Event", "Listener", "RunOptions"}
+"""Names of types that are not classes, which Python gives no docstring."""
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
+
+
 def public(path: str) -> Any:
     value: Any = wfdsl
     for name in path.split("."):
@@ -67,6 +73,8 @@ def test_every_name_can_be_imported_and_says_what_it_is(name: str) -> None:
     if name == "__version__":
         assert re.fullmatch(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?", value)
         assert value == version("wfdsl-conductor")
+    elif name in ALIASES:
+        assert f"## wfdsl.{name}\n" in REFERENCE.read_text("utf-8")  # written from the text after its definition
     else:
         assert value.__name__ == name
         assert inspect.getdoc(value)

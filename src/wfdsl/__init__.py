@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.config import RunConfig as RunConfig
     from wfdsl.interpreter.events import BudgetCharged as BudgetCharged
+    from wfdsl.interpreter.events import CompletionFinished as CompletionFinished
+    from wfdsl.interpreter.events import CompletionStarted as CompletionStarted
     from wfdsl.interpreter.events import Delta as Delta
+    from wfdsl.interpreter.events import Event as Event
     from wfdsl.interpreter.events import FellBack as FellBack
+    from wfdsl.interpreter.events import Listener as Listener
     from wfdsl.interpreter.events import Retried as Retried
     from wfdsl.interpreter.events import RunFinished as RunFinished
     from wfdsl.interpreter.events import RunStarted as RunStarted
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.record import RunFailed as RunFailed
     from wfdsl.interpreter.record import StepRecord as StepRecord
     from wfdsl.interpreter.redoing import redo as redo
+    from wfdsl.interpreter.running import RunOptions as RunOptions
     from wfdsl.interpreter.running import resume as resume
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
@@ -74,14 +79,18 @@ _HOMES = {
     "Call": "protocols",
     "CheckConfig": "language.check",
     "Checked": "api",
+    "CompletionFinished": "interpreter.events",
+    "CompletionStarted": "interpreter.events",
     "Conductor": "conductor.conductor",
     "ConductorConfig": "conductor.config",
     "Delta": "interpreter.events",
     "Diagnostic": "language.diagnostics.diagnostic",
+    "Event": "interpreter.events",
     "Experiment": "experiment",
     "FellBack": "interpreter.events",
     "Journal": "interpreter.journal",
     "JournalFailure": "errors",
+    "Listener": "interpreter.events",
     "Message": "protocols",
     "Policy": "conductor.policy",
     "Pool": "workers.pool",
@@ -91,6 +100,7 @@ _HOMES = {
     "RunConfig": "interpreter.config",
     "RunFailed": "interpreter.record",
     "RunFinished": "interpreter.events",
+    "RunOptions": "interpreter.running",
     "RunStarted": "interpreter.events",
     "Solution": "conductor.policy",
     "Source": "language.source",

@@ -38,6 +38,7 @@ class Checked(DrawnInNotebooks):
     """The result of reading a text: the workflow if there is one, and every diagnostic."""
 
     source: Source
+    """The text and its name."""
     workflow: Workflow | None
     """None if there is an error, or if the text is a passthrough."""
     diagnostics: tuple[Diagnostic, ...]

@@ -102,8 +102,11 @@ class Experiment:
     pool_name: str | None = None
     """The name, or the file, with which `Pool.load` finds the same workers; None if settings have changed them."""
     conductor: ConductorConfig = field(default_factory=ConductorConfig)
+    """The table [conductor]."""
     budget: Budget = UNLIMITED
+    """The table [budget]."""
     run: RunSettings = field(default_factory=RunSettings)
+    """The table [run]: a `RunConfig` with the keys `parallel` and `journal`."""
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The trainer's table, unchanged."""
 

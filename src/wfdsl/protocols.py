@@ -18,7 +18,9 @@ class Message(TypedDict):
     """A chat message, as in the OpenAI chat API."""
 
     role: Literal["system", "user", "assistant"]
+    """Who says it."""
     content: str
+    """The text."""
 
 
 PROBE: Final = "Reply with the word ok."
@@ -45,9 +47,11 @@ class Usage:
     """Tokens of one or more calls, as the provider counts them."""
 
     input_tokens: int = 0
+    """Tokens of what was sent."""
     output_tokens: int = 0
     """Includes thinking tokens."""
     thinking_tokens: int = 0
+    """The part of `output_tokens` that is thinking."""
     cached_tokens: int = 0
     """The part of `input_tokens` that the provider read from its cache."""
 
@@ -69,6 +73,7 @@ class Call(NamedTuple):
     """One question to one worker. A named tuple is the cheapest immutable value to make: each step makes two."""
 
     messages: tuple[Message, ...]
+    """What the worker is sent."""
     path: tuple[int, ...] = ()
     """Which step asks: its index, preceded by the indices of the Conductor nodes and rounds that it is nested in."""
     sample_id: str = ""
@@ -92,8 +97,11 @@ class Reply:
     """What a worker answered, and what it cost."""
 
     text: str
+    """The response."""
     finish: Finish = "stop"
+    """How the reply ended; `stop` is the normal end."""
     usage: Usage = Usage()
+    """Its tokens."""
     model: str = ""
     """The model that the provider says has answered."""
     paid_usd: float | None = 0.0

@@ -93,6 +93,7 @@ class Reward:
     """Scores completions; made by `make_reward`."""
 
     pool: Pool
+    """The workers."""
     tasks: Mapping[str, Task]
     """By id."""
     prompt: Prompt

@@ -46,7 +46,9 @@ class Rollout:
     """A completion to be scored."""
 
     completion: str
+    """The text that the model wrote."""
     task: Task
+    """The question, with its gold answer."""
     sample_id: str
     """Tells calls apart that are otherwise the same; runs of one sample draw the same random numbers. With a journal,
     a repeated sample id makes no call twice."""
@@ -74,6 +76,7 @@ class Scored:
     """A completion after it was run and graded."""
 
     outcome: Outcome
+    """The result."""
     workflow: Workflow | None = None
     """What it says, in the pool's worker indices; None if it is invalid or keeps the previous round's answer."""
     run: Run | None = None
@@ -189,6 +192,7 @@ class Scorer:
     options: RunOptions | None = None
     """Further arguments of `wfdsl.run`, except for `sample_id`, `run_id` and `previous`."""
     values: RewardValues = RewardValues()
+    """The reward of each outcome."""
     sandbox: Sandbox | None = None
     """Where programs are graded; None: the shared one."""
     ablation: Ablation = Ablation()

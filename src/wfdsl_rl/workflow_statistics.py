@@ -63,6 +63,7 @@ class WorkflowStatistics:
     """What a set of workflows has in common, and how much it differs. Counts are numbers of workflows unless said."""
 
     workflows: int = 0
+    """How many there are."""
     steps: Mapping[int, int] = field(default_factory=dict)
     """Workflows by their number of live steps that a worker is asked for."""
     topologies: Mapping[str, int] = field(default_factory=dict)

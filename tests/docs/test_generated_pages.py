@@ -27,6 +27,14 @@ def test_every_generated_part_is_on_a_page() -> None:
     assert used >= set(REGIONS)
 
 
+@pytest.mark.parametrize(("page", "column"), [("python.md", 4), ("python-rl.md", 4), ("train.md", 3)])
+def test_every_field_and_key_says_what_it_means(page: str, column: int) -> None:
+    rows = re.findall(r"^\| `.*\|$", read_page(f"docs/reference/{page}"), re.MULTILINE)
+
+    assert rows
+    assert not [row for row in rows if not re.split(r"(?<!\\)\|", row)[column].strip()]
+
+
 @pytest.mark.parametrize("page", pages())
 def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
     broken = [target for target in _targets(page) if not _leads_somewhere(page, target)]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import textwrap
+from copy import copy
+from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module, util
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +19,8 @@ from wfdsl_rl import gym
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+Definition: TypeAlias = Function | ast.ClassDef
 _SECTION = re.compile(r"(?P<title>Args|Raises|Source):[ ]*(?P<rest>.*)")
 _LONGEST = 100  # characters of a signature on one line
 
@@ -38,15 +43,21 @@ def rl_names() -> str:
 def gym_names() -> str:
     """The names of `wfdsl_rl.gym`."""
     found = [_definition("wfdsl_rl.gym.world.making", name) for name in gym.__all__]
-    return "\n\n".join(_function("wfdsl_rl.gym", node) for node in found if not isinstance(node, ast.ClassDef))
+    return "\n\n".join(_function("wfdsl_rl.gym", node) for node in found if isinstance(node, Function))
 
 
 def _reference(package: str) -> str:
-    homes = _homes(package)
-    found = [_definition(home, name) for name, home in sorted(homes.items(), key=lambda item: item[0].lower())]
-    functions = [_function(package, node) for node in found if not isinstance(node, ast.ClassDef)]
-    classes = [_class(package, node) for node in found if isinstance(node, ast.ClassDef)]
-    return "\n\n".join([*functions, *classes])
+    """The names of a package in alphabetical order: functions, then classes and names of types."""
+    functions, types = [], []
+    for name, home in sorted(_homes(package).items(), key=lambda item: item[0].lower()):
+        node = _definition(home, name)
+        if isinstance(node, ast.AnnAssign):
+            types.append(_alias(package, name, home, node))
+        elif isinstance(node, ast.ClassDef):
+            types.append(_class(package, node, getattr(import_module(home), name)))
+        else:
+            functions.append(_function(package, node))
+    return "\n\n".join([*functions, *types])
 
 
 def _homes(package: str) -> dict[str, str]:
@@ -64,12 +75,21 @@ def _module(home: str) -> ast.Module:
     return ast.parse(Path(spec.origin).read_text("utf-8"))
 
 
-def _definition(home: str, name: str) -> Definition:
-    home = getattr(import_module(home), name).__module__
+def _definition(home: str, name: str) -> Definition | ast.AnnAssign:
+    value = getattr(import_module(home), name)
+    home = value.__module__ if isinstance(value, type) or inspect.isfunction(value) else home
     for node in _module(home).body:
         if isinstance(node, Definition) and node.name == name:
             return _with_plain_defaults(node, home)
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
+            return node
     raise LookupError(f"{home} does not define {name}")
+
+
+def _class_definition(kind: type) -> ast.ClassDef:
+    node = _definition(kind.__module__, kind.__name__)
+    assert isinstance(node, ast.ClassDef)
+    return node
 
 
 def _with_plain_defaults(node: Definition, home: str) -> Definition:
@@ -86,38 +106,90 @@ def _with_plain_defaults(node: Definition, home: str) -> Definition:
     return node
 
 
-def _function(package: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _function(package: str, node: Function) -> str:
     shown = f"<!-- not run: a signature -->\n```python\n{_signature(node)}\n```"
     return "\n\n".join([f"## {package}.{node.name}", shown, *_paragraphs(node)])
 
 
-def _class(package: str, node: ast.ClassDef) -> str:
+def _alias(package: str, name: str, home: str, node: ast.AnnAssign) -> str:
+    """The name of a type, with the text after its definition."""
+    body = _module(home).body
+    [doc] = [after for before, after in pairwise(body) if before is node]
+    assert isinstance(doc, ast.Expr), f"{home}.{name} has no docstring"
+    text = inspect.cleandoc(str(ast.literal_eval(doc.value)))
+    parts = ast.unparse(node.value or node.target)
+    value = "(\n    {}\n)".format(parts.replace(" | ", "\n    | ")) if len(parts) > _LONGEST else parts
+    shown = f"<!-- not run: a type -->\n```python\n{name} = {value}\n```"
+    return "\n\n".join([f"## {package}.{name}", shown, text])
+
+
+def _class(package: str, node: ast.ClassDef, kind: type) -> str:
     parts = [f"## {package}.{node.name}", *_paragraphs(node)]
-    fields = list(_fields(node))
+    base, made_by = _constructor(kind)
+    if made_by is not None:
+        shown = _signature(made_by).removeprefix("def ").removesuffix(": ...")
+        inherited = [] if base is kind else _paragraphs(_class_definition(base))
+        parts += [f"<!-- not run: a signature -->\n```python\n{shown}\n```", *inherited, *_paragraphs(made_by)]
+    fields = list(_fields(node, kind.__module__))
     if fields:
-        parts.append("\n".join(["| field | type | meaning |", "|---|---|---|", *fields]))
+        parts += ["Fields are given by name."] if _takes_names(kind) else []
+        parts.append("\n".join(["| field | type | default | meaning |", "|---|---|---|---|", *fields]))
     return "\n\n".join([*parts, *_methods(node)])
 
 
-def _fields(node: ast.ClassDef) -> Iterator[str]:
+def _takes_names(kind: type) -> bool:
+    """Whether all arguments of a class that is made of its fields are given by name."""
+    if issubclass(kind, dict):
+        return False
+    return all(argument.kind is argument.KEYWORD_ONLY for argument in inspect.signature(kind).parameters.values())
+
+
+def _constructor(kind: type) -> tuple[type, ast.FunctionDef | None]:
+    """The `__init__` of a class, and the class or base that has it; none if the class is made of its fields."""
+    for base in kind.__mro__:
+        if not base.__module__.startswith("wfdsl") or is_dataclass(base):
+            break
+        for method in _class_definition(base).body:
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                arguments = copy(method.args)
+                arguments.args = arguments.args[1:]
+                return base, ast.FunctionDef(kind.__name__, arguments, method.body, [], None)
+    return kind, None
+
+
+def _fields(node: ast.ClassDef, home: str) -> Iterator[str]:
     for statement, doc in _documented(node):
         name = ast.unparse(statement.target)
         if not name.startswith("_") and name != "model_config":
-            yield f"| `{name}` | `{_cell(ast.unparse(statement.annotation))}` | {_cell(doc)} |"
+            cells = (f"`{name}`", f"`{ast.unparse(statement.annotation)}`", _default(statement.value, home), doc)
+            yield f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _default(value: ast.expr | None, home: str) -> str:
+    """The default of a field, as it is written or as the value of a constant; empty if the field must be given."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("option", "field", "Field"):
+        named = {keyword.arg: keyword.value for keyword in value.keywords}
+        if factory := named.get("default_factory"):
+            called = ast.unparse(factory)
+            return "`{}`" if called.startswith(("dict", "lambda")) else f"`{called}()`"
+        value = named.get("default") or next(iter(value.args), None)
+    if isinstance(value, ast.Name):
+        constant = getattr(import_module(home), value.id)
+        made = constant if isinstance(constant, type) else type(constant)
+        return f"`{constant}`" if made in (int, float) else f"`{made.__name__}()`"
+    return "" if value is None else f"`{ast.unparse(value)}`".replace("MappingProxyType({})", "{}")
 
 
 def docstrings_of_fields(kind: type) -> dict[str, str]:
     """The fields that a class itself has, each with its docstring."""
-    node = _definition(kind.__module__, kind.__name__)
-    assert isinstance(node, ast.ClassDef)
-    return {ast.unparse(statement.target): doc for statement, doc in _documented(node)}
+    return {ast.unparse(statement.target): doc for statement, doc in _documented(_class_definition(kind))}
 
 
 def _documented(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
     for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            doc = after.value.value if _is_text(after) else _help(statement.value)  # type: ignore[union-attr]
-            yield statement, _one_line(str(doc))
+            text = after.value.value if _is_text(after) else ""  # type: ignore[union-attr]
+            yield statement, _one_line(f"{_help(statement.value)} {text}")
 
 
 def _help(value: ast.expr | None) -> str:
@@ -135,7 +207,7 @@ def _is_text(node: ast.stmt | None) -> bool:
 
 def _methods(node: ast.ClassDef) -> Iterator[str]:
     for method in node.body:
-        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name.startswith("_"):
+        if not isinstance(method, Function) or (method.name.startswith("_") and method.name != "__call__"):
             continue
         kinds = {ast.unparse(decorator) for decorator in method.decorator_list}
         if "property" in kinds or "cached_property" in kinds:
@@ -147,7 +219,7 @@ def _methods(node: ast.ClassDef) -> Iterator[str]:
             yield f"- `{asynchronous}{owner}{_call(method, skip_first=True)}`: {_summary(method)}"
 
 
-def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _signature(node: Function) -> str:
     word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
     line = f"{word} {_call(node)}"
     if len(line) > _LONGEST:
@@ -157,12 +229,12 @@ def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return f"{line}: ..."
 
 
-def _call(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skip_first: bool = False) -> str:
+def _call(node: Function, *, skip_first: bool = False) -> str:
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"{node.name}({', '.join(_arguments(node)[1 if skip_first else 0 :])}){result}"
 
 
-def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+def _arguments(node: Function) -> list[str]:
     """The parameters one by one, as they are written."""
     arguments = node.args
     plain = [*arguments.posonlyargs, *arguments.args]
@@ -191,7 +263,7 @@ def _summary(node: Definition) -> str:
 
 def _paragraphs(node: Definition) -> Iterator[str]:
     """A docstring as Markdown: its sections as lists."""
-    for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
+    for paragraph in filter(None, (ast.get_docstring(node) or "").split("\n\n")):
         section = _SECTION.match(paragraph)
         if section is None:
             yield paragraph

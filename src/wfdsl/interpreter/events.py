@@ -22,9 +22,13 @@ class RunStarted(NamedTuple):
     """A workflow begins to run."""
 
     path: Path
+    """The path of the run."""
     run_id: str
+    """The id of the run."""
     workflow: Workflow
+    """What is run."""
     names: tuple[str, ...] | None
+    """Display names of the steps; None if they have none."""
     worker_names: tuple[str, ...]
     """The name of each step's worker."""
     pruned: tuple[int, ...]
@@ -35,10 +39,13 @@ class StepStarted(NamedTuple):
     """The steps that a step sees have finished, and it asks its worker."""
 
     path: Path
+    """The path of the step."""
     worker_name: str
+    """The worker that is asked."""
     at: float
     """Seconds since 1970."""
     provider: str = ""
+    """The provider of the worker; empty where it has none."""
     model: str = ""
     """The model that is asked for; empty where the worker has none."""
     conductor: bool = False
@@ -49,13 +56,16 @@ class Delta(NamedTuple):
     """A piece of a response, from a worker that can stream."""
 
     path: Path
+    """The path of the step."""
     text: str
+    """The piece, as it arrived."""
 
 
 class Retried(NamedTuple):
     """An attempt failed and another one follows."""
 
     path: Path
+    """The path of the step."""
     attempt: int
     """How many attempts have failed so far."""
     wait_s: float
@@ -68,6 +78,7 @@ class FellBack(NamedTuple):
     """A worker has failed for good and its fallback worker is asked."""
 
     path: Path
+    """The path of the step."""
     worker_name: str
     """The fallback worker, which is asked now."""
     reason: str
@@ -78,7 +89,9 @@ class StepFinished(NamedTuple):
     """A step is over: done, or failed (see the record's status)."""
 
     path: Path
+    """The path of the step."""
     record: StepRecord
+    """What happened, with reply, tokens and price."""
     error_type: str = ""
     """Of a step that failed: the provider's HTTP status, or the name of the error's class."""
 
@@ -87,17 +100,22 @@ class CompletionStarted(NamedTuple):
     """A Conductor asks its own model for a workflow; the path is that of its step, the round and -1."""
 
     path: Path
+    """The path of the Conductor's step, the round, and -1."""
     worker_name: str
+    """The Conductor's model."""
     at: float
     """Seconds since 1970."""
     provider: str = ""
+    """The provider of the model; empty where it has none."""
     model: str = ""
+    """The model that is asked for; empty where there is none."""
 
 
 class CompletionFinished(NamedTuple):
     """A Conductor's own model has answered, or has failed."""
 
     path: Path
+    """As of `CompletionStarted`."""
     at: float
     """Seconds since 1970."""
     messages: tuple[Message, ...]
@@ -105,6 +123,7 @@ class CompletionFinished(NamedTuple):
     reply: Reply | None
     """None: it failed."""
     error: str = ""
+    """Why it failed; empty if it has not."""
     error_type: str = ""
     """As of a step that failed."""
 
@@ -113,9 +132,13 @@ class BudgetCharged(NamedTuple):
     """The budget used so far, and its limits; sent after each call under a budget."""
 
     path: Path
+    """The path of the step whose call was charged."""
     calls: int
+    """Calls so far, attempts that failed included."""
     tokens: int
+    """Tokens so far, input and output."""
     usd: float
+    """US dollars so far."""
     wall_s: float
     """Seconds since the budget was opened."""
     limits: tuple[int | None, int | None, float | None, float | None]
@@ -126,7 +149,9 @@ class RunFinished(NamedTuple):
     """A run is over, with or without an answer."""
 
     path: Path
+    """The path of the run."""
     run: Run
+    """The record of the run."""
 
 
 Event: TypeAlias = (
@@ -141,7 +166,9 @@ Event: TypeAlias = (
     | BudgetCharged
     | RunFinished
 )
+"""What `stream` gives and listeners are called with: one of these named tuples. Tell them apart with `isinstance`."""
 Listener: TypeAlias = Callable[[Event], None]
+"""A plain function that is called with each event of a run as it happens (`on_event`)."""
 
 
 def safe(listener: Listener) -> Listener:

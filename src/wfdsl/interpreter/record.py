@@ -37,13 +37,17 @@ class StepRecord:
     """
 
     step: int
+    """The step's index."""
     worker: int
     """The worker's index in the pool."""
     worker_name: str = ""
+    """The worker's name."""
     messages: tuple[Message, ...] = ()
     """What the worker was sent; empty for a step that never started."""
     response: str | None = None
+    """What the worker answered; None without a reply."""
     status: StepState = "waiting"
+    """How the step ended."""
     finish: Finish | None = None
     """How the reply ended; None without one."""
     started: float | None = None
@@ -119,12 +123,19 @@ class Run(ReadInNotebooks):
     """What happened when a workflow was run."""
 
     id: str
+    """The run's id, which `resume` takes."""
     workflow: Workflow
+    """What was run."""
     question: Question
+    """What was asked."""
     steps: tuple[StepRecord, ...]
+    """A record for each step, in order."""
     status: RunStatus
+    """How the run ended."""
     started: float
+    """When it began, in seconds since 1970."""
     finished: float | None
+    """When it ended, in seconds since 1970; None while it runs."""
     names: tuple[str, ...] | None = None
     """Display names of the steps."""
     pool: str = ""

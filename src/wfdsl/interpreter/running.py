@@ -33,7 +33,9 @@ from wfdsl.protocols import WorkerPool
 
 _T = TypeVar("_T")
 RunOptions: TypeAlias = dict[str, Any]
-"""What `run` takes by name, for code that passes it on: fields of `RunConfig`, budget, journal and so on."""
+"""What `run` takes by name, for code that passes it on, such as a policy: fields of `RunConfig`, and `budget`,
+`journal`, `limiter`, `on_event`, `run_id` and so on, each with the values that `run` takes.
+"""
 
 
 async def run(

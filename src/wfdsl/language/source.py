@@ -18,7 +18,9 @@ class Span(NamedTuple):
     """A half-open range of offsets, in code points."""
 
     start: int
+    """The first offset, from 0."""
     end: int
+    """The offset after the last one."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Source:
     """The text that diagnostics point into, and the name that they call it by."""
 
     text: str
+    """The text."""
     name: str = "completion"
+    """What diagnostics call it, such as a path."""
 
     @cached_property
     def _line_starts(self) -> list[int]:

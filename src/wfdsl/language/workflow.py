@@ -50,6 +50,7 @@ class Workflow(DrawnInNotebooks):
     """Steps in order; the last one's response is the answer."""
 
     steps: tuple[Step, ...]
+    """The steps, in order."""
     labels: Labels | None = field(default=None, compare=False)
     """What its file calls things; None for a workflow that is not from a file."""
 

@@ -272,7 +272,9 @@ class Written(NamedTuple):
     """A text, and what it means."""
 
     text: str
+    """The text."""
     workflow: Workflow
+    """What it means."""
     repairs: frozenset[str] = frozenset()
     """The codes of the repairs that it needs; without any, the strict profile reads it."""
 

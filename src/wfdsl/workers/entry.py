@@ -137,6 +137,7 @@ class WorkerEntry(_Strict):
     """What only this provider understands."""
 
     limits: Limits = Limits()
+    """Calls in flight, and calls and tokens per minute."""
     prices: Prices | None = None
     """None: not known, which is never the same as free."""
     timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)

@@ -61,8 +61,11 @@ class Evaluation:
     policies: Mapping[str, Policy]
     """By the names under which results list them."""
     tasks: Sequence[Task]
+    """What is asked."""
     pool: Pool
+    """The workers."""
     repeats: int = 1
+    """How often each question is asked under each policy."""
     seed: int | None = 0
     """What the seeds of all runs follow from; None: workers draw as they like."""
     id: str = field(default_factory=new_evaluation_id)
@@ -85,13 +88,19 @@ class Trial:
     """One result."""
 
     policy: str
+    """The name of the policy."""
     task: str
+    """The name of the task."""
     task_hash: str
     """Tells tasks apart by what they ask and how they are judged, so that evaluations can be compared."""
     source: str
+    """The data set of the task."""
     domain: str
+    """The domain of the task."""
     repeat: int
+    """Which of the repeats it is, from 0."""
     outcome: TrialOutcome
+    """The verdict, or `failed` if there is no answer."""
     answer: str | None = None
     """The policy's answer as it stands."""
     extracted: str | None = None
@@ -99,6 +108,7 @@ class Trial:
     reason: str = ""
     """Why it was judged so, or why there is no answer."""
     input_tokens: int = 0
+    """Tokens of what was sent."""
     output_tokens: int = 0
     """Includes thinking."""
     list_usd: float | None = 0.0

@@ -14,6 +14,7 @@ class Verdict:
     """Whether an answer is right, and why."""
 
     outcome: Outcome
+    """`right`, `wrong` or `unjudged`."""
     extracted: str | None = None
     """What was taken as the final answer; None if nothing was found."""
     reason: str = ""

@@ -19,11 +19,17 @@ class Diagnostic:
     """
 
     code: str
+    """The stable name of the problem, which `wfdsl explain` takes."""
     severity: Severity
+    """`error` or `warning`."""
     message: str
+    """What is wrong, in one sentence."""
     span: Span
+    """Where it is in the text."""
     label: str = ""
+    """What is written under the marked place; may be empty."""
     help: str = ""
+    """What to do; may be empty."""
 
     @property
     def is_error(self) -> bool:
