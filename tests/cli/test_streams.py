@@ -15,7 +15,7 @@ from pytest_httpserver import HTTPServer
 
 import wfdsl
 from tests.cli.test_as_a_process import environment, on_a_terminal
-from wfdsl.cli.answers import StreamedAnswer
+from wfdsl.cli.display.answers import StreamedAnswer
 from wfdsl.interpreter.events import Delta, Event, Retried, RunStarted
 
 Capture = pytest.CaptureFixture[str]

@@ -12,9 +12,9 @@ from rich.console import Console
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import Conductor, Pool, RunFailed, Step, Workflow
-from wfdsl.cli.live import PlainDisplay, TerminalDisplay, budget_line
+from wfdsl.cli.display.live import PlainDisplay, TerminalDisplay, budget_line
+from wfdsl.cli.display.rounds import Rounds
 from wfdsl.cli.main import main
-from wfdsl.cli.rounds import Rounds
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.events import BudgetCharged
 from wfdsl.interpreter.record import Run

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
+from wfdsl.cli.display.streams import styled, visible
 from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
 from wfdsl.cli.options import INPUT, OUTPUT, count_or_zero, group, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
-from wfdsl.cli.streams import styled, visible
 from wfdsl.errors import UsageError
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.diagnostics.formatting import as_json, summary

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from wfdsl.cli.display.streams import print_exactly
 from wfdsl.cli.options import count
 from wfdsl.cli.question_files import read_records
-from wfdsl.cli.streams import print_exactly
 from wfdsl.errors import UsageError
 
 EXAMPLES = (

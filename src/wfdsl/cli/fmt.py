@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
+from wfdsl.cli.display.streams import print_exactly
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group
-from wfdsl.cli.streams import print_exactly
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.source import Source

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 
+from wfdsl.cli.display.streams import print_exactly
 from wfdsl.cli.options import count, count_or_zero
-from wfdsl.cli.streams import print_exactly
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.constrained import gbnf, llguidance_lark
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK

@@ -11,6 +11,7 @@ from io import BufferedIOBase
 from typing import TYPE_CHECKING, TextIO, cast
 
 from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
+from wfdsl.cli.display.streams import styled, visible
 from wfdsl.cli.options import (
     INPUT,
     WORKERS,
@@ -23,7 +24,6 @@ from wfdsl.cli.options import (
     pool_of,
     some_text,
 )
-from wfdsl.cli.streams import styled, visible
 from wfdsl.errors import UsageError
 from wfdsl.language.check import MAX_CHARS, CheckConfig, CheckOptions, Profile
 from wfdsl.language.diagnostics.diagnostic import Diagnostic

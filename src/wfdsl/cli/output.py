@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wfdsl.cli.streams import OutputFailed, safe_streams
+from wfdsl.cli.display.streams import OutputFailed, safe_streams
 from wfdsl.errors import UsageError, WfdslError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module

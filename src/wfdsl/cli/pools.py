@@ -8,9 +8,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.cli.display.streams import print_exactly
 from wfdsl.cli.options import some_text
 from wfdsl.cli.output import FAILED, print_json
-from wfdsl.cli.streams import print_exactly
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.protocols import Reply
@@ -307,6 +307,6 @@ def _say(*parts: str | tuple[str, str]) -> None:
     """Print a line; parts may carry a style, which a terminal shows."""
     from rich.text import Text
 
-    from wfdsl.cli.consoles import stdout_console
+    from wfdsl.cli.display.consoles import stdout_console
 
     stdout_console(highlight=False, soft_wrap=True).print(Text.assemble(*parts))

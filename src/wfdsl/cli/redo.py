@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # start-up time
 
 def redo_step(args: argparse.Namespace) -> int:
     """`wfdsl run --from RUN --step STEP`: redo the step and print the new answer."""
-    from wfdsl.cli.displays import display_for
-    from wfdsl.cli.live import followed, listener_for, print_run
+    from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.display.live import followed, listener_for, print_run
     from wfdsl.cli.resume import changes, pool_of_run
     from wfdsl.interpreter.execution import require_runnable
     from wfdsl.interpreter.journal_file import default_path

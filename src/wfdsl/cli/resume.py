@@ -51,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Resume the run and print its answer."""
-    from wfdsl.cli.displays import display_for
-    from wfdsl.cli.live import followed, listener_for, print_run
+    from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.display.live import followed, listener_for, print_run
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, request_of, run_of
     from wfdsl.interpreter.running import resume

@@ -66,8 +66,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.displays import display_for
-    from wfdsl.cli.live import followed, listener_for, new_run_options, print_run
+    from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.display.live import followed, listener_for, new_run_options, print_run
     from wfdsl.cli.redo import redo_step
     from wfdsl.interpreter.running import new_run_id, run
 

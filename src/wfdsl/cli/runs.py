@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wfdsl.cli.display.streams import visible
 from wfdsl.cli.options import count, number_or_zero
 from wfdsl.cli.output import OK, USAGE, print_json
-from wfdsl.cli.streams import visible
 from wfdsl.errors import JournalFailure
 
 if TYPE_CHECKING:  # start-up time

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
+from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
 from wfdsl.cli.options import INPUT, OUTPUT, group
-from wfdsl.cli.streams import print_utf8
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time
@@ -67,7 +67,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.out is not None:
         _write(args.out, _as_text(value, chosen, options))
     elif chosen == "terminal":
-        from wfdsl.cli.consoles import stdout_console
+        from wfdsl.cli.display.consoles import stdout_console
         from wfdsl.pictures import to_terminal
 
         stdout_console().print(to_terminal(value, **options))

@@ -37,7 +37,7 @@ from wfdsl.interpreter.record import Run
 from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.cli.answers import Display
+    from wfdsl.cli.display.answers import Display
     from wfdsl.cli.solving import Solving
     from wfdsl.conductor.estimate import SolveEstimate
     from wfdsl.conductor.policy import Solution
@@ -103,8 +103,8 @@ def execute(args: argparse.Namespace) -> int:
 
 def _answer(solving: Solving, question: Question, args: argparse.Namespace) -> int:
     """Solve one question and print the answer."""
-    from wfdsl.cli.answers import print_result
-    from wfdsl.cli.displays import display_for
+    from wfdsl.cli.display.answers import print_result
+    from wfdsl.cli.display.displays import display_for
 
     display = display_for(args, solving.pool)
     solution = _solve(solving, question, display, args)
@@ -202,7 +202,7 @@ def _bound(found: SolveEstimate) -> str:
 
 
 def _solve(solving: Solving, question: Question, display: Display, args: argparse.Namespace) -> Solution:
-    from wfdsl.cli.live import followed, listener_for, new_run_options
+    from wfdsl.cli.display.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
 

@@ -26,13 +26,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 
 from wfdsl.api import Checked, analyze_path
-from wfdsl.cli.consoles import stderr_console
+from wfdsl.cli.display.consoles import stderr_console
+from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
+from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import names_of, require_workflow
-from wfdsl.cli.live import listener_for, new_run_options, stopped_by_signals
 from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, advised
 from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
-from wfdsl.cli.streams import OutputFailed
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL
 from wfdsl.conductor.estimate import SolveEstimate, estimate_solve

@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from wfdsl.cli.consoles import stdout_console
+from wfdsl.cli.display.consoles import stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.errors import UsageError
 from wfdsl_rl.evaluation.plots import draw_strategies

@@ -14,8 +14,8 @@ from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wfdsl.cli.consoles import stderr_console
-from wfdsl.cli.live import stopped_by_signals
+from wfdsl.cli.display.consoles import stderr_console
+from wfdsl.cli.display.live import stopped_by_signals
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.errors import UsageError

@@ -10,7 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from wfdsl.cli.consoles import stderr_console, stdout_console
+from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl_rl.training.config import StageName, TrainConfig
 from wfdsl_rl.training.estimate import PAPER_USD, STEPS, Estimate

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from wfdsl.cli.streams import styled, visible
+from wfdsl.cli.display.streams import styled, visible
 
 
 def stdout_console(**options: Any) -> Console:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from wfdsl.cli.live import PlainDisplay
-from wfdsl.cli.rounds import Rounds
+from wfdsl.cli.display.live import PlainDisplay
+from wfdsl.cli.display.rounds import Rounds
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.interpreter.events import Event, Path, RunStarted, StepFinished, StepStarted
 

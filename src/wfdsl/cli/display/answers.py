@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol
 
-from wfdsl.cli.streams import OutputFailed, print_exactly
+from wfdsl.cli.display.streams import OutputFailed, print_exactly
 from wfdsl.interpreter.events import Delta, Event, FellBack, Path, Retried, RunStarted
 from wfdsl.interpreter.record import Run
 

@@ -24,10 +24,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from wfdsl.cli.answers import Display, print_result
+from wfdsl.cli.display.answers import Display, print_result
+from wfdsl.cli.display.rounds import Rounds
 from wfdsl.cli.inputs import STDIN
 from wfdsl.cli.output import Interrupted, end_at_once
-from wfdsl.cli.rounds import Rounds
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import (
     BudgetCharged,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from wfdsl.cli.answers import Display, NoDisplay, StreamedAnswer
-from wfdsl.cli.consoles import stderr_console
-from wfdsl.cli.live import PlainDisplay, TerminalDisplay
-from wfdsl.cli.rounds import Rounds
-from wfdsl.cli.step_texts import StepTexts
+from wfdsl.cli.display.answers import Display, NoDisplay, StreamedAnswer
+from wfdsl.cli.display.consoles import stderr_console
+from wfdsl.cli.display.live import PlainDisplay, TerminalDisplay
+from wfdsl.cli.display.rounds import Rounds
+from wfdsl.cli.display.step_texts import StepTexts
 from wfdsl.workers.entry import SIMULATED
 from wfdsl.workers.pool import Pool
 
