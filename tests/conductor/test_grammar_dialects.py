@@ -113,6 +113,23 @@ def test_where_the_context_is_not_known_the_bounds_are_two_hundred() -> None:
     assert (grammar.max_prose, grammar.max_subtask) == (200, 200)
 
 
+def test_a_server_s_context_is_what_the_entry_says() -> None:
+    entry = WorkerEntry(name="m", provider="openai", base_url=SERVER, options={"context": 1024})
+
+    grammar = Conductor(entry, grammar="on").settings.grammar
+
+    assert grammar is not None
+    assert grammar.tokens((999,), 5) <= 512
+
+
+@pytest.mark.parametrize("context", [0, -1, "8192", True, 1.5])
+def test_a_context_that_is_not_a_number_of_tokens_is_refused(context: Any) -> None:
+    entry = WorkerEntry(name="m", provider="openai", base_url=SERVER, options={"context": context})
+
+    with pytest.raises(UsageError, match=r"options.context must be a whole number of tokens, at least 1 \(got "):
+        Conductor(entry, grammar="on")
+
+
 def test_max_tokens_makes_the_bounds_fit_any_model() -> None:
     entry = WorkerEntry(name="m", provider="openai", base_url=SERVER)
 
@@ -143,6 +160,11 @@ def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> 
         ),
         (local_entry(), {"grammar_tokens": 100}, "may take 180 tokens, and grammar_tokens is 100"),
         (local_entry().model_copy(update={"options": {"context": 256}}), {"max_subtask": 20}, "is 256"),
+        (
+            WorkerEntry(name="m", provider="openai", base_url=SERVER, options={"context": 1024}),
+            {"max_subtask": 200},
+            "the context of the Conductor's model is 1024",
+        ),
     ],
 )
 def test_a_grammar_that_the_context_cannot_hold_is_refused(

@@ -9,6 +9,7 @@ import pytest
 from tests.workers.wire import ask, call, entry_for, good_body, reply, serving
 
 from wfdsl import UsageError, WorkerEntry
+from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.call_settings import dialect_of
 from wfdsl.workers.pool import Pool
 
@@ -90,3 +91,32 @@ async def test_a_function_takes_no_grammar() -> None:
 )
 def test_the_dialect_is_the_provider_s_unless_the_entry_says_otherwise(entry: WorkerEntry, dialect: str) -> None:
     assert dialect_of(entry) == dialect
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "hint"),
+    [
+        (500, "Internal server error", True),  # vLLM's xgrammar to llguidance's dialect
+        (400, "Grammar error: unknown name", True),
+        (400, "the context is 1024 tokens", False),
+        (401, "no such key", False),
+    ],
+)
+async def test_a_failure_that_may_be_the_grammar_s_names_its_settings(status: int, said: str, hint: bool) -> None:
+    body = json.dumps({"error": {"message": said}}).encode()
+    async with serving(reply(body, status=status)) as wire:
+        entry = entry_for("chat", wire.url)
+        with pytest.raises(WorkerFailure) as with_grammar:
+            await ask(entry, WITH_GRAMMAR)
+        with pytest.raises(WorkerFailure) as without:
+            await ask(entry)
+
+    assert ("check grammar_field and grammar_dialect" in str(with_grammar.value)) == hint
+    assert "grammar_field" not in str(without.value)
+    assert (with_grammar.value.status, with_grammar.value.retryable) == (status, without.value.retryable)
+
+
+async def test_an_option_that_a_server_does_not_have_is_refused() -> None:
+    async with serving(answer()) as wire:
+        with pytest.raises(UsageError, match="openai has no option 'slots', only context; put further fields"):
+            await ask(entry_for("chat", wire.url, options={"slots": 2}))

@@ -172,6 +172,18 @@ def test_init_writes_a_pool_of_the_servers_models(
     assert "planted-key" not in file.read_text()
 
 
+def test_init_writes_the_contexts_that_the_server_tells(
+    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = [{"id": "told", "max_model_len": 8192}, {"id": "not told"}, {"id": "odd", "max_model_len": "many"}]
+    httpserver.expect_request("/v1/models").respond_with_json({"data": models})
+
+    _run(capsys, "init", "--base-url", httpserver.url_for("/v1"), "-o", str(tmp_path / "new.toml"))
+
+    pool = Pool.load(str(tmp_path / "new.toml"))
+    assert {entry.model: entry.options for entry in pool} == {"told": {"context": 8192}, "not told": {}, "odd": {}}
+
+
 ODD = ["m" * 300, "m" * 300 + "x", "a\nb", " ab ", "ab", "ab", "\n", "\ud800"]
 
 

@@ -223,7 +223,8 @@ async def _meant(entry: WorkerEntry) -> str:
 def _init(args: argparse.Namespace) -> int:
     from wfdsl.workers.pool import parse_pool
 
-    models = args.model or asyncio.run(_models(args.base_url, args.api_key_env))
+    models: list[tuple[str, int | None]] = [(model, None) for model in args.model]
+    models = models or asyncio.run(_models(args.base_url, args.api_key_env))
     text = _pool_text(args, models)
     pool = parse_pool(text, args.out or "the new pool")
     if args.out is None:
@@ -237,7 +238,7 @@ def _init(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _models(base_url: str, key_variable: str | None) -> list[str]:
+async def _models(base_url: str, key_variable: str | None) -> list[tuple[str, int | None]]:
     from wfdsl.errors import UsageError
     from wfdsl.protocols import WorkerFailure
     from wfdsl.workers.pool_file import build_entry
@@ -256,18 +257,19 @@ async def _models(base_url: str, key_variable: str | None) -> list[str]:
         ) from None
     if not models:
         raise UsageError(f"{base_url} lists no models; name one with --model")
-    return models
+    return list(models.items())
 
 
-def _pool_text(args: argparse.Namespace, models: Sequence[str]) -> str:
+def _pool_text(args: argparse.Namespace, models: Sequence[tuple[str, int | None]]) -> str:
     lines = ["[pool]", f"name = {_toml(args.name)}", "", "[pool.defaults]", 'provider = "openai"']
     lines.append(f"base_url = {_toml(args.base_url)}")
     if args.api_key_env:
         lines.append(f"api_key_env = {_toml(args.api_key_env)}")
     lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
-    for name, model in zip(_names(models), models, strict=True):
+    for name, (model, context) in zip(_names([model for model, _ in models]), models, strict=True):
         lines += ["", "[[pool.workers]]", f"name = {_toml(name)}", f"model = {_toml(model)}"]
         lines += ['description = ""  # what a Conductor is told about this worker']
+        lines += [] if context is None else [f"options = {{ context = {context} }}  # tokens, as the server says"]
     return "\n".join(lines) + "\n"
 
 

@@ -21,7 +21,7 @@ from wfdsl.errors import UsageError
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
 from wfdsl.language.workflow import Workflow
-from wfdsl.workers.call_settings import GrammarDialect, dialect_of
+from wfdsl.workers.call_settings import GrammarDialect, dialect_of, stated_context
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.model_folder import context_of_folder, slot_tokens
 
@@ -155,6 +155,8 @@ def context_of(entry: WorkerEntry) -> int | None:
     """The tokens of an entry's context, prompt and completion together; None: not known."""
     if entry.provider == "local":
         return slot_tokens(entry)
+    if entry.provider == "openai":
+        return stated_context(entry)
     return context_of_folder(Path(entry.model)) if entry.provider == "transformers" else None
 
 

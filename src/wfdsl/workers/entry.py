@@ -134,7 +134,7 @@ class WorkerEntry(_Strict):
     ca_file: str | None = None
     """Certificates (PEM) to trust instead of the system's."""
     options: Mapping[str, Any] = Field(default_factory=dict)
-    """What only this provider understands."""
+    """What only this provider understands. At a server: `context`, the tokens of prompt and reply together."""
 
     limits: Limits = Limits()
     """Calls in flight, and calls and tokens per minute."""

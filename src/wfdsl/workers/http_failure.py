@@ -206,9 +206,20 @@ def _place(error: Any) -> str:
     return f" at {url.scheme}://{url.netloc.decode()}"
 
 
+def about_grammar(failure: WorkerFailure) -> WorkerFailure:
+    """The failure of a request with a grammar: vLLM's xgrammar answers status 500 to another dialect than its own."""
+    if (failure.status or 0) < 500 and "grammar" not in str(failure).lower():
+        return failure
+    return _reworded(failure, f"{failure}; if it is the grammar, check grammar_field and grammar_dialect")
+
+
 def _scrubbed(failure: WorkerFailure, scrub: Scrubber) -> WorkerFailure:
+    return _reworded(failure, shortened(scrub(str(failure)), _MAX_FAILURE_CHARS))
+
+
+def _reworded(failure: WorkerFailure, message: str) -> WorkerFailure:
     return WorkerFailure(
-        shortened(scrub(str(failure)), _MAX_FAILURE_CHARS),
+        message,
         retryable=failure.retryable,
         status=failure.status,
         retry_after=failure.retry_after,

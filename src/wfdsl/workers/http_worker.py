@@ -24,7 +24,7 @@ from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
 from wfdsl.workers.call_settings import in_time, priced
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_failure import refuse_errors, with_failures
+from wfdsl.workers.http_failure import about_grammar, refuse_errors, with_failures
 from wfdsl.workers.http_reply import Body, ReplyBody
 from wfdsl.workers.redaction import Scrubber
 
@@ -87,7 +87,10 @@ class HttpWorker:
             call = call._replace(on_delta=None)
         request = self._dialect.request(self._entry, call)
         async with in_time(call, self._entry.timeout_s):
-            answer = await with_failures(self._attempt(call, request), self._dialect.errors, self._scrub)
+            try:
+                answer = await with_failures(self._attempt(call, request), self._dialect.errors, self._scrub)
+            except WorkerFailure as failure:
+                raise failure if "grammar" not in call.settings else about_grammar(failure) from None
         return priced(self._entry, answer.reply(call.messages))
 
     async def _attempt(self, call: Call, request: dict[str, Any]) -> Answer:

@@ -19,6 +19,7 @@ from wfdsl.workers.call_settings import (
     require_grammar,
     sampling,
     split_system,
+    stated_context,
     with_grammar,
     with_system,
 )
@@ -153,6 +154,12 @@ def responses_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
 def _check_settings(entry: WorkerEntry) -> None:
     if not entry.model:
         raise UsageError(f'worker "{entry.name}" needs a model: set model = "..."')
+    stated_context(entry)
+    if unknown := sorted(entry.options.keys() - {"context"}):
+        raise UsageError(
+            f'worker "{entry.name}": {entry.provider} has no option {unknown[0]!r}, only context; '
+            f"put further fields of the request into extra_body"
+        )
     if entry.provider == "openai" and entry.thinking_budget is not None:
         raise UsageError(
             f'worker "{entry.name}": OpenAI counts no thinking budget; set reasoning_effort, '
@@ -358,8 +365,10 @@ def _response_usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
     )
 
 
-async def server_models(entry: WorkerEntry) -> list[str]:
-    """The names of the models of a server that speaks OpenAI's API, sorted.
+async def server_models(entry: WorkerEntry) -> dict[str, int | None]:
+    """The names of the models of a server that speaks OpenAI's API, sorted, with their contexts in tokens.
+
+    vLLM and SGLang say how long a context is (`max_model_len`); None: the server does not say.
 
     Raises:
         WorkerFailure: the server does not say.
@@ -368,7 +377,10 @@ async def server_models(entry: WorkerEntry) -> list[str]:
     client, scrub = _client(entry)
     async with client:
         body = await with_failures(_list(client, scrub), openai.OpenAIError, scrub)
-    return sorted({clean(text(model.get("id"))) for model in mappings(body.get("data"))} - {""})
+    found = {
+        clean(text(model.get("id"))): count(model, "max_model_len") or None for model in mappings(body.get("data"))
+    }
+    return {name: found[name] for name in sorted(found) if name}
 
 
 async def _list(client: openai.AsyncOpenAI, scrub: Scrubber) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""A vLLM server on this machine's CPU, and a model of random weights for it.
+
+vLLM refuses heads of 24, which the shipped Conductor has, so the model has heads of 32, with that Conductor's tokenizer
+and prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wfdsl.protocols import Message
+from wfdsl_rl.gym.checkpoints import load
+
+PYTHON = os.environ.get("WFDSL_VLLM_PYTHON", "")
+"""The Python of the environment that has vLLM; `make vllm` makes it and sets this."""
+POSITIONS = 8192
+"""The longest text that the model is made for, in tokens."""
+SHORT = 1024
+"""The same, as the second server is told."""
+_START_S = 600
+_STOP_S = 60
+
+
+def make_folder(folder: Path, *, seed: int = 0) -> Path:
+    """A checkpoint of random weights with the tokenizer and the prompt of the shipped Conductor."""
+    from transformers import AutoTokenizer
+
+    from wfdsl_rl.gym.tiny.random_model import make_model, save_new
+
+    shipped = Path(load("gym/tiny"))
+    tokenizer = AutoTokenizer.from_pretrained(shipped)
+    model = make_model(tokenizer, width=64, inner=128, layers=2, heads=2, positions=POSITIONS, seed=seed)
+    save_new(folder, model, tokenizer)
+    shutil.copy(shipped / "wfdsl-prompt.json", folder)
+    return folder
+
+
+@contextmanager
+def serving(folder: Path, log: Path, *options: str) -> Iterator[str]:
+    """Serve a checkpoint as the model `conductor`; the base URL. The server's output goes to `log`."""
+    port = _free_port()
+    name = ("--served-model-name", "conductor", "--port", str(port))
+    # vLLM makes 16 bits of a checkpoint's 32 unless told. On a CPU it ends ("CPU Generator does not use offset") if a
+    # request has a seed and its prompt is read in parts.
+    fixed = (*name, "--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill")
+    command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), *fixed, *options]
+    environment = {**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            command, stdout=out, stderr=out, env=environment, cwd=log.parent, start_new_session=True
+        ) as process,
+    ):
+        try:
+            _wait(process, f"http://127.0.0.1:{port}/health", log)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            _stop(process)
+
+
+def post(url: str, body: Mapping[str, Any]) -> Any:
+    """Send JSON, get JSON: for what workers do not ask for."""
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as response:
+        return json.load(response)
+
+
+def greedy(folder: Path, messages: Sequence[Message], tokens: int) -> tuple[str, int, list[float]]:
+    """transformers' greedy completion, the tokens of the prompt, and the log-probability of each new token."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    inputs = tokenizer.apply_chat_template(
+        list(messages), add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    prompt = inputs["input_ids"].shape[1]
+    out = model.generate(**inputs, do_sample=False, max_new_tokens=tokens)[0]
+    with torch.no_grad():
+        logits = model(out.unsqueeze(0)).logits[0, prompt - 1 : -1].log_softmax(-1)
+    chosen = logits.gather(1, out[prompt:].unsqueeze(1)).squeeze(1)
+    return tokenizer.decode(out[prompt:], skip_special_tokens=True), prompt, chosen.tolist()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    end = time.monotonic() + _START_S
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise AssertionError(f"vLLM ended with {process.returncode}:\n{log.read_text(errors='replace')[-3000:]}")
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            time.sleep(1)
+    raise AssertionError(f"vLLM did not start within {_START_S} s:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the server and the engine, which is a process of its own in the same group."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
