@@ -17,6 +17,7 @@ from .write_codes import code_list, code_pages
 from .write_config import keys
 from .write_grammar import literate
 from .write_language import limits, repairs, static_checks
+from .write_llms import LLMS, llms
 from .write_pictures import PICTURES, picture
 from .write_python import gym_names, public_names, rl_names, testing_names
 from .write_train import train_keys
@@ -62,12 +63,14 @@ def regenerated(text: str) -> str:
 
 
 def generated_paths() -> list[str]:
-    """Every page and picture, from the root of the repository."""
-    return [*pages(), *PICTURES]
+    """Every page and picture, and llms.txt, from the root of the repository."""
+    return [*pages(), *PICTURES, LLMS]
 
 
 def generated(path: str) -> str:
-    """What a page or picture should hold."""
+    """What a page, a picture or llms.txt should hold."""
+    if path == LLMS:
+        return llms()
     return picture(path) if path in PICTURES else regenerated(read_page(path))
 
 
