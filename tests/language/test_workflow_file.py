@@ -319,3 +319,56 @@ def test_dead_steps_are_reported_only_where_nothing_else_is_wrong() -> None:
     assert [problem.code for problem in analyze_file_text(dead).diagnostics] == ["dead-step"]
     wrong = dead.replace("step b", "step a")
     assert [problem.code for problem in analyze_file_text(wrong).diagnostics] == ["name-taken"]
+
+
+def test_a_chain_of_several_copies_has_layers_each_of_which_sees_the_one_before() -> None:
+    text = 'step a by 0: "x"\nstep b by 1 and 2 chain 3 sees a: "x"\nstep c by 0 sees latest b: "x"'
+
+    steps = workflow(text)
+
+    assert [step.worker for step in steps] == [0, 1, 2, 1, 2, 1, 2, 0]
+    assert [step.access for step in steps] == [(), (0,), (0,), (0, 1, 2), (0, 1, 2), (0, 3, 4), (0, 3, 4), (5, 6)]
+
+
+def test_copies_of_several_workers_are_copies_of_each() -> None:
+    assert [step.worker for step in workflow('step a by 2 and 0 copies 2: "x"')] == [2, 2, 0, 0]
+    each = workflow('step a by each tag strong copies 2 chain 2: "x"', pool=POOL)
+    assert [step.worker for step in each] == [1, 1, 2, 2, 1, 1, 2, 2]
+    named = workflow('param w = 1\nstep a by {w} and verifier: "x"', {"w": "boss"}, POOL)
+    assert [step.worker for step in named] == [3, 2]
+
+
+def test_own_means_the_copy_with_the_same_number() -> None:
+    text = 'step a by 0 copies 2 chain 2: "x"\nstep b by 1 copies 2 sees own a: "x"\nstep c by 0 sees b: "x"'
+
+    assert _access(text)[4:] == [(0, 2), (1, 3), (4, 5)]
+
+
+def test_own_in_a_chain_means_the_own_earlier_copy() -> None:
+    text = 'step a by 0 copies 2: "x"\nstep b by 1 copies 2 chain 3 sees own a, own b: "x"\nstep c by 0 sees all: "x"'
+
+    assert _access(text)[2:8] == [(0,), (1,), (0, 2), (1, 3), (0, 4), (1, 5)]
+
+
+def test_own_without_a_chain_is_the_step_itself_which_it_cannot_see() -> None:
+    assert "access-not-earlier" in codes('step a by 0 copies 2 sees own a: "x"')
+
+
+def test_own_between_different_numbers_of_copies_is_an_error_that_counts_them() -> None:
+    found = read('step a by 0 copies 2: "x"\nstep b by 1 copies 3 sees own a: "y"')[1]
+    wrong = [problem for problem in found if problem.is_error]
+
+    assert [problem.code for problem in wrong] == ["copies-differ"]
+    assert "`a` has 2, and this step 3" in wrong[0].message
+
+
+def test_without_a_pool_own_is_not_held_against_each_worker() -> None:
+    text = 'step a by each worker: "x"\nstep b by 1 copies 4 sees own a: "y"\nstep c by 0 sees b: "z"'
+
+    assert set(codes(text)) == {"pool-needed"}
+    assert _access(text)[-1] == (1, 2, 3, 4)
+    assert [step.access for step in workflow(text, pool=POOL)][4:8] == [(0,), (1,), (2,), (3,)]
+
+
+def test_layers_cannot_fill_the_memory() -> None:
+    assert "workflow-too-large" in codes('step a by 0 copies 1000 chain 1000: "x"')

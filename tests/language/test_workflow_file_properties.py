@@ -73,14 +73,16 @@ _WORKER = _one(st.sampled_from(["1", "-1", "{n}", "by", "sees", "gpt-4.1", '"odd
 _TAG = _one(st.sampled_from(["tag", "each", "strong", '"odd tag"', "{n}"]))
 _COUNT = _one(st.sampled_from(["1", "2", "{n}", "{m}", "0"]))
 _STEP_NAME = _one(_NAMES)
+_SEEN = st.one_of(_STEP_NAME, _row("own", _STEP_NAME), _row("latest", _STEP_NAME))
 _CLAUSES = st.one_of(
     _row("by", _WORKER),
+    _row("by", _one(st.sampled_from(["0", "{n}", "and", "'x'"])), "and", _WORKER),
     _row("by", "tag", _TAG),
     _row("by", "each", "tag", _TAG),
     _row("by", "each", "worker"),
     _row(_one(st.sampled_from(["copies", "chain", "depth"])), _COUNT),
     _row("sees", _one(st.sampled_from(["all", "nothing"]))),
-    _row("sees", _STEP_NAME, _several(_row(",", _STEP_NAME), 2)),
+    _row("sees", _SEEN, _several(_row(",", _SEEN), 2)),
 )
 _LITERALS = _several(_one(literals()), 2, least=1)
 _STATEMENTS = st.one_of(

@@ -30,6 +30,10 @@ FAMILIES: dict[str, Callable[[int], str]] = {
         f'step s{i} by 0 copies 1000 sees s{i - 1}: "x"\n' if i else 'step s0 by 0: "x"\n' for i in range(n)
     ),
     "chains": lambda n: "".join(f'step s{i} by 0 chain 1000 sees all: "x"\n' for i in range(n)),
+    "layers": lambda n: "".join(f'step s{i} by 0 copies 100 chain 10 sees latest s{i}: "x"\n' for i in range(n)),
+    "own": lambda n: "".join(f'step s{i} by 0 copies 9 sees own s{max(i - 1, 0)}: "x"\n' for i in range(n)),
+    "own again": lambda n: 'step a by 0 copies 9: "x"\nstep b by 0 copies 9 sees own a' + ", own a" * n + ': "x"',
+    "workers": lambda n: "step a by 0" + " and 0" * n + ': "x"',
     "params": lambda n: "".join(f"param p{i} = {i}\n" for i in range(n)),
     "digits": lambda n: "step a by " + "9" * n,
 }

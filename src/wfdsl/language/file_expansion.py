@@ -7,7 +7,7 @@ replaced by something harmless, so that the checker can look at the rest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import NamedTuple, TypeGuard
 
 from wfdsl.language.check import PoolLike
@@ -58,6 +58,8 @@ class _Group(NamedTuple):
     first: int
     """The index of its first step."""
     workers: list[Node]
+    width: int
+    """How many steps a layer has: all of them, unless layers are chained."""
     chain: Clause | None
     statement: StepStatement | None
     """None for a statement that broke off."""
@@ -65,6 +67,11 @@ class _Group(NamedTuple):
     @property
     def indices(self) -> range:
         return range(self.first, self.first + len(self.workers))
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the number of its steps is known: only a pool says how many `each worker` are."""
+        return not any(str(worker.value).startswith("each ") for worker in self.workers)
 
 
 class _Expansion:
@@ -132,7 +139,7 @@ class _Expansion:
     def _register(self, group: _Group) -> None:
         name = group.name
         span = Span(name.start, name.end)
-        if name.value in (ALL, "nothing"):
+        if name.value in (ALL, "nothing", "own", "latest"):
             help_ = f"choose another name: `sees {name.value}` has a meaning of its own"
             self._error("name-reserved", f"a step cannot be named `{name.value}`", span, help_=help_)
         elif str(name.value) in self._groups:
@@ -142,19 +149,19 @@ class _Expansion:
     def _group(self, step: StepStatement | Broken, first: int) -> _Group:
         if isinstance(step, Broken):
             name = step.name or Operand("name", "?", step.start, step.end)
-            return _Group(name, first, [Node("?", name.start, name.end)], None, None)
+            return _Group(name, first, [Node("?", name.start, name.end)], 1, None, None)
         self._check_clauses(step)
         name = step.name
-        by, repeated = step.clause(*WORKER_CLAUSES), step.clause("copies", "chain")
+        by, copies, links = step.clause(*WORKER_CLAUSES), step.clause("copies"), step.clause("chain")
         workers = self._workers.of(by) if by else [Node("?", name.start, name.end)]
-        if repeated is not None and len(workers) == 1:
-            workers *= self._count(repeated, MOST_COPIES)
-        self._copies += len(workers) - 1
-        if self._copies > MOST_COPIES_IN_ALL:
-            self._copies -= len(workers) - 1
-            workers = workers[:1]
-            self._too_large(repeated or by, f"more than {MOST_COPIES_IN_ALL:,} copies")
-        return _Group(name, first, workers, step.clause("chain"), step)
+        each, layers = [1 if clause is None else self._count(clause, MOST_COPIES) for clause in (copies, links)]
+        added = len(workers) * each * layers - 1
+        if self._copies + added > MOST_COPIES_IN_ALL:
+            workers, each, layers, added = workers[:1], 1, 1, 0
+            self._too_large(copies or links or by, f"more than {MOST_COPIES_IN_ALL:,} copies")
+        self._copies += added
+        layer = [worker for worker in workers for _ in range(each)]
+        return _Group(name, first, layer * layers, len(layer), links, step)
 
     def _check_clauses(self, step: StepStatement) -> None:
         seen: dict[str, Clause] = {}
@@ -165,13 +172,6 @@ class _Expansion:
                 help_ = "remove one of them"
                 self._error("clause-repeated", f"`{keyword}` is given twice in this step", span, help_=help_)
             seen.setdefault(keyword, clause)
-        repeating = [clause for clause in seen.values() if clause.kind in ("copies", "chain", "each", "each_tagged")]
-        for clause in repeating[1:]:
-            first = repeating[0]
-            written = [_written(first), _written(clause)]
-            message = f"{written[0]} and {written[1]} do not go together"
-            help_ = "a step is repeated in one way: `copies`, `chain` or `each`"
-            self._error("clause-conflict", message, Span(clause.start, clause.end), help_=help_)
         if "by" not in seen:
             span = Span(step.name.start, step.name.end)
             help_ = "write `by` with a worker index, a name, `tag NAME`, `each worker` or `conductor`"
@@ -223,17 +223,43 @@ class _Expansion:
 
     def _access(self, group: _Group) -> Iterator[AccessNode]:
         """What each of the steps sees."""
-        seen = self._seen(group)
-        links = group.chain if seen.value != ALL else None
-        for copy in range(len(group.workers)):
-            if links is None or copy == 0:
-                yield seen
-            else:
-                before = (group.first + copy - 1, links.start, links.end)
-                yield self._access_node([*seen.indices, before], Span(seen.start, seen.end), links, copies=1)
+        seen, clause = self._seen(group), group.statement.clause("sees") if group.statement else None
+        own = [operand for operand in clause.operands if operand.kind == "own"] if clause else []
+        if seen.value == ALL:
+            yield from repeat(seen, len(group.workers))
+            return
+        rows = {target.first: (operand, target) for operand in own if (target := self._row(group, operand))}.values()
+        itself = any(target is group for _, target in rows)
+        for first in range(0, len(group.workers), group.width):
+            before = range(group.first + first - group.width, group.first + first) if first and not itself else ()
+            layer = self._layer(seen, group.chain, before, copies=1 if rows else group.width)
+            for place in range(group.width):
+                more = chain.from_iterable(_in_row(group, row[1], first, place, row[0]) for row in rows)
+                span = Span(seen.start, seen.end)
+                yield (
+                    self._access_node(chain(layer.indices, more), span, clause, copies=1) if rows and clause else layer
+                )
+
+    def _layer(self, seen: AccessNode, links: Clause | None, before: Sequence[int], *, copies: int) -> AccessNode:
+        """What all steps of a layer see; `before` is the layer before."""
+        if links is None or not before:
+            return seen
+        entries = ((index, links.start, links.end) for index in before)
+        return self._access_node(chain(seen.indices, entries), Span(seen.start, seen.end), links, copies=copies)
+
+    def _row(self, group: _Group, operand: Operand) -> _Group | None:
+        """The step of `own NAME`, if its layers are as wide as those of the step that sees it."""
+        target = self._groups.get(str(operand.value))
+        if target is None or target.width == group.width or not (target.resolved and group.resolved):
+            return target
+        counts = f"`{operand.value}` has {target.width}, and this step {group.width}"
+        message = f"`own {operand.value}` needs two steps with equally many copies: {counts}"
+        help_ = f"repeat both alike, or write `{operand.value}` alone to see all its copies"
+        self._error("copies-differ", message, Span(operand.start, operand.end), help_=help_)
+        return None
 
     def _seen(self, group: _Group) -> AccessNode:
-        """What the statement says that its steps see."""
+        """What the statement says that all its steps see."""
         if group.statement is None and group.first:
             return AccessNode(ALL, group.name.start, group.name.end)  # so that no step is dead because of it
         clause = group.statement.clause("sees") if group.statement else None
@@ -245,8 +271,8 @@ class _Expansion:
         targets = [(operand, self._target(operand)) for operand in clause.operands]
         if group.first and not all(target for _, target in targets):
             return AccessNode(ALL, start, end)  # so that the step that was meant is not reported as dead
-        copies = 1 if group.chain else len(group.workers)
-        return self._access_node(self._indices_of(group, targets), Span(start, end), clause, copies=copies)
+        shared = ((operand, target) for operand, target in targets if operand.kind != "own")
+        return self._access_node(self._indices_of(group, shared), Span(start, end), clause, copies=group.width)
 
     def _indices_of(
         self, group: _Group, targets: Iterable[tuple[Operand, _Group | None]]
@@ -256,6 +282,7 @@ class _Expansion:
         for operand, target in targets:
             if target is not None:
                 indices = self._indices(group, target)
+                indices = indices[-target.width :] if operand.kind == "latest" else indices
                 for index in indices[:1] if target.first in named else indices:
                     yield index, operand.start, operand.end
                 named.add(target.first)
@@ -298,10 +325,16 @@ class _Expansion:
         self._found.append(Diagnostic(code, "error", message, span, label, help_))
 
 
+def _in_row(group: _Group, target: _Group, first: int, place: int, operand: Operand) -> Iterator[tuple[int, int, int]]:
+    """What a step sees by `own NAME`: the steps at the same place of each layer, of its own only the one before."""
+    if target is not group:
+        row: Sequence[int] = target.indices[place :: target.width]
+    elif first:
+        row = [group.first + first - group.width + place]
+    else:
+        row = [] if group.chain else [group.first + place]
+    yield from ((index, operand.start, operand.end) for index in row)
+
+
 def _is_broken_step(statement: Statement) -> TypeGuard[Broken]:
     return isinstance(statement, Broken) and statement.kind == "step"
-
-
-def _written(clause: Clause) -> str:
-    words = [token.text for token in clause.tokens if token.text.isidentifier()]
-    return f"`{' '.join(words[:2] if clause.kind.startswith('each') else words[:1])}`"

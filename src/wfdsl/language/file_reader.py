@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from wfdsl.language.completion_scanner import scanner
@@ -151,6 +152,7 @@ VERSION = 1
 
 _OPERANDS = {"INT", "PARAMETER", "NAME", "STRING", "ALL"}
 _KINDS = {"INT": "number", "PARAMETER": "parameter", "ALL": "all"}
+_SELECTIONS = {"OWN": "own", "LATEST": "latest"}
 
 
 def read_workflow_file(source: Source, grammar: FileGrammar | None = None) -> tuple[FileTree, list[Diagnostic]]:
@@ -220,11 +222,15 @@ class _Reader:
 
     def _clause(self, phrase: Token) -> Clause:
         tokens = phrase.children
-        operands = [self._operand(token) for token in tokens if token.type in _OPERANDS]
+        operands = [
+            self._operand(token, _SELECTIONS.get(before.type))
+            for before, token in pairwise(tokens)
+            if token.type in _OPERANDS
+        ]
         return Clause(cast(Any, phrase.type), tuple(operands), tuple(tokens))
 
-    def _operand(self, token: Token) -> Operand:
-        kind: Any = _KINDS.get(token.type, "name")
+    def _operand(self, token: Token, kind: Any = None) -> Operand:
+        kind = kind or _KINDS.get(token.type, "name")
         return Operand(kind, self._operand_value(token), token.start, token.end)
 
     def _operand_value(self, token: Token) -> int | str:

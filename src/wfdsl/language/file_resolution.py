@@ -108,8 +108,8 @@ def _used_as_workers(tree: FileTree) -> Iterator[str]:
     """Parameters in `by {name}`: whatever their default, they can be set to an index or a name."""
     for statement in tree.statements:
         clause = statement.clause("worker") if isinstance(statement, StepStatement) else None
-        if clause is not None and clause.operands[0].kind == "parameter":
-            yield str(clause.operands[0].value)
+        if clause is not None:
+            yield from (str(operand.value) for operand in clause.operands if operand.kind == "parameter")
 
 
 _CONDUCTOR = "conductor"
@@ -130,12 +130,18 @@ class Workers:
         self._suggestions = Suggestions()
 
     def of(self, clause: Clause) -> list[Node]:
-        """The workers of a clause, one for each copy of the step; never none."""
-        operand = clause.operands[0] if clause.operands else None
+        """The workers of a clause, each with a copy of the step; never none."""
+        if clause.kind != "worker":
+            span = Span(clause.tokens[1].start, clause.end)
+            return self._named(clause, clause.operands[0] if clause.operands else None, span)
+        named = (self._named(clause, operand, Span(operand.start, operand.end)) for operand in clause.operands)
+        return [node for nodes in named for node in nodes]
+
+    def _named(self, clause: Clause, operand: Operand | None, span: Span) -> list[Node]:
+        """The workers of one operand of a clause."""
         value = None if operand is None else self._params.value(operand)
         if operand is not None and operand.kind == "parameter" and INTEGER.fullmatch(str(value)):
             value = int(str(value))  # `by {worker}` takes an index or a name
-        span = Span(clause.tokens[1].start, clause.end)
         if clause.kind == "worker" and isinstance(value, int):
             return [Node(value, *span)]
         if operand is not None and value is None:

@@ -19,9 +19,9 @@ WORKER_CLAUSES: frozenset[ClauseKind] = frozenset({"worker", "tagged", "each", "
 
 
 class Operand(NamedTuple):
-    """What follows a keyword. `all` is a kind of its own; a parameter's value is its name."""
+    """What follows a keyword. `own` and `latest` are names after these words; a parameter's value is its name."""
 
-    kind: Literal["number", "name", "parameter", "all"]
+    kind: Literal["number", "name", "own", "latest", "parameter", "all"]
     value: int | str
     start: int
     end: int

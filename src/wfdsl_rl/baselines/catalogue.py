@@ -128,21 +128,25 @@ _ROWS: Final = (
     Baseline(
         name="moa",
         about="every worker answers by itself, and an aggregator makes one answer of them all",
-        simplifies="one layer of proposals, as in arXiv 2512.04388; the paper has several",
+        simplifies="one layer of proposals unless told, as in arXiv 2512.04388; the paper has three",
         source="Mixture-of-Agents, arXiv 2406.04692",
-        calls="workers of the pool + 1",
-        parameters=(Parameter("aggregator", "worker", 0, "who makes one answer of them: name your best worker"),),
+        calls="layers * workers of the pool + 1",
+        parameters=(
+            Parameter("aggregator", "worker", 0, "who makes one answer of them: name your best worker"),
+            Parameter("layers", "count", 1, "layers of proposals, each of which sees the one before"),
+        ),
     ),
     Baseline(
         name="debate",
         about="two workers answer, each answers again with both views before it, and a judge decides",
-        simplifies="two debaters and one round; a judge instead of agreement among the debaters",
+        simplifies="two debaters and one round unless told; a judge instead of agreement among the debaters",
         source="Multiagent debate, arXiv 2305.14325",
-        calls="5",
+        calls="2 * rounds + 3",
         parameters=(
             Parameter("first", "worker", 0, "a debater"),
             Parameter("second", "worker", 1, "the other one"),
             Parameter("judge", "worker", 2, "who decides"),
+            Parameter("rounds", "count", 1, "in which each answers again"),
         ),
     ),
     Baseline(
