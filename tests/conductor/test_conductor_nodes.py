@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+import wfdsl
 from wfdsl import Call, Conductor, Pool, Reply, RunFailed, Step, UsageError, Workflow, redo, run
 from wfdsl.interpreter.events import CompletionStarted
+from wfdsl.interpreter.journal_reading import run_of
 from wfdsl.interpreter.redoing import prepare_redo
 
 from .scripted_server import lists
@@ -187,3 +191,36 @@ async def test_a_node_that_is_redone_asks_its_conductor_and_workers_again(chat: 
     await redo(first.id, 1, pool, journal=journal)
 
     assert (chat.workers, len(chat.asked)) == (["w0", "w1", "w1"], 2)
+
+
+@pytest.mark.parametrize("has_node", [False, True])
+async def test_the_rounds_of_a_killed_run_are_read_again_from_the_journal(
+    chat: Chat, tmp_path: Path, *, has_node: bool
+) -> None:
+    path = tmp_path / "journal.db"
+    plans = [lists([BOSS, 1], [[], [0]]), lists([0, 1], [[], [0]])] if has_node else [lists([0, 1], [[], [0]])]
+    revision = lists([1, 0], ["all", [0]], word="improve")
+    conductor = chat.conductor("no lists", *plans, revision, max_rounds=1)
+    done = (
+        await conductor.solve("Why?", chat.pool(2, node=NODE), journal=path, run_id="one", origin={"solve": "x"})
+    ).run
+    with closing(sqlite3.connect(path)) as journal, journal:
+        journal.execute("UPDATE runs SET record = NULL, status = 'running', owner = NULL")
+        journal.execute("UPDATE calls SET status = 'lost', reply = NULL WHERE id = (SELECT max(id) FROM calls)")
+
+    rebuilt = run_of(path, "one")
+
+    assert rebuilt.error.endswith("continue with: the same `wfdsl solve` command and --run-id one")
+    (before,), (after,) = done.steps, rebuilt.steps
+    assert (rebuilt.status, after.status, after.worker_name) == ("stopped", "stopped", before.worker_name)
+    assert [each.workflow for each in after.nested] == [each.workflow for each in before.nested]
+    assert [each.status for each in after.nested] == ["done", "stopped"]
+    assert [step.status for step in after.nested[1].steps] == ["done", "stopped"]
+    for old, new in zip(before.nested, after.nested, strict=True):
+        known = [step for step in zip(old.steps, new.steps, strict=True) if step[1].status == "done"]
+        assert [step.response for step, _ in known] == [step.response for _, step in known]
+        assert [step.messages for step in old.steps] == [step.messages for step in new.steps]
+    if has_node:
+        (old,), (new,) = before.nested[0].steps[0].nested, after.nested[0].steps[0].nested
+        assert [step.messages for step in old.steps] == [step.messages for step in new.steps]
+    assert "improve 1" in wfdsl.to_svg(rebuilt)

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wfdsl.errors import UsageError
-from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.context import messages_for
 from wfdsl.interpreter.journal import OF_RUN, reply_from_json, reply_to_json
 from wfdsl.interpreter.journal_file import UNREADABLE, connect_to_read, damaged, failure, is_alive, shrink
+from wfdsl.interpreter.journal_rebuilding import CallRow, put_together
 from wfdsl.interpreter.journal_record import unpacked
-from wfdsl.interpreter.record import LostCall, Run, StepRecord
-from wfdsl.protocols import Message, Reply, StepState
+from wfdsl.interpreter.record import Run
+from wfdsl.protocols import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +112,11 @@ def run_of(path: Path, run_id: str) -> Run:
             f"FROM calls WHERE {OF_RUN} ORDER BY id",
             (run_id,),
         ).fetchall()
-    rows = [_CallRow(*row) for row in calls]
+    rows = [CallRow(*row) for row in calls]
     with _decoding(path, run_id):
         if record is None or status == "running":
-            return _put_together(run_id, request, created, _status(path, status, owner), rows)
+            is_running = _status(path, status, owner) == "running"
+            return put_together(run_id, request, rows, created, is_running=is_running)
         texts = {row.id: row.answer.text for row in rows if row.status == "finished"}
         return Run.from_json(unpacked(record, run_id, json.loads(asked), texts))
 
@@ -230,107 +230,6 @@ def _summary(path: Path, row: tuple[Any, ...]) -> RunSummary:
 
 DAMAGED = "damaged"
 """The status of a run whose row cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class _CallRow:
-    id: int
-    path: str
-    worker: str
-    status: str
-    started: float
-    finished: float | None
-    reply: str | None
-    error: str
-    calls: int
-    tokens: int
-    usd: float
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        return tuple(json.loads(self.path))
-
-    @property
-    def answer(self) -> Reply:
-        """The reply of a call that has finished."""
-        if self.reply is None:
-            raise ValueError("a reply is missing")
-        return reply_from_json(self.reply)
-
-
-def _put_together(run_id: str, request: RunRequest, created: float, status: str, rows: list[_CallRow]) -> Run:
-    own = [row for row in rows if len(row.steps) == 1]
-    pruned = graph_of(request.workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
-    responses = {row.steps[0]: row.answer.text for row in own if row.status == "finished"}
-    steps = tuple(
-        _step(request, index, [row for row in own if row.steps == (index,)], responses, is_pruned=index in pruned)
-        for index in range(len(request.workflow))
-    )
-    charge = NOTHING_SPENT
-    for row in rows:
-        charge = charge.plus(BudgetUsage(row.calls, row.tokens, row.usd))
-    return Run(
-        id=run_id,
-        workflow=request.workflow,
-        question=request.question,
-        steps=steps,
-        status="running" if status == "running" else "stopped",
-        started=created,
-        finished=None,
-        names=request.names,
-        pool=request.pool,
-        settings=request.settings(),
-        error=""
-        if status == "running"
-        else f"the process ended before the run did; continue with: wfdsl resume {run_id}",
-        lost=tuple(
-            LostCall(row.steps, row.worker, row.started, row.tokens, row.usd)
-            for row in rows
-            if row.status in ("lost", "started")
-        ),
-        charged=charge,
-    )
-
-
-def _step(
-    request: RunRequest, index: int, rows: list[_CallRow], responses: dict[int, str], *, is_pruned: bool
-) -> StepRecord:
-    worker = request.workflow[index].worker
-    assert isinstance(worker, int)  # plans hold workflows that could run
-    if not rows:
-        return StepRecord(index, worker, status="pruned" if is_pruned else "waiting")
-    last = next((row for row in rows if row.status == "finished"), rows[-1])
-    plain: dict[str, Any] = {
-        "worker_name": last.worker,
-        "messages": _messages(request, index, responses),
-        "started": rows[0].started,
-        "finished": last.finished,
-        "retries": sum(row.status in ("failed", "rejected") for row in rows),
-        "error": last.error,
-    }
-    if last.status == "finished":
-        reply = last.answer
-        plain |= {"response": reply.text, "finish": reply.finish, "usage": reply.usage, "model": reply.model}
-        plain |= {"thinking": reply.thinking}
-        plain |= {"paid_usd": reply.paid_usd, "list_usd": reply.list_usd}
-    return StepRecord(index, worker, status=_STATUS_OF.get(last.status, "stopped"), **plain)
-
-
-def _messages(request: RunRequest, step: int, responses: dict[int, str]) -> tuple[Message, ...]:
-    """What a step was shown; nothing if it saw a reply of another run, which this run's calls do not hold."""
-    if not responses.keys() >= set(request.workflow.sees(step)):
-        return ()
-    return messages_for(
-        request.workflow,
-        step,
-        responses,
-        request.question,
-        question_for=request.config.question_for,
-        previous=request.previous,
-    )
-
-
-_STATUS_OF: dict[str, StepState] = {"finished": "done", "failed": "failed", "rejected": "failed"}
 
 
 def _status(path: Path, status: str, owner: str | None) -> str:
