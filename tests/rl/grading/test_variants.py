@@ -34,12 +34,21 @@ async def outcome_of(task: Task, reply: str) -> str:
     return f"{verdict.outcome}: {verdict.extracted}" if verdict.outcome == "unjudged" else verdict.outcome
 
 
-@pytest.mark.parametrize("gold", NUMBERS)
-@pytest.mark.parametrize(("template", "outcome"), cases(NUMBER_RIGHT, NUMBER_WRONG))
-async def test_a_number_counts_if_the_words_around_it_leave_it_alone(template: str, outcome: str, gold: str) -> None:
-    if "\\" in gold and ('"' in template or "bmod" in template):
-        pytest.skip("LaTeX is not JSON, and math-verify reads no remainder")
+def fits(template: str, gold: str) -> bool:
+    """LaTeX is not JSON, and math-verify reads no remainder."""
+    return "\\" not in gold or ('"' not in template and "bmod" not in template)
 
+
+@pytest.mark.parametrize(
+    ("template", "outcome", "gold"),
+    [
+        (template, outcome, gold)
+        for template, outcome in cases(NUMBER_RIGHT, NUMBER_WRONG)
+        for gold in NUMBERS
+        if fits(template, gold)
+    ],
+)
+async def test_a_number_counts_if_the_words_around_it_leave_it_alone(template: str, outcome: str, gold: str) -> None:
     assert await outcome_of(math_task(gold), filled(template, gold)) == outcome
 
 
