@@ -19,6 +19,7 @@ SOURCES = Path(wfdsl.__file__).parent
 LAYERS = [
     ["__main__"],
     ["cli"],
+    ["server"],
     ["testing", "experiment", "html_page"],
     ["pictures"],
     ["survey", "conductor"],
@@ -63,8 +64,10 @@ HOMES = {
         "workers.pool_file",
     ],
     "rich": ["render.", "cli."],
+    "starlette": ["server."],
     "torch": ["workers.constrained_decoding", "workers.transformers_local"],
     "transformers": ["workers.constrained_decoding", "workers.transformers_local"],
+    "uvicorn": ["server."],
     "xllamacpp": ["workers.local_server"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""
@@ -81,8 +84,10 @@ HEAVY = [
     "openai",
     "pydantic",
     "rich",
+    "starlette",
     "torch",
     "transformers",
+    "uvicorn",
 ]
 
 LONG_TABLES = {"language/diagnostics/codes.py": 800}

@@ -1,4 +1,4 @@
-"""The configuration file: [pool], [conductor], [budget], [run] and [train] in one TOML file, with settings over them.
+"""The configuration file: the tables of one TOML file, such as [pool] and [conductor], with settings over them.
 
 A later source wins: the default, then the file, then each setting in its order. Relative paths in a file are relative
 to the file; relative paths in settings are relative to the current folder. The classes of the tables say which keys
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.config import OptionField, did_you_mean, from_table, from_toml, option, options_of
+from wfdsl.config import OptionField, check_options, did_you_mean, from_table, from_toml, option, options_of
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunConfig
@@ -45,7 +45,38 @@ class RunSettings(RunConfig):
     )
 
 
-CONFIGS: Final[Mapping[str, type]] = {"conductor": ConductorConfig, "budget": Budget, "run": RunSettings}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """The table [serve]: where the server listens, and what it allows."""
+
+    host: str = option("127.0.0.1", help="the address to listen on", flag="--host", metavar="ADDRESS", minimum=1)
+    port: int = option(
+        8600, help="the port to listen on; 0 takes a free one", flag="--port", metavar="N", minimum=0, maximum=65535
+    )
+    keys: str | None = option(
+        None, help="a file with the hashes of the API keys that are accepted", flag="--keys", metavar="FILE", path=True
+    )
+    max_requests: int = option(
+        64, help="requests answered at a time; more are refused", flag="--max-requests", metavar="N", minimum=1
+    )
+    max_body_bytes: int = option(4_194_304, help="the largest request, in bytes", minimum=1)
+    drain_s: float = option(
+        30.0, help="seconds that requests in progress have after SIGTERM", flag="--drain", metavar="S", minimum=0
+    )
+    reasoning: Literal["reasoning_content", "reasoning"] = option(
+        "reasoning_content", help="the field of a stream that says what happens", flag="--reasoning"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+CONFIGS: Final[Mapping[str, type]] = {
+    "conductor": ConductorConfig,
+    "budget": Budget,
+    "run": RunSettings,
+    "serve": ServeSettings,
+}
 """The configuration classes of the tables."""
 
 
@@ -107,6 +138,8 @@ class Experiment:
     """The table [budget]."""
     run: RunSettings = field(default_factory=RunSettings)
     """The table [run]: a `RunConfig` with the keys `parallel` and `journal`."""
+    serve: ServeSettings = field(default_factory=ServeSettings)
+    """The table [serve]."""
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The trainer's table, unchanged."""
 

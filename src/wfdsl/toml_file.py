@@ -13,7 +13,7 @@ from typing import Any, Final
 from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 
-TABLES: Final = ("pool", "conductor", "budget", "run", "train")
+TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "train")
 """The tables that a configuration file may have; a pool is read from the first one only."""
 _MAX_FILE_BYTES: Final = 1_048_576
 _KEYS_THAT_ARE_SECRETS: Final = frozenset({"api_key", "key", "token"})

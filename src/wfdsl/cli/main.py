@@ -21,6 +21,7 @@ COMMANDS = {
     "show": "draw a workflow or a run: in the terminal, or as Mermaid, DOT, SVG, JSON or HTML",
     "run": "run a workflow on a question",
     "solve": "answer a question: a Conductor writes the workflow, and may revise it",
+    "serve": "answer over HTTP, as a model behind an API of OpenAI's shape",
     "prompt": "print exactly what a Conductor would be sent",
     "examples": "list, show and extract few-shot examples",
     "resume": "resume a run that was interrupted",

@@ -133,6 +133,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "previous": (_is_pair, "a pair of texts, the subtask and its response"),
     "run_id": (_is_id, "a text of printable characters"),
     "sample_id": (_kind(str), "a text"),
+    "answer_settings": (_kind(Mapping), "a mapping of settings, such as {'temperature': 0}"),
     "origin": (_is_origin, "a mapping of texts to texts"),
 }
 _REQUIRED = frozenset({"workflow", "pool"})

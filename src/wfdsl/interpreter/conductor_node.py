@@ -8,7 +8,7 @@ the Conductor's own completion has index -1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 from zlib import crc32
@@ -38,17 +38,19 @@ class Level:
     deadline: float | None = None
     """When the run has to be over, on the event loop's clock."""
     step_timeout_s: float | None = None
+    answer_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Sampling settings of the last step, whose reply is the answer."""
 
     @property
     def pool(self) -> WorkerPool:
         """The workers."""
         return self.pipelines.pool
 
-    def inside(self, depth: int | None, deadline: float | None) -> Level:
+    def inside(self, depth: int | None, deadline: float | None, answer_settings: Mapping[str, Any]) -> Level:
         """The level inside a Conductor node; without the pool's Conductors where no more levels are allowed."""
         left = (self.depth if depth is None else min(depth, self.depth)) - 1
         pipelines = self.pipelines if left > 0 else Pipelines(without_conductors(self.pool))
-        return replace(self, pipelines=pipelines, depth=left, deadline=deadline)
+        return replace(self, pipelines=pipelines, depth=left, deadline=deadline, answer_settings=answer_settings)
 
 
 class WorkflowRunner(Protocol):

@@ -146,6 +146,8 @@ class RunRequest:
     """The pool's name."""
     sample_id: str = ""
     """Distinguishes the calls of this run from the same calls of others."""
+    answer_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Sampling settings of the call that gives the answer."""
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the caller found the workflow and the pool, in the caller's own words."""
 
@@ -163,6 +165,7 @@ class RunRequest:
             "budget": _table(self.budget),
             "previous": self.previous,
             "sample_id": self.sample_id,
+            **({"answer_settings": dict(self.answer_settings)} if self.answer_settings else {}),
             "origin": dict(self.origin),
         }
 
@@ -178,6 +181,7 @@ class RunRequest:
             "previous": self.previous,
             "pool": self.pool,
             "sample_id": self.sample_id,
+            "answer_settings": dict(self.answer_settings),
             "origin": dict(self.origin),
         }
         return json.dumps(plain, separators=(",", ":"))

@@ -285,20 +285,24 @@ class Execution:
         )
         path = (*self._prefix, step)
         deadline = self._deadline()
+        settings = sampling_settings(config.seed, path)
+        own = level.answer_settings if step == len(self._records) - 1 else {}
         if profile.conductor:
-            inside = level.inside(self._workflow.steps[step].depth, deadline)
+            inside = level.inside(self._workflow.steps[step].depth, deadline, own)
             handle: StepCall = ConductorCall(
                 environment, path, profile, messages, level=inside, run_workflow=_run_nested
             )
         else:
             handle = StepCall(environment, path, profile.index, messages)
+            if own:
+                settings = {**settings, **profile.within_limits(own)}
         handle.latest, handle.seconds = level.deadline, level.step_timeout_s
         self._calls[step] = handle
         if listener is not None:
             listener(
                 StepStarted(path, profile.name, handle.started, profile.provider, profile.model, profile.conductor)
             )
-        settings, sink = sampling_settings(config.seed, path), None if listener is None else handle
+        sink = None if listener is None else handle
         return handle, Call(messages, path, environment.sample_id, settings, deadline, sink, handle)
 
     def _deadline(self) -> float | None:

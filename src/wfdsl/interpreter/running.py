@@ -52,6 +52,7 @@ async def run(
     previous: tuple[str, str] | None = None,
     run_id: str | None = None,
     sample_id: str | None = None,
+    answer_settings: Mapping[str, Any] | None = None,
     origin: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Run:
@@ -70,6 +71,8 @@ async def run(
         previous: The final (subtask, response) of the round before; steps with access "all" see it first.
         run_id: The run's id in records; a new one unless given. A run that the journal has is resumed.
         sample_id: Distinguishes calls that are otherwise the same; the run's id unless given.
+        answer_settings: Sampling settings of the call that gives the answer: `temperature`, `top_p`, `max_tokens`,
+            `stop`. They override the worker's own, except that a reply never gets longer than its `max_tokens`.
         origin: Where workflow and pool were found, kept so that the run can be resumed.
         options: Fields of `RunConfig` by name, such as `concurrency=4`; they change what `config` says.
 
@@ -90,6 +93,7 @@ async def run(
             "previous": previous,
             "run_id": run_id,
             "sample_id": sample_id,
+            "answer_settings": answer_settings,
             "origin": origin,
         }
     )
@@ -108,6 +112,7 @@ async def run(
         previous=None if previous is None else (previous[0], previous[1]),
         pool=pool.name,
         sample_id=run_id if sample_id is None else sample_id,
+        answer_settings=answer_settings or {},
         origin=origin or {},
     )
     return await _run_request(run_id, request, pool, journal, tracker=tracker, limiter=limiter, on_event=on_event)
@@ -255,6 +260,7 @@ async def _run_request(
                 depth=config.max_depth,
                 deadline=end if wall_end is None else wall_end if end is None else min(end, wall_end),
                 step_timeout_s=config.step_timeout_s,
+                answer_settings=request.answer_settings,
             )
             work = run_workflow(
                 request.workflow,

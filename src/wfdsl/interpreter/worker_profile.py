@@ -114,6 +114,16 @@ class WorkerProfile:
         thinking = getattr(self.entry, "thinking_budget", None) or 0
         return int(limit) + int(thinking)
 
+    def within_limits(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Sampling settings as far as the worker's own allow: no longer replies, and its own stop texts as well."""
+        found = dict(settings)
+        longest, stop = getattr(self.entry, "max_tokens", None), tuple(getattr(self.entry, "stop", ()))
+        if longest is not None and "max_tokens" in found:
+            found["max_tokens"] = min(found["max_tokens"], longest)
+        if stop and "stop" in found:
+            found["stop"] = [*found["stop"], *stop]
+        return found
+
     def usage_bound(self, call: Call) -> BudgetUsage:
         """The most that a call can be charged; an unknown bound counts as 0 (see `require_bounded`)."""
         read, written = self.input_bound(call.messages), self.output_bound(call.settings) or 0

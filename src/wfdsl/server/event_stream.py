@@ -1,0 +1,101 @@
+"""A stream of server-sent events, which ends when the client hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+from starlette.types import Receive, Scope, Send
+
+_T = TypeVar("_T")
+KEEP_ALIVE_S: Final = 15.0
+"""Seconds between comments while nothing happens: proxies cut silent connections, most after 60 s."""
+_COMMENT: Final = b": keep-alive\n\n"
+DONE: Final = b"data: [DONE]\n\n"
+"""The last event of a stream that has its answer."""
+
+
+class ClientLeft(Exception):  # noqa: N818  (nothing has failed)
+    """The client has closed the connection."""
+
+
+def as_event(value: dict[str, Any]) -> bytes:
+    """A value as one event."""
+    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
+
+
+class EventStream:
+    """A response that sends pieces as they come, and a comment at once and whenever there is nothing else to send."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], headers: dict[str, str]) -> None:
+        self._pieces = pieces
+        self._headers = {
+            "content-type": "text/event-stream",
+            "cache-control": "no-cache",
+            "x-accel-buffering": "no",
+            **headers,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  (ASGI passes it)
+        """Send it."""
+        raw = [(name.encode(), value.encode()) for name, value in self._headers.items()]
+        try:
+            await while_connected(receive, self._send(send, raw))
+        except (ClientLeft, OSError):  # no one is left to be told
+            return
+
+    async def _send(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": _COMMENT, "more_body": True})
+        async with aclosing(_with_comments(self._pieces)) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of some work, which is cancelled when the client hangs up.
+
+    Raises:
+        ClientLeft: it did.
+    """
+    task, gone = asyncio.create_task(work), asyncio.create_task(_hang_up(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientLeft
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _hang_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _with_comments(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    following: asyncio.Future[bytes] | None = None
+    try:
+        while True:
+            following = following or asyncio.ensure_future(anext(pieces))
+            done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
+            if not done:
+                yield _COMMENT
+                continue
+            try:
+                piece = following.result()
+            except StopAsyncIteration:
+                return
+            following = None
+            yield piece
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        await pieces.aclose()
