@@ -357,16 +357,21 @@ def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat) -> None:
+def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN, lists([2, 0], [[], [0]], word="better"), EMPTY]
     solve("-q", "Why?")
     chat.script = [EMPTY]
     chat.called.clear()
     chat.asked.clear()
+    capsys.readouterr()
+    first = _last_run()
 
     code = main(["solve", "--from", "last", "--round", "1", "--step", "0"])
 
     assert (code, chat.workers, len(chat.asked)) == (0, ["w2", "w0"], 0)  # it was the last round
+    assert "later rounds" not in capsys.readouterr().err
+    main(["trace", "last"])
+    assert capsys.readouterr().out.count(f"from run {first.id}, with round 1, step 0 asked again") == 1
 
 
 @pytest.mark.usefixtures("place")

@@ -78,6 +78,8 @@ def test_only_the_step_and_what_depends_on_it_is_asked_again(
     assert again.charged is not None
     assert (again.charged.calls, again.steps[0].paid_usd) == (3, 0.0)
     assert again.settings["origin"]["from"] == first.id
+    main(["trace", "last"])
+    assert f"  from run {first.id}, with step 1 asked again\n" in capsys.readouterr().out
 
 
 def test_the_old_run_stays_as_it_was(first: Run) -> None:

@@ -17,6 +17,7 @@ from wfdsl.cli.display.rounds import Rounds
 from wfdsl.cli.main import main
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.events import BudgetCharged
+from wfdsl.interpreter.journal_file import default_path
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Reply, Usage, WorkerFailure
@@ -211,6 +212,18 @@ def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys
     partial = Run.from_json(out)
     assert (partial.answer, partial.status) == (None, "failed")
     assert [step.response for step in partial.steps] == ["one", None, None, None]
+
+
+@pytest.mark.usefixtures("home")
+async def test_a_trace_says_how_much_thinking_was_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    worker = in_turn(Reply("yes", thinking="hm " * 500))
+    await run(Workflow((Step(0, "Think."),)), "Q", pool_of(worker), journal=default_path())
+
+    main(["trace", "last"])
+
+    out = capsys.readouterr().out
+    assert "1,500 characters of thinking left out" in out
+    assert "hm hm" not in out
 
 
 def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

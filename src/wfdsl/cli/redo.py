@@ -69,22 +69,27 @@ def use_origin(args: argparse.Namespace, request: RunRequest) -> None:
     args.kept = kept
 
 
-def print_redo_estimate(prepared: Redo, found: RunEstimate, *, as_json: bool) -> None:
-    """Print what would be asked again, and its price (`--dry-run`)."""
+def print_redo_estimate(prepared: Redo, found: RunEstimate, *, as_json: bool, max_rounds: int = 0) -> None:
+    """Print what would be asked again, and its price (`--dry-run`); `max_rounds` is the Conductor's."""
     from wfdsl.cli.estimates import show_estimate
 
     show_estimate(found, names=prepared.names, as_json=as_json)
-    if prepared.round is not None and not as_json:
+    if _has_later_rounds(prepared, max_rounds) and not as_json:
         print("the Conductor's later rounds are asked again too; their cost is not known")
 
 
-def price_of(prepared: Redo, found: RunEstimate) -> str:
-    """One line: what is asked again, and what it costs at most."""
+def price_of(prepared: Redo, found: RunEstimate, *, max_rounds: int = 0) -> str:
+    """One line: what is asked again, and what it costs at most; `max_rounds` is the Conductor's."""
     names = prepared.names
     asked = ", ".join(names[each.step] if names else f"step {each.step}" for each in found.steps)
     price = "not known" if found.usd is None else f"at most ${found.usd:.4f}"
-    later = "" if prepared.round is None else ", and the Conductor's later rounds, whose cost is not known"
+    has_later = _has_later_rounds(prepared, max_rounds)
+    later = ", and the Conductor's later rounds, whose cost is not known" if has_later else ""
     return f"asked again: {asked} (cost: {price}){later}; {_kept(len(prepared.kept))} nothing"
+
+
+def _has_later_rounds(prepared: Redo, max_rounds: int) -> bool:
+    return prepared.round is not None and prepared.round < max_rounds
 
 
 def _kept(count: int) -> str:

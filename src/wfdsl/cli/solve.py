@@ -149,12 +149,12 @@ def _redo(args: argparse.Namespace) -> int:
         origin = {**solving.origin, **request_of(path, args.run_id).origin}
         return _answer(replace(solving, origin=origin), request.question, args)
     prepared = prepare_redo(path, run_id, args.step, round_number=args.round)
-    found = prepared.estimate(solving.pool)
+    found, rounds = prepared.estimate(solving.pool), solving.max_rounds
     if args.dry_run:
-        print_redo_estimate(prepared, found, as_json=args.json)
+        print_redo_estimate(prepared, found, as_json=args.json, max_rounds=rounds)
         return 0
     if not args.quiet:
-        print(price_of(prepared, found), file=sys.stderr)
+        print(price_of(prepared, found, max_rounds=rounds), file=sys.stderr)
     args.run_id = prepared.start(path)
     return _answer(replace(solving, origin={**solving.origin, **prepared.origin}), request.question, args)
 

@@ -83,6 +83,11 @@ class Solving:
     """Where workflow or Conductor, and the pool, were found, for resuming a run."""
     experiment: Experiment
 
+    @property
+    def max_rounds(self) -> int:
+        """The most rounds after round 0."""
+        return self.solver.settings.max_rounds if isinstance(self.solver, Conductor) else 0
+
     async def solve(self, question: Question, options: RunOptions) -> Solution:
         """The solution of a question.
 

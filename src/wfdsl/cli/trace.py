@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # start-up time
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from wfdsl.conductor.round_log import RoundLog
     from wfdsl.interpreter.record import Run, StepRecord
@@ -41,6 +41,9 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
 
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]
+    origin = run.settings.get("origin", {})
+    if not indent and "from" in origin:
+        lines.append(f"  {_redone(origin)}")
     if run.error:
         lines.append(f"  {run.error}")
     logs = rounds_of([run])
@@ -56,6 +59,12 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
         lines.append(f"lost: step {where}, {lost.worker_name}: was in flight when its process ended; stays charged")
     lines.append(_totals(run))
     return [(indent + line).rstrip() if not line.strip() else indent + line for line in lines]
+
+
+def _redone(origin: Mapping[str, str]) -> str:
+    """Which step of which run was asked again."""
+    where = f"round {origin['round']}, " if "round" in origin else ""
+    return f"from run {origin['from']}, with {where}step {origin['step']} asked again"
 
 
 def _log_lines(logs: Iterable[RoundLog]) -> list[str]:
@@ -104,6 +113,8 @@ def _facts(step: StepRecord) -> list[str]:
         facts.append(f"{step.usage.input_tokens} + {step.usage.output_tokens} tokens")
     if step.paid_usd:
         facts.append(dollars(step.paid_usd))
+    if step.thinking:
+        facts.append(f"{len(step.thinking):,} characters of thinking left out")
     if step.finish not in (None, "stop"):
         facts.append(f"reply ended by: {step.finish}")
     if step.replayed:
