@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import (
     INPUT,
@@ -26,6 +27,9 @@ from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.interpreter.budget import Budget
 
+if TYPE_CHECKING:  # start-up time
+    from wfdsl.experiment import Experiment
+
 EXAMPLES = (
     "wfdsl serve --pool openai:gpt-5,openai:gpt-5-mini",
     "wfdsl serve --pool pool.toml --workflow debate.wf --port 8600",
@@ -41,6 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .wf file to serve as a model of its own; may be repeated",
     )
+    group(parser, OUTPUT).add_argument(
+        "--new-key", metavar="NAME", help="make an API key, add its hash to --keys, print the key, and serve nothing"
+    )
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser, parameters=False)
     add_protocol_option(parser)
@@ -55,19 +62,42 @@ def execute(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
         raise UsageError("wfdsl serve needs starlette and uvicorn: pip install 'wfdsl-conductor[server]'")
+    require_no_parameters(args, "the workflow files of a server take no parameters")
+    experiment = experiment_of(args)
+    if args.new_key is not None:
+        return _print_new_key(experiment.serve, args.new_key)
+    return _serve(experiment, args)
+
+
+def _print_new_key(settings: ServeSettings, name: str) -> int:
+    """Make a key; only its hash is kept."""
+    from wfdsl.server.api_keys import add_key
+
+    if settings.keys is None:
+        raise UsageError("--new-key needs --keys FILE: the file that takes the key's hash")
+    print(add_key(settings.keys, name))
+    return 0
+
+
+def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.server.api_keys import ApiKeys, is_loopback
     from wfdsl.server.app import build_app
     from wfdsl.server.listening import listen, serve
     from wfdsl.server.served_model import served_models
 
-    require_no_parameters(args, "the workflow files of a server take no parameters")
-    experiment = experiment_of(args)
-    models, settings = served_models(experiment, args.workflow), experiment.serve
+    settings = experiment.serve
+    if settings.keys is None and not is_loopback(settings.host):
+        raise UsageError(f"--host {settings.host} needs --keys FILE: others reach it, and every request costs money")
+    keys = None if settings.keys is None else ApiKeys.load(settings.keys)
+    models = served_models(experiment, args.workflow)
     journal = Journal(default_path()) if experiment.run.journal else None
     try:
         with listen(settings.host, settings.port) as listening:
-            app = build_app(models, settings, journal=journal, log=_print_nothing if args.quiet else _print_line)
+            app = build_app(
+                models, settings, keys=keys, journal=journal, log=_print_nothing if args.quiet else _print_line
+            )
             host, port = listening.getsockname()[:2]
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
             serve(app, listening, settings.drain_s, lambda: _print_line(f"{', '.join(models)} on {address}"))

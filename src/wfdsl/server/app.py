@@ -18,6 +18,7 @@ from wfdsl.experiment import ServeSettings
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.answering import Answering
 from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_keys import ApiKeys
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
 from wfdsl.server.replies import chat_completion, headers_of
 from wfdsl.server.served_model import ServedModel
@@ -31,11 +32,14 @@ def build_app(
     models: Mapping[str, ServedModel],
     settings: ServeSettings,
     *,
+    keys: ApiKeys | None,
     journal: Journal | None,
     log: Callable[[str], None],
 ) -> ASGIApp:
-    """The server as an ASGI application; `log` gets a line for each request, without texts."""
-    server = _Server(models, settings, journal)
+    """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
+    reaches it is answered.
+    """
+    server = _Server(models, settings, keys, journal)
     routes = [
         Route("/health", server.health),
         Route("/ready", server.ready),
@@ -49,9 +53,16 @@ def build_app(
 
 
 class _Server:
-    def __init__(self, models: Mapping[str, ServedModel], settings: ServeSettings, journal: Journal | None) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, ServedModel],
+        settings: ServeSettings,
+        keys: ApiKeys | None,
+        journal: Journal | None,
+    ) -> None:
         self._models = models
         self._settings = settings
+        self._keys = keys
         self._answering = Answering(models, journal, settings.reasoning)
         self._created = int(time.time())
         self._active = 0
@@ -79,18 +90,21 @@ class _Server:
         """Whether requests are answered."""
         return JSONResponse({"status": "ready" if self._ready else "starting"}, 200 if self._ready else 503)
 
-    async def list_models(self, request: Request) -> Response:  # noqa: ARG002
+    async def list_models(self, request: Request) -> Response:
         """All models."""
+        self._owner(request)
         return JSONResponse({"object": "list", "data": [each.card(self._created) for each in self._models.values()]})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
+        self._owner(request)
         return JSONResponse(self._answering.model(request.path_params["id"]).card(self._created))
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
+        owner = self._owner(request)
         body = await _body(request, self._settings.max_body_bytes)
-        asked = self._answering.asked(request, body, owner="")
+        asked = self._answering.asked(request, body, owner)
         request.state.run_id = asked.run_id
         self._take_place()
         if asked.chat.stream:
@@ -105,6 +119,17 @@ class _Server:
         finally:
             self._leave_place()
         return JSONResponse(chat_completion(asked.chat, run), headers=headers_of(run))
+
+    def _owner(self, request: Request) -> str:
+        """The name of the key that a request has; empty where none is needed.
+
+        Raises:
+            ApiError: it has none that is accepted.
+        """
+        if self._keys is None:
+            return ""
+        request.state.key = self._keys.owner(request.headers.get("authorization"))
+        return str(request.state.key)
 
     def _take_place(self) -> None:
         if self._active >= self._settings.max_requests:
@@ -174,7 +199,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:  # no
 
 
 class _AccessLog:
-    """A line for each request: method, path, status, seconds, and the run. No texts, no keys."""
+    """A line for each request: method, path, status, seconds, the key's name, the run. No texts, no keys."""
 
     def __init__(self, app: ASGIApp, log: Callable[[str], None]) -> None:
         self._app = app
@@ -198,6 +223,6 @@ class _AccessLog:
         except ClientDisconnect:
             status = _CLIENT_LEFT
         finally:
-            run_id = scope["state"].get("run_id", "")
-            took = time.monotonic() - began
-            self._log(f"{scope['method']} {scope['path']} {status} {took:.3f} s{f' run {run_id}' if run_id else ''}")
+            known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
+            about = "".join(f" {what} {name}" for what, name in known.items() if name)
+            self._log(f"{scope['method']} {scope['path']} {status} {time.monotonic() - began:.3f} s{about}")

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from wfdsl.errors import UsageError
 
 _BACKLOG = 2048
+_LONGEST_HEAD = 65_536  # bytes of the headers of a request; our choice
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -41,6 +42,8 @@ def serve(app: ASGIApp, listening: socket.socket, drain_s: float, started: Calla
         access_log=False,
         lifespan="on",
         server_header=False,
+        http="h11",  # the other parser does not limit headers
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
         timeout_graceful_shutdown=max(int(drain_s), 1),
     )
     asyncio.run(_Server(config, started).serve(sockets=[listening]))

@@ -1,0 +1,93 @@
+"""Who may ask, how much, and what the log says."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
+
+from .conftest import Serve
+from .provider import Provider
+
+pytestmark = pytest.mark.slow
+ASK: Any = [{"role": "user", "content": "A secret question?"}]
+
+
+def new_key(folder: Path, name: str) -> str:
+    command = [sys.executable, "-m", "wfdsl", "serve", "--keys", "keys.txt", "--new-key", name]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+def test_only_those_with_a_key_are_answered(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    key, other = new_key(tmp_path, "ann"), new_key(tmp_path, "bob")
+    server = serve("--keys", "keys.txt")
+    url = f"{server.url}/models"
+
+    assert key not in (tmp_path / "keys.txt").read_text()
+    assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": key}, {"Authorization": f"Basic {key}"}):
+        refused = httpx.get(url, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
+    assert httpx.get(server.url.removesuffix("/v1") + "/health").status_code == 200
+
+    for each in (key, other):  # the same key for repetitions: each owner has runs of its own
+        client = openai.OpenAI(base_url=server.url, api_key=each)
+        client.chat.completions.create(model="two", messages=ASK, extra_headers={"Idempotency-Key": "one"})
+    assert len(provider.bodies) == 4
+
+
+def test_the_log_has_no_texts_and_no_keys(serve: Serve, tmp_path: Path) -> None:
+    key = new_key(tmp_path, "ann")
+    server = serve("--keys", "keys.txt")
+    client = openai.OpenAI(base_url=server.url, api_key=key)
+    reply = client.chat.completions.create(model="two", messages=ASK)
+    server.stop()
+
+    log = "".join(server.lines)
+    assert "POST /v1/chat/completions 200" in log
+    assert reply.to_dict()["wfdsl"]["run"] in log  # type: ignore[index]
+    assert "key ann" in log
+    assert key not in log
+    assert "secret" not in log
+    assert "did:" not in log
+
+
+def test_another_address_needs_keys(wfdsl: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
+
+    done = wfdsl("serve", "--pool", "paper", "--host", "0.0.0.0", "--port", "0")
+
+    assert done.code == 2
+    assert "--host 0.0.0.0 needs --keys" in done.err
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve: Serve) -> None:
+    server = serve("--set", "serve.max_body_bytes=1000")
+    with socket.create_connection(server.address, timeout=60) as connection:
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n\r\n{")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413")
+    streamed = httpx.post(f"{server.url}/chat/completions", content=iter([b"x" * 600] * 3))
+
+    assert (streamed.status_code, streamed.json()["error"]["code"]) == (413, "body_too_large")
+    assert server.client.models.list().data
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000, b"\x00\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"],
+)
+def test_what_is_not_http_harms_nothing(serve: Serve, request_bytes: bytes) -> None:
+    server = serve()
+    with socket.create_connection(server.address, timeout=60) as connection:
+        connection.sendall(request_bytes)
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400")
+
+    assert server.client.models.list().data
