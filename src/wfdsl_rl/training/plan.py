@@ -190,7 +190,8 @@ def _keys_of(kind: type[BaseModel], tables: Sequence[str]) -> Iterable[str]:
     for table in tables:
         parts = (kind.model_fields[table].annotation, *get_args(kind.model_fields[table].annotation))
         kind = next(part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
-    return kind.model_fields
+    extensions = entry_points(group=_EXTENSIONS).names if kind is TrainConfig else ()
+    return [*kind.model_fields, *sorted(extensions)]
 
 
 def _is_gym(name: str) -> bool:

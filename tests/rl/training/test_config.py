@@ -53,6 +53,7 @@ def test_presets_are_those_that_the_documentation_names() -> None:
         ("train.base.group_siz=8", 'train.base has no key "group_siz". Did you mean group_size?'),
         ("train.lora.rnk=8", 'train.lora has no key "rnk". Did you mean rank?'),
         ("train.tiny.network.widht=8", 'train.tiny.network has no key "widht". Did you mean width?'),
+        ("train.tny.bias=0.5", 'train has no key "tny". Did you mean tiny?'),
         ("train.bse.iterations=8", 'train has no key "bse". Did you mean base?'),
         ("train.sft.xyz=8", 'train.sft has no key "xyz". Known: steps, batch_size, learning_rate'),
         ("train.base.group_size=1", "train.base.group_size: input should be greater than 1"),
