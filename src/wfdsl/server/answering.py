@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
@@ -19,7 +19,7 @@ from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import request_of
-from wfdsl.interpreter.record import Run, RunEnded
+from wfdsl.interpreter.record import Run, RunEnded, workflow_to_list
 from wfdsl.interpreter.running import new_run_id
 from wfdsl.server.api_errors import NO_RETRY, ApiError, of_run
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
@@ -29,6 +29,7 @@ from wfdsl.server.progress import Progress
 from wfdsl.server.replies import answer_of, completion_id, summary_of, usage_of
 from wfdsl.server.served_model import ServedModel
 
+_T = TypeVar("_T")
 _REPEATED_S: Final = 3600.0
 """How long a client's own repetition of a request finds the run of the first one."""
 _LONGEST_KEY: Final = 255
@@ -66,6 +67,21 @@ class Answering:
         self.model(asked.model)
         digest = _digest(owner, body)
         return Asked(self, asked, self._run_id(request.headers, owner, digest), digest, request.headers)
+
+    async def route(self, body: bytes) -> dict[str, Any]:
+        """What would be done for a chat completion: the steps, and what it cost to plan them. No worker is asked.
+
+        Raises:
+            ApiError: it cannot be answered.
+        """
+        asked = read_chat_request(body)
+        model = self.model(asked.model)
+        workflow, run = await _or_api_error(model.route(asked))
+        steps = workflow_to_list(workflow)
+        for step in steps:
+            step["worker"] = model.pool.entry(step["worker"]).name
+        usage = {} if run is None else {"usage": usage_of(run), "cost_usd": run.paid_usd}
+        return {"object": "wfdsl.route", "model": model.id, "steps": steps, **usage}
 
     def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
         key = headers.get("idempotency-key")
@@ -176,12 +192,7 @@ class Asked:
         await asyncio.wait([live.task])
         if live.task.cancelled():
             raise ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
-        try:
-            return live.task.result()
-        except RunEnded as error:
-            raise of_run(error) from error
-        except UsageError as error:
-            raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
+        return await _or_api_error(live.task)
 
     def _envelope(self) -> dict[str, Any]:
         return {
@@ -201,6 +212,16 @@ class Asked:
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         usage = {"usage": None} if self.chat.include_usage else {}
         return as_event({**self._envelope(), "choices": choices, **usage, **more})
+
+
+async def _or_api_error(work: Awaitable[_T]) -> _T:
+    """The result of some work; what ends a run becomes the error that a client is sent."""
+    try:
+        return await work
+    except RunEnded as error:
+        raise of_run(error) from error
+    except UsageError as error:
+        raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
 
 
 def _before_stop(text: str, stops: tuple[str, ...]) -> str:

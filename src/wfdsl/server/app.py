@@ -46,6 +46,7 @@ def build_app(
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
+        Route("/v1/route", server.route, methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {ApiError: _api_error, HTTPException: _http_error, Exception: _internal_error}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=server.lifespan)
@@ -99,6 +100,18 @@ class _Server:
         """One model."""
         self._owner(request)
         return JSONResponse(self._answering.model(request.path_params["id"]).card(self._created))
+
+    async def route(self, request: Request) -> Response:
+        """The workflow that would answer a chat completion request."""
+        self._owner(request)
+        body = await _body(request, self._settings.max_body_bytes)
+        self._take_place()
+        try:
+            return JSONResponse(await while_connected(request.receive, self._answering.route(body)))
+        except ClientLeft:
+            return Response(status_code=_CLIENT_LEFT)
+        finally:
+            self._leave_place()
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""

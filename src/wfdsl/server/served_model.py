@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from wfdsl.api import analyze
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
-from wfdsl.conductor.policy import Policy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, found_anywhere, run_options
 from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run
+from wfdsl.language.workflow import Workflow
 from wfdsl.server.chat_request import ChatRequest
 from wfdsl.workers.pool import Pool
 
@@ -44,6 +46,21 @@ class ServedModel:
         """The model as `/v1/models` lists it."""
         about = {"id": self.id, "object": "model", "created": created, "owned_by": "wfdsl"}
         return {**about, "description": self.description}
+
+    async def route(self, request: ChatRequest) -> tuple[Workflow, Run | None]:
+        """The workflow that would answer a request, in the pool's numbering; and the run in which a Conductor wrote it.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as a policy does.
+        """
+        if not isinstance(self.policy, Conductor):
+            assert isinstance(self.policy, WorkflowPolicy)  # there is nothing else
+            return self.policy.workflow, None
+        options = run_options(self.experiment.run) | {"budget": self.experiment.budget}
+        run = (await self.policy.solve(request.question, self.pool, only_plan=True, **options)).run
+        workflow = analyze(run.answer or "", pool=self.pool, max_steps=None).workflow
+        assert workflow is not None  # the Conductor has checked it
+        return workflow, run
 
     async def answer(
         self,
