@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl import Pool, UsageError, WorkerEntry, analyze
+from wfdsl import Conductor, Pool, WorkerEntry, analyze
 from wfdsl.cli.main import main
 from wfdsl.conductor.examples import example_from, load_examples, shipped_sets
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.experiment import PROTOCOLS, read_experiment
+from wfdsl.language.constrained import gbnf, llguidance_lark
 
 from .scripted_server import lists
 
@@ -77,9 +79,24 @@ def test_prose_stays_where_all_shows_the_same_steps() -> None:
     assert [step.access for step in dropped.workflow] == [(), (), "all"]
 
 
-def test_a_grammar_that_allows_lists_is_refused(chat: Chat) -> None:
-    with pytest.raises(UsageError, match='leave out access = "binary", or set grammar = "off"'):
-        chat.conductor(access="binary", grammar="on")
+@pytest.mark.parametrize(("name", "write"), [("gbnf", gbnf), ("llguidance", llguidance_lark)])
+def test_a_grammar_follows_the_access_scheme(name: Any, write: Any, chat: Chat) -> None:
+    entry = chat.entry("conductor", grammar_field="structured_outputs", grammar_dialect=name)
+    found = Conductor(entry, access="binary", grammar="on", max_prose=10, max_subtask=20).settings.grammar
+
+    assert found is not None
+    grammar = write([0, 1], access="binary", max_prose=10, max_subtask=20)
+    assert found.call_settings([0, 1], 5, recursion=False)["grammar"] == grammar
+    assert "after-" not in grammar
+
+
+def test_the_small_model_conducts_under_the_protocol() -> None:
+    experiment = read_experiment(None, [f"{key}={value}" for key, value in PROTOCOLS["paper"].items()])
+
+    found = named_conductor(experiment.conductor, Pool.load("local")).settings.grammar
+
+    assert found is not None
+    assert found.access == "binary"
 
 
 def test_the_protocol_is_one_flag_that_others_override(

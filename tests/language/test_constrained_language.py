@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import llguidance
 import pytest
@@ -56,17 +56,19 @@ class Case(NamedTuple):
     max_subtask: int = 4
     max_reasoning: int = 0
     recursion: bool = False
+    access: Literal["lists", "binary"] = "lists"
 
     @property
     def options(self) -> dict[str, Any]:
-        names = ("max_prose", "max_subtask", "max_reasoning", "recursion")
+        names = ("max_prose", "max_subtask", "max_reasoning", "recursion", "access")
         return {name: getattr(self, name) for name in names}
 
     @property
     def limits(self) -> dict[str, Any]:
         """What a completion is checked against."""
         pool = max(self.indices) + 1
-        return {"pool": pool, "max_steps": self.max_steps, "recursion": self.recursion, "profile": "strict"}
+        given = {"max_steps": self.max_steps, "recursion": self.recursion, "access": self.access}
+        return {"pool": pool, "profile": "strict", **given}
 
 
 @cache
@@ -179,6 +181,7 @@ cases = st.builds(
     max_subtask=st.sampled_from([1, 4]),
     max_reasoning=st.sampled_from([0, 0, 8]),
     recursion=st.booleans(),
+    access=st.sampled_from(["lists", "lists", "binary"]),
 )
 seen_chars = st.characters(exclude_categories=["C", "Z"])
 subtask_chars = st.one_of(seen_chars, st.sampled_from(' \n\r\t"\\[]{}#'))
@@ -197,7 +200,9 @@ def workflows_within(draw: DrawFn, case: Case) -> Workflow:
     for step in drawn:
         rest = draw(st.text(subtask_chars, max_size=case.max_subtask - 1))
         first = draw(st.one_of(seen_chars, st.sampled_from('"\\')))
-        steps.append(Step(draw(st.sampled_from(case.indices)), first + rest, step.access))
+        is_allowed = case.access == "lists" or step.access in ((), "all")
+        access = step.access if is_allowed else "all"
+        steps.append(Step(draw(st.sampled_from(case.indices)), first + rest, access))
     return Workflow(tuple(steps))
 
 
@@ -255,11 +260,11 @@ def test_every_canonical_print_within_the_bounds_can_be_written(data: st.DataObj
     assert gbnf_accepts(case, text)
 
 
-@given(workflows(pool_size=4))
-def test_the_bounds_say_which_workflows_can_be_written(workflow: Workflow) -> None:
-    case = Case(max_steps=4, max_subtask=8)
+@given(workflows(pool_size=4), st.sampled_from(["lists", "binary"]))
+def test_the_bounds_say_which_workflows_can_be_written(workflow: Workflow, access: Any) -> None:
+    case = Case(max_steps=4, max_subtask=8, access=access)
 
-    admitted = Bounds(case.indices, case.max_steps, case.max_prose, case.max_subtask).admit(workflow)
+    admitted = Bounds(case.indices, case.max_steps, **case.options).admit(workflow)
 
     assert llguidance_accepts(case, dumps(workflow)) == admitted
     assert gbnf_accepts(case, dumps(workflow)) == admitted
@@ -450,8 +455,10 @@ def test_the_command_prints_the_grammar_of_its_options(
     name: str, make: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--max-steps", "3", "--max-prose", "0", "--max-subtask", "40", "--max-reasoning", "50", "--recursion"]
+    options += ["--access", "binary"]
+    bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": 40, "max_reasoning": 50, "recursion": True}
 
     assert main(["grammar", "--format", name, "--workers", "0,2,5", *options]) == 0
-    assert capsys.readouterr().out == make((0, 2, 5), 3, max_prose=0, max_subtask=40, max_reasoning=50, recursion=True)
+    assert capsys.readouterr().out == make((0, 2, 5), 3, access="binary", **bounds)
     assert main(["grammar", "--format", name, "--pool-size", "2"]) == 0
     assert capsys.readouterr().out == make(range(2))

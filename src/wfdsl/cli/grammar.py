@@ -53,6 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="most characters of free reasoning before the lists, instead of prose (default: %(default)s, none)",
     )
     parser.add_argument(
+        "--access",
+        choices=["lists", "binary"],
+        default="lists",
+        help="what an access entry may be: also a list of earlier steps, or only [] and all (default: %(default)s)",
+    )
+    parser.add_argument(
         "--recursion", action="store_true", help="for rounds after round 0: three empty lists are valid"
     )
 
@@ -79,6 +85,7 @@ def execute(args: argparse.Namespace) -> int:
         max_subtask=args.max_subtask,
         max_reasoning=args.max_reasoning,
         recursion=args.recursion,
+        access=args.access,
     )
     print_exactly(grammar)
     return 0

@@ -18,6 +18,7 @@ from wfdsl.conductor.checkpoint import prompt_settings
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
+from wfdsl.language.check import AccessScheme
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
 from wfdsl.language.workflow import Workflow
@@ -45,14 +46,17 @@ class Grammar:
     max_tokens: int | None = None
     """Tokens that the longest completion may take, at the worst a token for each byte; None: for a model whose context
     is known, half of it, which leaves the other half to the prompt; for others as many as the bounds need."""
+    access: AccessScheme = "lists"
+    """What an access entry may be."""
     dialect: GrammarDialect | None = None
     """None: what the entry's provider takes, and llama.cpp's for a worker without an entry."""
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """The bounds in characters."""
+        """The bounds in characters, and the access scheme."""
         prose = MAX_PROSE if self.max_prose is None else self.max_prose
-        return {"max_prose": prose, "max_subtask": MAX_SUBTASK if self.max_subtask is None else self.max_subtask}
+        subtask = MAX_SUBTASK if self.max_subtask is None else self.max_subtask
+        return {"max_prose": prose, "max_subtask": subtask, "access": self.access}
 
     def tokens(self, indices: Sequence[int], max_steps: int) -> int:
         """The number of tokens with which no completion is cut. Units: tokens.
@@ -163,9 +167,12 @@ def context_of(entry: WorkerEntry) -> int | None:
 def _grammar(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) -> Grammar | None:
     if config.grammar != "on":
         return None
-    if config.access == "binary":
-        raise UsageError('the grammar allows lists of steps: leave out access = "binary", or set grammar = "off"')
-    asked = Grammar(max_prose=config.max_prose, max_subtask=config.max_subtask, max_tokens=config.grammar_tokens)
+    asked = Grammar(
+        max_prose=config.max_prose,
+        max_subtask=config.max_subtask,
+        max_tokens=config.grammar_tokens,
+        access=config.access,
+    )
     return fitted(asked, entry, max_steps)
 
 

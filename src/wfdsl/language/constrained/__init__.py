@@ -1,8 +1,9 @@
 """The strict completion language as a grammar for constrained decoders, so that all that they write is valid.
 
-    gbnf(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False) -> str
-    llguidance_lark(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False) -> str
-    max_tokens_for(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False) -> int
+    gbnf(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False,
+        access="lists") -> str
+    llguidance_lark(...) -> str: the same arguments
+    max_tokens_for(...) -> int: the same arguments
 
 The language is bounded prose, or bounded reasoning of any kind and a marker line, and then the canonical print of a
 workflow. It is made once as data, from what the printer prints (`completions.py`), and printed in two dialects, so both
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK, Bounds, language
 from wfdsl.language.constrained.dialects import print_gbnf, print_lark
 from wfdsl.language.constrained.rules import most_tokens
@@ -29,6 +30,7 @@ def gbnf(
     max_subtask: int = MAX_SUBTASK,
     max_reasoning: int = 0,
     recursion: bool = False,
+    access: AccessScheme = "lists",
 ) -> str:
     """The grammar in llama.cpp's dialect; its server takes it as `grammar` in the body of a request.
 
@@ -40,11 +42,13 @@ def gbnf(
         max_reasoning: the most characters of free reasoning, which `</think>` ends and a marker line separates from the
             lists; it is written instead of prose. 0 for none.
         recursion: whether three empty lists are valid (rounds after the first).
+        access: what an access entry may be: also a list of earlier steps, or only [] and all ("binary").
 
     Raises:
         UsageError: nothing is within these bounds, or there are too many steps to write them out.
     """
-    return print_gbnf(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion)))
+    bounds = Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion, access)
+    return print_gbnf(language(bounds))
 
 
 def llguidance_lark(
@@ -55,9 +59,11 @@ def llguidance_lark(
     max_subtask: int = MAX_SUBTASK,
     max_reasoning: int = 0,
     recursion: bool = False,
+    access: AccessScheme = "lists",
 ) -> str:
     """The grammar in llguidance's dialect of Lark. Arguments and errors as for `gbnf`."""
-    return print_lark(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion)))
+    bounds = Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion, access)
+    return print_lark(language(bounds))
 
 
 def max_tokens_for(
@@ -68,6 +74,7 @@ def max_tokens_for(
     max_subtask: int = MAX_SUBTASK,
     max_reasoning: int = 0,
     recursion: bool = False,
+    access: AccessScheme = "lists",
 ) -> int:
     """The number of tokens with which no completion is cut, whatever the model writes within the grammar.
 
@@ -77,4 +84,5 @@ def max_tokens_for(
 
     Units: tokens.
     """
-    return most_tokens(language(Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion)))
+    bounds = Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion, access)
+    return most_tokens(language(bounds))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from wfdsl.errors import UsageError
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.completion import print_completion
 from wfdsl.language.completion_scanner import MARKER
 from wfdsl.language.constrained.rules import Chars, Choice, Expression, Literal, Name, Repeat, Rule, RuleSet, Sequence
@@ -66,6 +66,8 @@ class Bounds:
     """The most characters of the reasoning before the lists, which is written instead of prose; 0: there is none."""
     recursion: bool = False
     """Whether three empty lists are valid."""
+    access: AccessScheme = "lists"
+    """What an access entry may be; under "binary" it is nothing or all."""
 
     def __post_init__(self) -> None:
         """Refuse what describes no language.
@@ -96,6 +98,7 @@ class Bounds:
             1 <= len(workflow) <= self.max_steps
             and all(step.worker in self.indices and step.depth is None for step in workflow)
             and all(self._admit_subtask(step.subtask) for step in workflow)
+            and (self.access == "lists" or all(step.access in ((), ALL) for step in workflow))
         )
 
     def _admit_subtask(self, subtask: str) -> bool:
@@ -109,8 +112,9 @@ def language(bounds: Bounds) -> RuleSet:
     for count in range(1, bounds.max_steps + 1):
         rules[f"steps-{count}"] = _steps(count)
     for step in range(bounds.max_steps):
-        rules[f"sees-{step}"] = _sees(step)
-        rules |= {f"after-{index}-of-{step}": _after(index, step) for index in range(step)}
+        earlier = 0 if bounds.access == "binary" else step
+        rules[f"sees-{step}"] = _sees(step, earlier)
+        rules |= {f"after-{index}-of-{step}": _after(index, step) for index in range(earlier)}
     return RuleSet(rules | _words(bounds), remark=_remark(bounds))
 
 
@@ -208,9 +212,9 @@ def _layout(count: int) -> tuple[str, ...]:
     return tuple(_VARYING.split(print_completion(Workflow((Step(_WORKER, _SUBTASK, ALL),) * count))))
 
 
-def _sees(step: int) -> Rule:
-    """An access entry: nothing, all, or distinct earlier steps in ascending order."""
-    lists = [Sequence((Literal(f"[{index}"), Name(f"after-{index}-of-{step}"))) for index in range(step)]
+def _sees(step: int, earlier: int) -> Rule:
+    """An access entry: nothing, all, or distinct steps of the first `earlier` ones in ascending order."""
+    lists = [Sequence((Literal(f"[{index}"), Name(f"after-{index}-of-{step}"))) for index in range(earlier)]
     return Rule(Choice((Literal("[]"), Literal(f'"{ALL}"'), *lists)), is_token=True)
 
 
