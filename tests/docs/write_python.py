@@ -6,7 +6,6 @@ import ast
 import inspect
 import re
 import textwrap
-from copy import copy
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module, util
@@ -127,7 +126,7 @@ def _class(package: str, node: ast.ClassDef, kind: type) -> str:
     parts = [f"## {package}.{node.name}", *_paragraphs(node)]
     base, made_by = _constructor(kind)
     if made_by is not None:
-        shown = _signature(made_by).removeprefix("def ").removesuffix(": ...")
+        shown = f"class {node.name}:\n{textwrap.indent(_signature(made_by), '    ')}"
         inherited = [] if base is kind else _paragraphs(_class_definition(base))
         parts += [f"<!-- not run: a signature -->\n```python\n{shown}\n```", *inherited, *_paragraphs(made_by)]
     fields = list(_fields(node, kind.__module__))
@@ -151,9 +150,7 @@ def _constructor(kind: type) -> tuple[type, ast.FunctionDef | None]:
             break
         for method in _class_definition(base).body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                arguments = copy(method.args)
-                arguments.args = arguments.args[1:]
-                return base, ast.FunctionDef(kind.__name__, arguments, method.body, [], None)
+                return base, method
     return kind, None
 
 
