@@ -10,6 +10,7 @@ from tests.language.wf_reading import ToyPool, codes, read, workflow
 from wfdsl.api import analyze_file_text
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics.formatting import as_text
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.language.file_printer import print_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_scanner import FileGrammar
@@ -372,3 +373,37 @@ def test_without_a_pool_own_is_not_held_against_each_worker() -> None:
 
 def test_layers_cannot_fill_the_memory() -> None:
     assert "workflow-too-large" in codes('step a by 0 copies 1000 chain 1000: "x"')
+
+
+def test_a_step_has_settings_of_its_own_and_so_have_its_copies() -> None:
+    text = 'param t = 0.5\nstep a by 0 copies 2 max_tokens 9 temperature {t}: "{t}"\nstep b by 0 sees a: "x"'
+
+    steps = workflow(text, {"t": "1.25"})
+
+    assert [step.settings for step in steps] == [{"temperature": 1.25, "max_tokens": 9}] * 2 + [{}]
+    assert steps[0].subtask == "1.25"
+    assert steps != workflow(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('step a by 3 temperature 1: "x"', "clause-conflict"),
+        ('param t = "hot"\nstep a by 0 temperature {t}: "x"', "param-type"),
+        ('param n = 0.5\nstep a by 0 copies {n}: "x"', "param-type"),
+        ('step a by 0 temperature 1 temperature 0: "x"', "clause-repeated"),
+        (f'step a by 0 temperature 0.{"1" * 40}: "x"', "number-too-large"),
+    ],
+)
+def test_settings_that_cannot_be_are_errors(text: str, code: str) -> None:
+    assert codes(text, pool=POOL) == [code]
+
+
+def test_a_number_can_only_be_set_to_a_number() -> None:
+    with pytest.raises(UsageError, match="the parameter t is a number"):
+        workflow('param t = 0.5\nstep a by 0 temperature {t}: "x"', {"t": "hot"})
+
+
+def test_three_lists_cannot_say_settings() -> None:
+    with pytest.raises(WorkflowError, match="temperature of its own"):
+        Workflow((Step(0, "x", temperature=0.5),)).to_lists()

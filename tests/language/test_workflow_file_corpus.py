@@ -53,6 +53,6 @@ def test_every_code_of_workflow_files_occurs_in_the_corpus() -> None:
 
     assert {code.name for code in CODES.values() if code.form == "wf"} - named == {
         "worker-unknown",  # needs a pool
-        "clause-conflict",  # needs a pool
+        "settings-unlisted",
         "depth-unlisted",  # is about printing the other form
     }

@@ -39,7 +39,11 @@ def workflows(draw: Callable[..., Any]) -> Workflow:
         indices = st.sets(st.integers(0, index - 1)) if index else st.just(set[int]())
         access = draw(st.one_of(st.just("all"), indices.map(lambda chosen: tuple(sorted(chosen)))))
         depth = draw(st.one_of(st.none(), st.integers(1, 1000)))
-        steps.append(Step(draw(_WORKERS), draw(_SUBTASKS), access, depth))
+        heat = draw(st.one_of(st.none(), st.integers(0, 2), st.integers(0, 2000).map(lambda value: value / 1000)))
+        most = draw(st.one_of(st.none(), st.integers(1, 1_000_000)))
+        worker = draw(_WORKERS)
+        own = (None, None) if worker == "conductor" else (heat, most)
+        steps.append(Step(worker, draw(_SUBTASKS), access, depth, *own))
     return Workflow(tuple(steps))
 
 
@@ -80,7 +84,8 @@ _CLAUSES = st.one_of(
     _row("by", "tag", _TAG),
     _row("by", "each", "tag", _TAG),
     _row("by", "each", "worker"),
-    _row(_one(st.sampled_from(["copies", "chain", "depth"])), _COUNT),
+    _row(_one(st.sampled_from(["copies", "chain", "depth", "max_tokens", "temperature"])), _COUNT),
+    _row("temperature", _one(st.sampled_from(["0.7", "-1.25", "{n}"]))),
     _row("sees", _one(st.sampled_from(["all", "nothing"]))),
     _row("sees", _SEEN, _several(_row(",", _SEEN), 2)),
 )
@@ -89,7 +94,7 @@ _STATEMENTS = st.one_of(
     _row("step", _STEP_NAME, _several(_CLAUSES, 4), ":", _LITERALS),
     _row("title", _LITERALS),
     _row("description", _LITERALS),
-    _row("param", _STEP_NAME, "=", st.one_of(_one(st.sampled_from(["3", "-4"])), _LITERALS)),
+    _row("param", _STEP_NAME, "=", st.one_of(_one(st.sampled_from(["3", "-4", "0.5"])), _LITERALS)),
 )
 _GAPS = st.sampled_from([" ", "  ", "\n", "\n\n\n", " # c\n", "\n  # \u00e9 {\n\n", "\r\n\t", " \\\n"])
 

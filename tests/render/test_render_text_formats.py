@@ -122,7 +122,8 @@ def test_graphviz_reads_any_workflow(data: st.DataObject) -> None:
 
 
 def step(**own: object) -> dict[str, object]:
-    plain: dict[str, object] = {"name": None, "sees": [], "access": [], "live": True, "conductor": False, "depth": None}
+    plain: dict[str, object] = {"name": None, "sees": [], "access": [], "live": True, "conductor": False}
+    plain |= {"depth": None, "settings": {}}
     return {**plain, **own}
 
 

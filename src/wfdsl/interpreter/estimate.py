@@ -77,15 +77,17 @@ def estimate(
             continue
         messages = messages_for(workflow, step, shown, question, question_for=question_for, previous=previous)
         profile = profile_of(pool, _ordinal(workflow, step))
-        longest[step] = profile.output_bound({}) or 0
+        output = profile.output_bound(workflow[step].settings)
+        longest[step] = output or 0
         unread = [seen for seen in workflow.sees(step) if seen not in replies]
         read = profile.input_bound(messages) + sum(longest[seen] - len(shown[seen]) for seen in unread)
-        steps.append(_step_estimate(step, profile, messages, read))
+        steps.append(_step_estimate(step, profile, messages, read, output))
     return RunEstimate(tuple(steps), schedule.pruned)
 
 
-def _step_estimate(step: int, profile: WorkerProfile, messages: tuple[Message, ...], read: int) -> StepEstimate:
-    output = profile.output_bound({})
+def _step_estimate(
+    step: int, profile: WorkerProfile, messages: tuple[Message, ...], read: int, output: int | None
+) -> StepEstimate:
     usd = None if output is None or profile.conductor else profile.cost_usd(Usage(read, output))
     return StepEstimate(step, profile.index, profile.name, messages, read, output, usd, profile.conductor)
 

@@ -233,11 +233,12 @@ class Execution:
         Both before the first call is made: a missing key is found before anything is paid for.
         """
         pipelines, tracker = self._level.pipelines, self._environment.budget
+        open_ended = {step.worker for step in self._workflow.steps if step.max_tokens is None}
         for worker in self._schedule.workers:
             assert isinstance(worker, int)  # require_runnable has checked it
             pipeline = pipelines[worker]
             if tracker is not None:
-                require_bounded(pipeline.profiles, tracker.budget, {})
+                require_bounded(pipeline.profiles, tracker.budget, {} if worker in open_ended else {"max_tokens": 1})
             if pipeline.profile.conductor:  # it may ask any worker of the pool
                 for other in self._level.pool.indices:
                     pipelines[other]
@@ -285,15 +286,17 @@ class Execution:
         )
         path = (*self._prefix, step)
         deadline = self._deadline()
-        settings = sampling_settings(config.seed, path)
+        settings, asked = sampling_settings(config.seed, path), self._workflow.steps[step]
         own = level.answer_settings if step == len(self._records) - 1 else {}
         if profile.conductor:
-            inside = level.inside(self._workflow.steps[step].depth, deadline, own)
+            inside = level.inside(asked.depth, deadline, own)
             handle: StepCall = ConductorCall(
                 environment, path, profile, messages, level=inside, run_workflow=_run_nested
             )
         else:
             handle = StepCall(environment, path, profile.index, messages)
+            if asked.temperature is not None or asked.max_tokens is not None:
+                settings = {**settings, **asked.settings}
             if own:
                 settings = {**settings, **profile.within_limits(own)}
         handle.latest, handle.seconds = level.deadline, level.step_timeout_s

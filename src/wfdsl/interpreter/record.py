@@ -316,6 +316,8 @@ def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
             "subtask": step.subtask,
             "access": ALL if step.access == ALL else list(step.access),
             "depth": step.depth,
+            "temperature": step.temperature,
+            "max_tokens": step.max_tokens,
         }
         for step in workflow.steps
     ]
@@ -330,6 +332,8 @@ def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
                 step["subtask"],
                 step["access"] if step["access"] == ALL else tuple(step["access"]),
                 step["depth"],
+                step["temperature"],
+                step["max_tokens"],
             )
             for step in steps
         )

@@ -38,6 +38,8 @@ class _WorkflowStepModel(_Strict):
     subtask: str
     access: Literal["all"] | list[_Index]
     depth: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
 
 
 class _StepModel(_Strict):

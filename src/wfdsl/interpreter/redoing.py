@@ -25,7 +25,7 @@ from wfdsl.interpreter.journal_reading import KeptReply, add_copy, kept_replies,
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import new_run_id, resume
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
 
 
@@ -222,8 +222,8 @@ def _index(run: Run, step: int | str) -> int:
 
 def _changed(workflow: Workflow, index: int, subtask: str | None, worker: int | None) -> Workflow:
     old = workflow[index]
-    new = Step(
-        old.worker if worker is None else worker, old.subtask if subtask is None else subtask, old.access, old.depth
+    new = replace(
+        old, worker=old.worker if worker is None else worker, subtask=old.subtask if subtask is None else subtask
     )
     return Workflow((*workflow.steps[:index], new, *workflow.steps[index + 1 :]))
 

@@ -13,7 +13,7 @@ _LONGEST = 40  # characters of a token that a message shows; our choice
 _CURLY = "“”„‟‘’‚‛«»"
 _STATEMENTS = ("STEP", "PARAM", "TITLE", "DESCRIPTION")
 _SHAPES = {
-    "STEP": 'a step is written `step NAME by WORKER: "..."`; `copies`, `chain`, `depth` and `sees` go before the colon',
+    "STEP": 'a step is written `step NAME by WORKER: "..."`; all other clauses go before the colon',
     "PARAM": "a parameter is written `param NAME = VALUE`; the value is an integer or a text in quotes",
     "TITLE": 'a title is written `title "..."`',
     "DESCRIPTION": 'a description is written `description "..."`',
@@ -29,6 +29,7 @@ _MARKS = {
 _KINDS = {
     "NAME": "a name",
     "INT": "an integer",
+    "DECIMAL": "a decimal number",
     "STRING": "a text in quotes",
     "PARAMETER": "a parameter `{name}`",
 }
@@ -125,7 +126,7 @@ def shown(token: Token) -> str:
 
 
 def _hint(token: Token) -> str:
-    if token.type == "X_NUMBER":
+    if token.type in ("X_NUMBER", "DECIMAL"):
         return "an integer is written in decimal digits, without leading zeros, points and letters"
     if token.text in _CURLY and token.text:
         return "write texts between straight quotes, `\"` or `'`"

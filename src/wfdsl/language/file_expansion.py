@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from wfdsl.language.check import PoolLike
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
@@ -28,6 +28,8 @@ from wfdsl.language.file_tree import (
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 
+MOST_TOKENS = 1_000_000  # of a response; our choice
+HOTTEST = 2  # the highest temperature that a pool's entry may have
 MOST_COPIES = 1000  # of one step, and levels of a depth; our choice
 MOST_COPIES_IN_ALL = 10_000  # beyond one per step, so that a short file cannot fill the memory; our choice
 MOST_ACCESS_ENTRIES = 1_000_000  # entries of all access lists together; our choice
@@ -49,6 +51,9 @@ def expand(
     found: list[Diagnostic] = []
     expansion = _Expansion(tree, Params(tree, params or {}, found), pool, found)
     return expansion.tree(), found
+
+
+_Settings: TypeAlias = tuple[float | None, int | None]
 
 
 class _Group(NamedTuple):
@@ -97,9 +102,9 @@ class _Expansion:
         if not columns:
             self._found.extend(self._no_steps())
             return None
-        workers, subtasks, access, depths, names = zip(*columns, strict=True)
+        workers, subtasks, access, depths, settings, names = zip(*columns, strict=True)
         span = Span(0, len(self._file.source.text))
-        return WorkflowTree(workers, subtasks, access, span, depths, names, title, description)
+        return WorkflowTree(workers, subtasks, access, span, depths, settings, names, title, description)
 
     def _heading(self, kind: str) -> str:
         """What the title or the description says; empty without one."""
@@ -180,8 +185,9 @@ class _Expansion:
     def _count(self, clause: Clause, most: int) -> int:
         operand = clause.operands[0]
         value = self._params.value(operand)
-        if isinstance(value, str):
-            message = f"`{clause.tokens[0].text}` needs an integer, and the parameter `{operand.value}` is a text"
+        if isinstance(value, str | float):
+            kind = "a text" if isinstance(value, str) else "a decimal number"
+            message = f"`{clause.tokens[0].text}` needs an integer, and the parameter `{operand.value}` is {kind}"
             help_ = f"give it an integer as default: `param {operand.value} = 3`"
             self._error("param-type", message, Span(operand.start, operand.end), help_=help_)
         elif value is not None and not 1 <= value <= most:
@@ -194,11 +200,11 @@ class _Expansion:
 
     # ---- steps --------------------------------------------------------------------------------------------------
 
-    def _steps(self, group: _Group) -> Iterator[tuple[Node, Node, AccessNode, int | None, str]]:
-        subtask, depth = self._subtask(group), self._depth(group)
+    def _steps(self, group: _Group) -> Iterator[tuple[Node, Node, AccessNode, int | None, _Settings, str]]:
+        subtask, depth, settings = self._subtask(group), self._depth(group), self._settings(group)
         for copy, (worker, access) in enumerate(zip(group.workers, self._access(group), strict=True), start=1):
             name = f"{group.name.value}[{copy}]" if len(group.workers) > 1 else str(group.name.value)
-            yield worker, subtask, access, depth, name
+            yield worker, subtask, access, depth, settings, name
 
     def _subtask(self, group: _Group) -> Node:
         if group.statement is None:
@@ -218,6 +224,35 @@ class _Expansion:
             return None
         self._workers.check_depth(clause, group.workers)
         return self._count(clause, MOST_COPIES)
+
+    def _settings(self, group: _Group) -> _Settings:
+        """The temperature and the most tokens of a statement."""
+        if group.statement is None:
+            return None, None
+        clauses = group.statement.clause("temperature"), group.statement.clause("max_tokens")
+        by = group.statement.clause(*WORKER_CLAUSES)
+        for clause in filter(None, clauses):
+            self._workers.check_setting(clause, by, group.workers)
+        temperature, most = clauses
+        return (
+            None if temperature is None else self._temperature(temperature),
+            None if most is None else self._count(most, MOST_TOKENS),
+        )
+
+    def _temperature(self, clause: Clause) -> float | None:
+        operand = clause.operands[0]
+        value = self._params.value(operand)
+        span = Span(operand.start, operand.end)
+        if isinstance(value, str):
+            message = f"`temperature` needs a number, and the parameter `{operand.value}` is a text"
+            help_ = f"give it a number as default: `param {operand.value} = 0.7`"
+            self._error("param-type", message, span, help_=help_)
+        elif value is not None and not 0 <= value <= HOTTEST:
+            help_ = f"write a number from 0 to {HOTTEST}"
+            self._error("count-out-of-range", f"`temperature` cannot be {value}", span, help_=help_)
+        else:
+            return value
+        return None
 
     # ---- access -------------------------------------------------------------------------------------------------
 

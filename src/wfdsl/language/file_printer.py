@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_resolution import worker_clause
@@ -23,7 +24,7 @@ from wfdsl.language.workflow import Step, Workflow
 _WIDTH = 120  # characters of a line, as far as statements can be broken; our choice
 _INDENT = "    "
 _TIGHT = {",", ":"}
-_ORDER = {"by": 0, "copies": 1, "chain": 1, "depth": 2, "sees": 3}
+_ORDER = {"by": 0, "copies": 1, "chain": 1, "depth": 2, "temperature": 3, "max_tokens": 4, "sees": 5}
 
 
 def format_file(tree: FileTree) -> str:
@@ -231,11 +232,17 @@ def _statement(step: Step, name: str, names: Sequence[str]) -> str:
     words = ["step", name, "by", worker_clause(step.worker)]
     if step.depth is not None:
         words += ["depth", str(step.depth)]
+    words += setting_clauses(step)
     if step.access == ALL:
         words += ["sees", ALL]
     elif step.access:
         words += ["sees", ", ".join(names[index] for index in step.access)]
     return f"{' '.join(words)}: {_literal(step.subtask)}\n"
+
+
+def setting_clauses(step: Step) -> list[str]:
+    """The clauses for a step's own settings."""
+    return [f"{name} {Decimal(str(value)):f}" for name, value in step.settings.items()]
 
 
 def _literal(text: str) -> str:

@@ -150,8 +150,8 @@ def _lone_surrogate(span: Span) -> Diagnostic:
 VERSION = 1
 """The version of the language of workflow files."""
 
-_OPERANDS = {"INT", "PARAMETER", "NAME", "STRING", "ALL"}
-_KINDS = {"INT": "number", "PARAMETER": "parameter", "ALL": "all"}
+_OPERANDS = {"INT", "DECIMAL", "PARAMETER", "NAME", "STRING", "ALL"}
+_KINDS = {"INT": "number", "DECIMAL": "number", "PARAMETER": "parameter", "ALL": "all"}
 _SELECTIONS = {"OWN": "own", "LATEST": "latest"}
 
 
@@ -233,24 +233,24 @@ class _Reader:
         kind = kind or _KINDS.get(token.type, "name")
         return Operand(kind, self._operand_value(token), token.start, token.end)
 
-    def _operand_value(self, token: Token) -> int | str:
-        if token.type == "INT":
+    def _operand_value(self, token: Token) -> int | float | str:
+        if token.type in ("INT", "DECIMAL"):
             return self._number(token)
         if token.type == "STRING":
             return "".join(map(str, self.texts.plain([token]).parts))
         return token.text[1:-1] if token.type == "PARAMETER" else token.text
 
-    def _number(self, token: Token) -> int:
-        digits = token.text.lstrip("-")
+    def _number(self, token: Token) -> int | float:
+        digits = token.text.lstrip("-").replace(".", "")
         if len(digits) <= MOST_DIGITS:
-            return int(token.text)
+            return int(token.text) if token.type == "INT" else float(token.text)
         self.found.append(
             Diagnostic(
                 "number-too-large",
                 "error",
-                f"an integer of {len(digits)} digits is too large",
+                f"a number of {len(digits)} digits is too large",
                 Span(token.start, token.end),
-                help=f"integers have at most {MOST_DIGITS} digits",
+                help=f"numbers have at most {MOST_DIGITS} digits",
             )
         )
         return 1

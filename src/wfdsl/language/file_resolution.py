@@ -21,6 +21,7 @@ from wfdsl.language.source import Span
 from wfdsl.language.tree import Node, Worker
 
 INTEGER = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 class Params:
@@ -42,7 +43,7 @@ class Params:
         self._workers = set(_used_as_workers(tree))
         self._given = {name: self._converted(name, value) for name, value in given.items()}
 
-    def value(self, operand: Operand) -> int | str | None:
+    def value(self, operand: Operand) -> int | float | str | None:
         """What an operand says; None for a parameter that is not known, which is reported."""
         if operand.kind != "parameter":
             return operand.value
@@ -72,17 +73,20 @@ class Params:
             self._found.append(Diagnostic("name-taken", "error", message, span, help="choose another name"))
         self._declared.setdefault(str(name.value), statement)
 
-    def _converted(self, name: str, value: str) -> int | str:
+    def _converted(self, name: str, value: str) -> int | float | str:
         declared = self._declared.get(name)
         if declared is None:
             raise UsageError(self._no_such(name))
         if not isinstance(declared, Param) or isinstance(declared.value, str):
             return value
-        if not INTEGER.fullmatch(value.strip()):
+        if isinstance(declared.value, float) and _DECIMAL.fullmatch(value.strip()):
+            return float(value)
+        if isinstance(declared.value, float) or not INTEGER.fullmatch(value.strip()):
             if name in self._workers:
                 return value
             default = f"its default is {declared.value}"
-            raise UsageError(f"the parameter {name} is an integer ({default}): it cannot be set to {value!r:.60}")
+            kind = "a number" if isinstance(declared.value, float) else "an integer"
+            raise UsageError(f"the parameter {name} is {kind} ({default}): it cannot be set to {value!r:.60}")
         return int(value)
 
     def _no_such(self, name: str) -> str:
@@ -167,6 +171,16 @@ class Workers:
                 span = Span(depth.start, depth.end)
                 self._found.append(Diagnostic("clause-conflict", "error", message, span, help=help_))
                 return
+
+    def check_setting(self, setting: Clause, by: Clause | None, workers: Sequence[Node]) -> None:
+        """Report a sampling setting for a Conductor."""
+        conductors = () if self._pool is None else self._pool.conductors
+        if (by is not None and by.kind == "conductor") or any(worker.value in conductors for worker in workers):
+            word = setting.tokens[0].text
+            help_ = f"leave `{word}` out: a Conductor's settings are those of its entry in the pool"
+            span = Span(setting.start, setting.end)
+            message = f"a Conductor's step has no `{word}`"
+            self._found.append(Diagnostic("clause-conflict", "error", message, span, help=help_))
 
     def _resolved(self, clause: Clause, value: str, pool: PoolLike) -> Sequence[int]:
         if clause.kind == "worker":

@@ -27,7 +27,7 @@ _VERSION_WORD = "WFDSL"
 _NEVER_TOO_MANY = ("{", "}", "\\")  # of a parameter that is written wrongly; before what may be an escaped quote
 _AHEAD = 200  # characters that are looked at after an unexpected token, so that recovery stays cheap; our choice
 _MARK = re.compile(r"\\?[^\w\s]")  # the pattern of a punctuation mark
-_WORD = re.compile(r"([a-z]+)\(\?!")  # the pattern of a keyword: the word, and what must not follow it
+_WORD = re.compile(r"([a-z_]+)\(\?!")  # the pattern of a keyword: the word, and what must not follow it
 
 
 class FileScan(NamedTuple):

@@ -12,7 +12,17 @@ from wfdsl.language.lalr import Token
 from wfdsl.language.source import Source
 
 ClauseKind: TypeAlias = Literal[
-    "worker", "tagged", "each", "each_tagged", "conductor", "copies", "chain", "depth", "sees"
+    "worker",
+    "tagged",
+    "each",
+    "each_tagged",
+    "conductor",
+    "copies",
+    "chain",
+    "depth",
+    "temperature",
+    "max_tokens",
+    "sees",
 ]
 WORKER_CLAUSES: frozenset[ClauseKind] = frozenset({"worker", "tagged", "each", "each_tagged", "conductor"})
 """The clauses that begin with `by`."""
@@ -22,7 +32,7 @@ class Operand(NamedTuple):
     """What follows a keyword. `own` and `latest` are names after these words; a parameter's value is its name."""
 
     kind: Literal["number", "name", "own", "latest", "parameter", "all"]
-    value: int | str
+    value: int | float | str
     start: int
     end: int
 
@@ -78,9 +88,9 @@ class Param:
     """A parameter and its default."""
 
     tokens: tuple[Token, ...]
-    """The keyword, the name, the equals sign, and the default if it is an integer."""
+    """The keyword, the name, the equals sign, and the default if it is a number."""
     name: Operand
-    value: int | str
+    value: int | float | str
     text: Text | None
     """The default if it is a string."""
 
@@ -134,6 +144,6 @@ class FileTree:
     comments: tuple[Comment, ...]
 
     @property
-    def params(self) -> dict[str, int | str]:
+    def params(self) -> dict[str, int | float | str]:
         """The parameters and their defaults."""
         return {str(found.name.value): found.value for found in self.statements if isinstance(found, Param)}

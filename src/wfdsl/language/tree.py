@@ -51,6 +51,8 @@ class WorkflowTree:
     access: tuple[AccessNode, ...]
     span: Span
     depths: tuple[int | None, ...] | None = None
+    settings: tuple[tuple[float | None, int | None], ...] | None = None
+    """The temperature and the most tokens of each step, where a `.wf` file gives them."""
     names: tuple[str, ...] | None = None
     title: str = ""
     description: str = ""

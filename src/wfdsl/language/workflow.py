@@ -1,6 +1,6 @@
 """Workflows: steps in order, each with a worker, a subtask and what it sees. No places.
 
-Workflows are immutable values. Two are equal if workers, subtasks, access and depths are; names do not count.
+Workflows are immutable values. Two are equal if workers, subtasks, access, depths and settings are; names do not count.
 """
 
 from __future__ import annotations
@@ -31,6 +31,16 @@ class Step:
     """`"all"`, or the sorted indices of the earlier steps that it sees."""
     depth: int | None = None
     """The recursion depth that a Conductor node may use, where the writer gave one."""
+    temperature: float | None = None
+    """The temperature of the step's calls; None: the worker's own."""
+    max_tokens: int | None = None
+    """The most tokens of the step's response; None: the worker's own."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the step's calls are given instead of the worker's own settings."""
+        own = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return {name: value for name, value in own.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class Workflow(DrawnInNotebooks):
         """The three lists of the completion form; access entries are `"all"` or sorted indices.
 
         Raises:
-            WorkflowError: a worker is not resolved, or a step has a depth of its own, which lists cannot say.
+            WorkflowError: a worker is not resolved, or a step has a depth or settings, which lists cannot say.
         """
         _refuse_unlistable(self)
         return {
@@ -119,11 +129,12 @@ class Workflow(DrawnInNotebooks):
         if tree.names is not None:
             labels = Labels(tree.names, tree.title, tree.description, workers or {})
         depths = tree.depths or (None,) * len(tree.workers)
-        columns = zip(tree.workers, tree.subtasks, tree.access, depths, strict=True)
+        settings = tree.settings or ((None, None),) * len(tree.workers)
+        columns = zip(tree.workers, tree.subtasks, tree.access, depths, settings, strict=True)
         return cls(
             tuple(
-                Step(worker.value, str(subtask.value), _access(entry), depth)
-                for worker, subtask, entry, depth in columns
+                Step(worker.value, str(subtask.value), _access(entry), depth, *own)
+                for worker, subtask, entry, depth, own in columns
             ),
             labels,
         )
@@ -179,7 +190,7 @@ def _refuse_unlistable(workflow: Workflow) -> None:
     """Raise what keeps a workflow from being written as three lists.
 
     Raises:
-        WorkflowError: a worker is not resolved, or a step has a depth of its own.
+        WorkflowError: a worker is not resolved, or a step has a depth or settings of its own.
     """
     found: list[Diagnostic] = []
     if workflow.unresolved:
@@ -191,5 +202,9 @@ def _refuse_unlistable(workflow: Workflow) -> None:
             message = f"step {index} has a recursion depth of its own, which three lists cannot say"
             help_ = "print it as a workflow file, or leave the depth to the run's settings"
             found.append(Diagnostic("depth-unlisted", "error", message, NOWHERE, help=help_))
+        if step.settings:
+            message = f"step {index} has {' and '.join(step.settings)} of its own, which three lists cannot say"
+            help_ = "print it as a workflow file, or leave the settings to the pool"
+            found.append(Diagnostic("settings-unlisted", "error", message, NOWHERE, help=help_))
     if found:
         raise WorkflowError(found)

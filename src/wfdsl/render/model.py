@@ -14,7 +14,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from wfdsl.graph import Topology, graph_of, is_conductor
@@ -69,6 +69,8 @@ class Card:
     drawn: tuple[int, ...]
     """The positions of the cards from which a line leads here."""
     depth: int | None
+    settings: tuple[str, ...]
+    """The step's own settings, in words."""
     is_live: bool
     is_answer: bool
     is_conductor: bool
@@ -94,7 +96,7 @@ class Card:
         """What marks this step out, in a word or two each."""
         conductor = "conductor" if self.depth is None else f"conductor, depth {self.depth}"
         marks = (("answer", self.is_answer), ("dead", not self.is_live), (conductor, self.is_conductor))
-        return tuple(word for word, holds in marks if holds)
+        return (*(word for word, holds in marks if holds), *self.settings)
 
     @property
     def counted_heading(self) -> str:
@@ -255,7 +257,7 @@ def _groups(workflow: Workflow, *, each_alone: bool) -> list[tuple[int, ...]]:
     alike: dict[Any, list[int]] = defaultdict(list)
     for index, step in enumerate(workflow):
         seen = step.access, workflow.sees(index)
-        alike[step.worker, step.subtask, step.depth, seen, tuple(seen_by[index])].append(index)
+        alike[replace(step, access=()), seen, tuple(seen_by[index])].append(index)
     groups: list[tuple[int, ...]] = []
     for steps in alike.values():
         groups += [(step,) for step in steps] if each_alone or len(steps) < FEWEST_COPIES else [tuple(steps)]
@@ -279,6 +281,7 @@ def _card(workflow: Workflow, steps: tuple[int, ...], position: Mapping[int, int
         sees=workflow.sees(first),
         drawn=tuple(dict.fromkeys(position[seen] for seen in drawn)),
         depth=step.depth,
+        settings=tuple(f"{name} {value}" for name, value in step.settings.items()),
         is_live=first in graph.live,
         is_answer=first == len(workflow) - 1,
         is_conductor=is_conductor(step, options.get("conductors", ())),
@@ -352,10 +355,11 @@ def json_of(panel: Panel) -> str:
     """Write a picture's graph as one JSON object.
 
     Keys: `title`, `description`, `steps` (objects with `index`, `name` or null, `worker`, `worker_name`, `subtask`,
-    `sees`, `access`, `live`, `conductor`, `depth`, `status` where one is given, and `inside` where workflows ran in it:
-    a list of such objects), `edges` (pairs, one for each step that a step sees), `copies` (lists of the steps that
-    share a card), `topology`, `depth`, `width`, `calls`, `answer` (the last step's index; null without steps), and
-    `notes` if there are any. Where nothing was run there are only `title`, `description` and `notes`.
+    `sees`, `access`, `live`, `conductor`, `depth`, `settings`, `status` where one is given, and `inside` where
+    workflows ran in it: a list of such objects), `edges` (pairs, one for each step that a step sees), `copies` (lists
+    of the steps that share a card), `topology`, `depth`, `width`, `calls`, `answer` (the last step's index; null
+    without steps), and `notes` if there are any. Where nothing was run there are only `title`, `description` and
+    `notes`.
     """
     return json.dumps(_plain_panel(panel), indent=2) + "\n"
 
@@ -395,6 +399,7 @@ def _plain_steps(drawing: Drawing, panel: Panel) -> Iterator[dict[str, Any]]:
             "live": card.is_live,
             "conductor": card.is_conductor,
             "depth": step.depth,
+            "settings": step.settings,
         }
         if index in drawing.status:
             found["status"] = asdict(drawing.status[index])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from wfdsl.language.file_printer import setting_clauses
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing.completion_writer import Written, escaped
@@ -69,6 +70,7 @@ def _always_together(workflow: Workflow, members: set[int]) -> bool:
 
 def _statement(rng: Choices, step: Step, run: _Run, runs: list[_Run]) -> str:
     clauses = [f"by{_space(rng)}{step.worker}", *_sees(rng, step.access, runs)]
+    clauses += setting_clauses(step)
     if run.copies > 1 or rng.one_in(8):
         clauses.append(f"copies{_space(rng)}{run.copies}")
     words = ["step", run.name, *rng.shuffled(clauses)]

@@ -96,7 +96,7 @@ class Bounds:
         """
         return (
             1 <= len(workflow) <= self.max_steps
-            and all(step.worker in self.indices and step.depth is None for step in workflow)
+            and all(step.worker in self.indices and step.depth is None and not step.settings for step in workflow)
             and all(self._admit_subtask(step.subtask) for step in workflow)
             and (self.access == "lists" or all(step.access in ((), ALL) for step in workflow))
         )

@@ -192,6 +192,15 @@ _COMPLETION = (
         "",
     ),
     Code(
+        "settings-unlisted",
+        "error",
+        "wf",
+        "a step's own temperature or max_tokens cannot be written as three lists",
+        "The completion form has no place for the settings of a step: print a workflow file instead, or leave them to "
+        "the pool's entries.",
+        "",
+    ),
+    Code(
         "more-of-the-same",
         "note",
         "both",
@@ -535,7 +544,7 @@ _WORKFLOW_FILE = (
         "error",
         "wf",
         "two clauses of a step do not go together",
-        "Only a Conductor has a `depth`.",
+        "Only a Conductor has a `depth`, and only other workers have a `temperature` and `max_tokens`.",
         "",
     ),
     Code(
@@ -560,8 +569,9 @@ _WORKFLOW_FILE = (
         "count-out-of-range",
         "error",
         "wf",
-        "a count is too small or too large",
-        "Copies and chains have 1 to 1000 members, and a depth is from 1 to 1000.",
+        "a number is too small or too large",
+        "Copies and chains have 1 to 1000 members, a depth is from 1 to 1000, a temperature from 0 to 2, and "
+        "`max_tokens` from 1 to 1,000,000.",
         'step solve by 0 chain 0: "Solve it."',
         'step solve by 0 chain 5: "Solve it."',
     ),
