@@ -56,7 +56,7 @@ async def test_a_context_that_is_too_short_for_the_bounds_is_told_before_anythin
 async def test_without_a_known_context_the_server_refuses_and_the_failure_names_the_cure(boss: Path) -> None:
     settings = Grammar(dialect="llguidance").call_settings(range(7), 5, recursion=False)
 
-    with pytest.raises(WorkerFailure, match="context") as raised:
+    with pytest.raises(WorkerFailure, match=r"options = \{ context = TOKENS \}") as raised:
         await ask(boss, QUESTION, **settings)
 
     assert not raised.value.retryable

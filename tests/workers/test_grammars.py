@@ -116,6 +116,20 @@ async def test_a_failure_that_may_be_the_grammar_s_names_its_settings(status: in
     assert (with_grammar.value.status, with_grammar.value.retryable) == (status, without.value.retryable)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "max_tokens=9000 cannot be greater than max_model_len=8192",  # vLLM
+        "the request exceeds the available context size",  # llama.cpp
+    ],
+)
+async def test_bounds_that_the_server_s_context_cannot_hold_are_answered_with_the_setting(said: str) -> None:
+    body = json.dumps({"error": {"message": said}}).encode()
+    async with serving(reply(body, status=400)) as wire:
+        with pytest.raises(WorkerFailure, match=r"options = \{ context = TOKENS \}"):
+            await ask(entry_for("chat", wire.url), WITH_GRAMMAR)
+
+
 async def test_an_option_that_a_server_does_not_have_is_refused() -> None:
     async with serving(answer()) as wire:
         with pytest.raises(UsageError, match="openai has no option 'slots', only context; put further fields"):

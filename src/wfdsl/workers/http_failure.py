@@ -206,8 +206,14 @@ def _place(error: Any) -> str:
     return f" at {url.scheme}://{url.netloc.decode()}"
 
 
+_TOO_LONG: Final = re.compile("max_model_len|context (?:length|size|window)", re.IGNORECASE)
+
+
 def about_grammar(failure: WorkerFailure) -> WorkerFailure:
     """The failure of a request with a grammar: vLLM's xgrammar answers status 500 to another dialect than its own."""
+    if failure.status == 400 and _TOO_LONG.search(str(failure)):
+        cure = "a Conductor chooses bounds that fit with options = { context = TOKENS } in the entry"
+        return _reworded(failure, f"{failure}; {cure}")
     if (failure.status or 0) < 500 and "grammar" not in str(failure).lower():
         return failure
     return _reworded(failure, f"{failure}; if it is the grammar, check grammar_field and grammar_dialect")
