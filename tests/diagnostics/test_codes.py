@@ -17,7 +17,9 @@ NO_EXAMPLE = {
     "access-not-binary",
     "conductor-too-deep",
     "depth-unlisted",
+    "clause-conflict",
     "more-of-the-same",
+    "settings-unlisted",
     "text-too-long",
     "worker-unknown",
 }
