@@ -179,6 +179,10 @@ def test_no_line_installs_the_other_project_of_the_package_index_that_is_named_w
     mine = [path for path in texts if ".venv" not in path.parts and path != Path(__file__)]
 
     assert [path for path in mine if foreign.search(path.read_text("utf-8", "replace"))] == []
+    unpublished = [
+        path for path in mine if re.search(r"pip install ['\"]?wfdsl-conductor", path.read_text("utf-8", "replace"))
+    ]
+    assert unpublished == []
     assert foreign.search('pip install "wfdsl[rl]"')
     assert foreign.search("pip install hypothesis wfdsl")
     assert not foreign.search("pip install -e '/home/me/wfdsl[rl]'")

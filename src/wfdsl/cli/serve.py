@@ -25,6 +25,7 @@ from wfdsl.cli.options import (
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
+from wfdsl.installation import install_command
 from wfdsl.interpreter.budget import Budget
 
 if TYPE_CHECKING:  # start-up time
@@ -61,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        raise UsageError("wfdsl serve needs starlette and uvicorn: pip install 'wfdsl-conductor[server]'")
+        raise UsageError(f"wfdsl serve needs starlette and uvicorn: {install_command('server')}")
     require_no_parameters(args, "the workflow files of a server take no parameters")
     experiment = experiment_of(args)
     if args.new_key is not None:
