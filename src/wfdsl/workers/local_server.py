@@ -30,7 +30,11 @@ def main() -> None:
     try:
         server = _serve(options, key)
     except RuntimeError as error:
-        sys.exit(f"{options.model} cannot be served; is it whole, and a model for llama.cpp? ({error})")
+        problem = f"{options.model} cannot be served; is it whole, and a model for llama.cpp? ({error})"
+        print(
+            problem, file=sys.stderr, flush=True
+        )  # before the address's file closes: then the parent ends this process
+        sys.exit(1)
     address_file.write(json.dumps({"url": server.listening_address}) + "\n")
     address_file.flush()
     threading.Event().wait()
