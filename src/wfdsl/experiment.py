@@ -59,7 +59,9 @@ class ServeSettings:
     max_requests: int = option(
         64, help="requests answered at a time; more are refused", flag="--max-requests", metavar="N", minimum=1
     )
-    max_body_bytes: int = option(4_194_304, help="the largest request, in bytes", minimum=1)
+    max_body_bytes: int = option(
+        4_194_304, help="the largest request, in bytes", flag="--max-body-bytes", metavar="N", minimum=1
+    )
     drain_s: float = option(
         30.0, help="seconds that requests in progress have after SIGTERM", flag="--drain", metavar="S", minimum=0
     )

@@ -332,8 +332,8 @@ def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
                 step["subtask"],
                 step["access"] if step["access"] == ALL else tuple(step["access"]),
                 step["depth"],
-                step["temperature"],
-                step["max_tokens"],
+                step.get("temperature"),  # journals from before steps had settings lack both
+                step.get("max_tokens"),
             )
             for step in steps
         )
