@@ -15,6 +15,7 @@ from safetensors.torch import load_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
+from tests.rl.grading.sandboxes import needs_sandbox  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training import stages  # noqa: E402
 from wfdsl_rl.training.checkpoints import load_model, lost_updates  # noqa: E402
@@ -76,6 +77,7 @@ def changed(folder: Path, model: Path) -> float:
     return float(sum(differ.values()) / sum(each.numel() for each in before.values()))
 
 
+@needs_sandbox
 def test_a_16_bit_checkpoint_is_trained_like_a_32_bit_one(tmp_path: Path) -> None:
     shares = []
     for dtype in (torch.float32, torch.bfloat16):
@@ -88,6 +90,7 @@ def test_a_16_bit_checkpoint_is_trained_like_a_32_bit_one(tmp_path: Path) -> Non
     assert share >= 0.8 * reference
 
 
+@needs_sandbox
 def test_steps_too_small_for_the_type_of_the_weights_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
