@@ -43,7 +43,7 @@ from wfdsl.interpreter.events import (
     StepStarted,
 )
 from wfdsl.interpreter.journal_file import default_path
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, known_costs
+from wfdsl.interpreter.record import Run, RunEnded, StepRecord, known_costs
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.render.status import dollars, duration
 
@@ -83,7 +83,7 @@ def followed(work: Coroutine[Any, Any, Run], display: Display, *, as_json: bool,
     try:
         with display:
             return asyncio.run(stopped_by_signals(work, hint))
-    except (RunFailed, BudgetExhausted) as error:
+    except RunEnded as error:
         if as_json:
             print_run(error.run, as_json=True)
         raise
@@ -103,8 +103,14 @@ async def stopped_by_signals(work: Coroutine[Any, Any, _T], hint: str) -> _T:
         for stop in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(stop) is not signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(stop, task.cancel)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            return await _stopped_by_ctrl_c(work, task, hint)
+        try:
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+                return await _stopped_by_ctrl_c(work, task, hint)
+            return await work
+        finally:
+            # The loop closes the pipe that signals write to before it tells Python so; a Ctrl-C between the two would
+            # print a traceback. Signals that have a handler of the loop are ignored from here on.
+            signal.set_wakeup_fd(-1)
     return await work
 
 
@@ -311,6 +317,7 @@ _MARKS = {
     "done": Text("✓", style="green"),
     "failed": Text("✗", style="bold red"),
     "stopped": Text("■", style="yellow"),
+    "suspended": Text("■", style="yellow"),
     "pruned": Text("-", style="dim"),
 }
 
