@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import wfdsl
-from wfdsl.language.diagnostics.codes import CODES, Code
+from wfdsl.language.diagnostics.code import Code
+from wfdsl.language.diagnostics.codes import CODES
 
 SOURCES = Path(wfdsl.__file__).parent
 COMPLETION_CODES = [code for code in CODES.values() if code.form in ("completion", "both")]
