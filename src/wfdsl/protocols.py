@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from wfdsl.errors import WfdslError
 
@@ -17,10 +17,16 @@ from wfdsl.errors import WfdslError
 class Message(TypedDict):
     """A chat message, as in the OpenAI chat API."""
 
-    role: Literal["system", "user", "assistant"]
-    """Who says it."""
+    role: Literal["system", "user", "assistant", "tool"]
+    """Who says it. `tool`: the result of a tool call, in the messages of a worker that has called one."""
     content: str
     """The text."""
+    images: NotRequired[list[str]]
+    """URLs of images that belong to the text, after it; data URLs as well."""
+    tool_calls: NotRequired[list[dict[str, Any]]]
+    """The tools that an assistant calls, with the fields of `ToolCall`."""
+    tool_call_id: NotRequired[str]
+    """Of a result: the call that it answers."""
 
 
 PROBE: Final = "Reply with the word ok."
@@ -33,13 +39,15 @@ Finish: TypeAlias = Literal[
 withheld, and four have no text. All of them are retried but `out_of_tokens`, which reached its limit before any text.
 """
 
-StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "pruned"]
-"""How a step of a run ended. `stopped`: it was running when the run ended for another reason. `pruned`: it cannot
-change the answer, so it was left out.
+StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "suspended", "pruned"]
+"""How a step of a run ended. `stopped`: it was running when the run ended for another reason. `suspended`: its worker
+called tools, whose results are not known yet. `pruned`: it cannot change the answer, so it was left out.
 """
 
-RunStatus: TypeAlias = Literal["running", "done", "failed", "budget", "stopped"]
-"""How a run ended. `budget`: the budget is spent. `stopped`: cancelled or interrupted."""
+RunStatus: TypeAlias = Literal["running", "done", "failed", "budget", "stopped", "suspended"]
+"""How a run ended. `budget`: the budget is spent. `stopped`: cancelled or interrupted. `suspended`: it waits for the
+results of tool calls.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,9 @@ class Call(NamedTuple):
     sample_id: str = ""
     """Distinguishes calls that are otherwise the same; part of the journal's key. Usually the run's id."""
     settings: Mapping[str, Any] = MappingProxyType({})
-    """Sampling settings that override the worker's own: `temperature`, `max_tokens`, `seed`, `stop`."""
+    """Settings that override the worker's own: `temperature`, `max_tokens`, `seed`, `stop` and so on; and what only a
+    call has, in the shapes of OpenAI's chat API: `tools`, `tool_choice`, `parallel_tool_calls`, `response_format`.
+    """
     deadline: float | None = None
     """When the reply is due, on the event loop's clock, in seconds; None: no limit."""
     on_delta: Callable[[str], None] | None = None
@@ -90,6 +100,19 @@ class Call(NamedTuple):
     def streaming_to(self, sink: Callable[[str], None]) -> Call:
         """The same call with another `on_delta`."""
         return Call(self.messages, self.path, self.sample_id, self.settings, self.deadline, sink, self.run)
+
+
+class ToolCall(NamedTuple):
+    """A worker's wish that a tool is run, which the caller does."""
+
+    id: str
+    """Unique in its conversation."""
+    name: str
+    """The tool."""
+    arguments: str
+    """What the tool is given: JSON, or any text for a custom tool."""
+    custom: bool = False
+    """Whether it is one of OpenAI's custom tools, which take a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +135,8 @@ class Reply:
     """Attempts that failed before this one."""
     thinking: str = ""
     """The thinking that was taken out of the text, for the record; no later step sees it."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The tools that the worker calls; only in replies to calls that offer tools, with the finish `tool_calls`."""
 
 
 class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our program)
@@ -120,6 +145,7 @@ class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our progra
     `retry_after` is the wait that the server asked for, in seconds; `status` its HTTP status, if there was one;
     `sent` is False only if the request certainly never reached the worker, so that nothing can have been charged.
     `rejected` is a reply that cannot be used, although the provider bills it; its usage and price count.
+    `too_long` says that the messages do not fit into the model's context.
     """
 
     def __init__(
@@ -131,8 +157,10 @@ class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our progra
         retry_after: float | None = None,
         sent: bool = True,
         rejected: Reply | None = None,
+        too_long: bool = False,
     ) -> None:
         super().__init__(message)
+        self.too_long = too_long
         self.retryable = retryable
         self.status = status
         self.retry_after = retry_after

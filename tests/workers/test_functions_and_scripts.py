@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
+from wfdsl.workers.text_policy import PolicedWorker
 
 
 async def shout(messages: list[dict[str, Any]]) -> str:
@@ -158,11 +160,43 @@ async def test_a_script_streams_its_words() -> None:
     assert pieces == ["  one ", "two\n", "three "]
 
 
+async def test_a_script_in_a_pool_file_may_call_a_tool() -> None:
+    call = {"tool": "weather", "arguments": {"city": "Paris"}}
+    pool = Pool([WorkerEntry(name="s", provider="scripted", options={"replies": [call]})])
+
+    async with pool.open():
+        reply = await pool.worker(0)(Call(({"role": "user", "content": "x"},)))
+
+    assert [(each.name, each.arguments) for each in reply.tool_calls] == [("weather", '{"city": "Paris"}')]
+
+
 async def test_a_pool_file_may_hold_a_script() -> None:
     entry = WorkerEntry(name="s", provider="scripted", options={"replies": ["a", "b"], "repeat": True})
     worker = Pool([entry]).worker(0)
 
     assert [(await worker(call())).text for _ in range(3)] == ["a", "b", "a"]
+
+
+async def test_a_script_of_a_pool_file_may_take_its_time_and_keeps_no_calls() -> None:
+    slow = WorkerEntry(name="s", provider="scripted", options={"replies": ["a"], "repeat": True, "delay_s": 1000})
+    quick = WorkerEntry(name="q", provider="scripted", options={"replies": ["a"], "repeat": True})
+    pool = Pool([slow, quick])
+    worker = pool.worker(1)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(pool.worker(0)(call()), 0.05)
+    assert [(await worker(call())).text for _ in range(3)] == ["a", "a", "a"]
+    assert isinstance(worker, PolicedWorker)
+    assert isinstance(worker.worker, ScriptedWorker)
+    assert not worker.worker.calls
+
+
+@pytest.mark.parametrize("delay", [-1, "soon", True, math.nan])
+def test_the_time_of_a_script_is_a_number_of_seconds(delay: Any) -> None:
+    entry = WorkerEntry(name="s", provider="scripted", options={"replies": ["a"], "delay_s": delay})
+
+    with pytest.raises(UsageError, match="delay_s must be a number of seconds"):
+        Pool([entry]).worker(0)
 
 
 @pytest.mark.parametrize("options", [{}, {"replies": []}, {"replies": "text"}, {"replies": [1]}])

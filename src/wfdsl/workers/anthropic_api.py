@@ -26,6 +26,7 @@ from wfdsl.workers.http_worker import (
     secret_headers,
 )
 from wfdsl.workers.registry import OpenWorkers
+from wfdsl.workers.tool_calls import AnthropicCalls, anthropic_messages, anthropic_tools
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _LEAST_THINKING_TOKENS: Final = 1024
@@ -78,20 +79,37 @@ def messages_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
     request = {
         "model": entry.model,
         "system": system or None,
-        "messages": messages,
+        "messages": anthropic_messages(messages),
         "max_tokens": asked.max_tokens + (asked.thinking_budget or 0),
         "stop_sequences": list(asked.stop) or None,
         "thinking": _thinking(asked),
-        "output_config": {"effort": asked.reasoning_effort} if asked.reasoning_effort else None,
+        "output_config": _output(entry, asked) or None,
+        **anthropic_tools(call.settings),
         "stream": call.on_delta is not None or None,
         "extra_body": {**_randomness(asked), **entry.extra_body} or None,
     }
     return {name: value for name, value in request.items() if value is not None}
 
 
+def _output(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
+    found: dict[str, Any] = {"effort": asked.reasoning_effort} if asked.reasoning_effort else {}
+    shape = asked.response_format
+    if shape is not None and shape["type"] == "json_schema":
+        found["format"] = {"type": "json_schema", "schema": shape["json_schema"].get("schema", {})}
+    elif shape is not None and shape["type"] != "text":
+        raise WorkerFailure(
+            f'worker "{entry.name}": Anthropic takes a JSON schema as response_format, and no {shape["type"]}',
+            retryable=False,
+            sent=False,
+        )
+    return found
+
+
 def _thinking(asked: Sampling) -> dict[str, Any] | None:
     if asked.thinking_budget is None:
         return None
+    if asked.tools:  # with the results of tools, the API wants its thinking back, which no reply keeps
+        return {"type": "disabled"}
     return (
         {"type": "enabled", "budget_tokens": asked.thinking_budget} if asked.thinking_budget else {"type": "disabled"}
     )
@@ -116,6 +134,7 @@ class MessagesAnswer:
     _kinds: set[str] = field(default_factory=set)
     """The types of the message's parts."""
     _ended: bool = False
+    _calls: AnthropicCalls = field(default_factory=AnthropicCalls)
 
     @property
     def complete(self) -> bool:
@@ -134,6 +153,8 @@ class MessagesAnswer:
             raise WorkerFailure("the server sent a message without any content", retryable=True)
         self._text += [text(part.get("text")) for part in mappings(body["content"]) if part.get("type") == "text"]
         self._kinds |= {text(part.get("type")) for part in mappings(body["content"])}
+        for index, part in enumerate(mappings(body["content"])):
+            self._calls.begin(index, part)
         self._begin(body)
 
     def piece(self, event: Mapping[str, Any]) -> str:
@@ -148,6 +169,8 @@ class MessagesAnswer:
         self._begin(mapping(event.get("message")))
         self._finish = text(delta.get("stop_reason")) or self._finish
         self._kinds.add(text(mapping(event.get("content_block")).get("type")))
+        self._calls.begin(event.get("index"), mapping(event.get("content_block")))
+        self._calls.add(event.get("index"), text(delta.get("partial_json")))
         self._count(event)
         self._ended = self._ended or kind == "message_stop"
         new = text(delta.get("text")) if delta.get("type") == "text_delta" else ""
@@ -164,7 +187,8 @@ class MessagesAnswer:
         if not said.strip() and finish != "refusal":
             tools, thinking = "tool_use" in self._kinds, not self._kinds.isdisjoint(_THINKING)
             finish = empty_finish(cut=finish == "length", tools=tools, thinking=thinking)
-        return Reply(said, finish, _tokens(self._usage, usage_bound(messages, said)), self._model)
+        usage = _tokens(self._usage, usage_bound(messages, said))
+        return Reply(said, finish, usage, self._model, tool_calls=self._calls.found())
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._model = text(message.get("model")) or self._model

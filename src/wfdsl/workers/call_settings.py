@@ -32,10 +32,15 @@ class Sampling:
     reasoning_effort: str | None
     thinking_budget: int | None
     grammar: str | None = None
-    """In the dialect that `grammars.dialect_of` says; no entry has it, calls bring it."""
+    """In the dialect that `grammars.dialect_of` says; no entry has it, calls bring it. So it is with what follows."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    tool_choice: str | Mapping[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: Mapping[str, Any] | None = None
 
 
 _NAMES = tuple(field.name for field in fields(Sampling))
+_OF_CALLS = ("grammar", "tools", "tool_choice", "parallel_tool_calls", "response_format")
 _CONTROL_TOKEN = re.compile(r"<(?=[|｜][^<>\s]{1,60}[|｜]>|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])")
 """How the tokens begin that part messages in the chat templates of ChatML, Llama, Mistral, Gemma and DeepSeek."""
 
@@ -45,7 +50,14 @@ def as_content(messages: Sequence[Message]) -> tuple[Message, ...]:
 
     Their tokenizers read `<|im_end|>` inside a text as the end of its message. A space makes it text: `< |im_end|>`.
     """
-    return tuple(Message(role=m["role"], content=_CONTROL_TOKEN.sub(r"\g<0> ", m["content"])) for m in messages)
+    return tuple(with_content(m, _CONTROL_TOKEN.sub(r"\g<0> ", m["content"])) for m in messages)
+
+
+def with_content(message: Message, content: str) -> Message:
+    """The message with another text."""
+    changed = message.copy()
+    changed["content"] = content
+    return changed
 
 
 def sampling(entry: WorkerEntry, call: Call) -> Sampling:
@@ -54,7 +66,7 @@ def sampling(entry: WorkerEntry, call: Call) -> Sampling:
     Raises:
         UsageError: the call brings a setting that no worker knows.
     """
-    own = Sampling(**{name: getattr(entry, name) for name in _NAMES if name != "grammar"})
+    own = Sampling(**{name: getattr(entry, name) for name in _NAMES if name not in _OF_CALLS})
     for name in call.settings:
         if name not in _NAMES:
             raise UsageError(f'a call cannot set "{name}"; it can set {", ".join(_NAMES)}')
@@ -67,8 +79,17 @@ def sampling(entry: WorkerEntry, call: Call) -> Sampling:
 def split_system(entry: WorkerEntry, messages: Sequence[Message]) -> tuple[str, list[Message]]:
     """The text of all system messages, the entry's own first, and copies of the other messages."""
     system = [entry.system_prompt, *(message["content"] for message in messages if message["role"] == "system")]
-    rest = [Message(role=m["role"], content=m["content"]) for m in messages if m["role"] != "system"]
+    rest = [_seen_by(entry, message) for message in messages if message["role"] != "system"]
     return "\n\n".join(filter(None, system)), rest
+
+
+def _seen_by(entry: WorkerEntry, message: Message) -> Message:
+    """A copy of a message, without images where the worker cannot see them."""
+    copied = message.copy()
+    if "images" in copied and not entry.images:
+        del copied["images"]
+        copied["content"] = f"{copied['content']}\n\n{UNSEEN}".lstrip()
+    return copied
 
 
 def with_system(entry: WorkerEntry, messages: Sequence[Message]) -> list[Message]:
@@ -90,6 +111,20 @@ def empty_finish(*, cut: bool, tools: bool = False, thinking: bool = False) -> F
     if tools:
         return "tool_calls"
     return "only_thinking" if thinking else "empty"
+
+
+UNSEEN = "[There are images here, which you cannot see.]"
+
+
+def require_no_tools(call: Call, who: str) -> None:
+    """Refuse a call that brings tools or a form of the answer, for a worker that takes none.
+
+    Raises:
+        WorkerFailure: it does.
+    """
+    given = [name for name in ("tools", "response_format") if call.settings.get(name)]
+    if given:
+        raise WorkerFailure(f"{who} takes no {given[0]}; give the step to another worker", retryable=False, sent=False)
 
 
 GrammarDialect: TypeAlias = Literal["gbnf", "llguidance"]

@@ -98,6 +98,8 @@ class WorkerEntry(_Strict):
     thinking_budget: int | None = Field(default=None, ge=0)
     """Thinking tokens, where the provider counts them; 0 turns thinking off; None: the provider's default."""
 
+    images: bool = False
+    """Whether it can be shown images."""
     strip_thinking: bool = False
     """Whether a text's beginning up to `</think>` is taken out of it: later steps and the answer do not have it, the
     record keeps it. For servers that write thinking into the reply."""

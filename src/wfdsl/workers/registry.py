@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from wfdsl.errors import UsageError
-from wfdsl.installation import INSTALL_SMALL_MODEL, install_command
+from wfdsl.installation import install_command, install_small_model
 from wfdsl.protocols import Worker
 from wfdsl.workers.entry import WorkerEntry
 
@@ -124,9 +124,8 @@ def load_builder(entry: WorkerEntry) -> Builder:
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise
-        install = install_command(_EXTRA_OF.get(entry.provider, "openai"))
-        if entry.provider == "local":
-            install += f" && {INSTALL_SMALL_MODEL}"
+        is_local = entry.provider == "local"
+        install = install_small_model() if is_local else install_command(_EXTRA_OF.get(entry.provider, "openai"))
         raise UsageError(f'worker "{entry.name}" needs the package {error.name}: {install}') from error
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Call, Reply, ToolCall, Usage, WorkerFailure
 from wfdsl.workers.call_settings import in_time
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
@@ -23,25 +25,48 @@ _PIECE = re.compile(r"\s*\S+\s*")
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> ScriptedWorker:  # noqa: ARG001  (every builder takes them)
-    """The worker of an entry whose provider is `scripted`; `options` holds `replies` and `repeat`."""
+    """The worker of an entry whose provider is `scripted`; `options` holds `replies`, `repeat` and `delay_s`.
+
+    Raises:
+        UsageError: there are no replies, or one is neither a text nor the call of a tool.
+    """
     replies = entry.options.get("replies")
-    if not isinstance(replies, list) or not all(isinstance(reply, str) for reply in replies) or not replies:
+    if not isinstance(replies, list) or not replies:
         raise UsageError(f'worker "{entry.name}" needs a script: set options = {{ replies = ["...", "..."] }}')
+    delay_s = entry.options.get("delay_s", 0.0)
+    if isinstance(delay_s, bool) or not isinstance(delay_s, int | float) or not 0 <= delay_s < math.inf:
+        raise UsageError(f'worker "{entry.name}": delay_s must be a number of seconds (got {delay_s!r})')
     repeat = bool(entry.options.get("repeat", False))
-    return ScriptedWorker(replies, repeat=repeat)
+    lines = [_line_of(entry, reply) for reply in replies]
+    return ScriptedWorker(lines, repeat=repeat, delay_s=delay_s, keep_calls=False)  # no one reads them
+
+
+def _line_of(entry: WorkerEntry, reply: Any) -> Line:
+    """A reply of a script: a text, or the call of a tool."""
+    if isinstance(reply, str):
+        return reply
+    if isinstance(reply, dict) and isinstance(reply.get("tool"), str) and reply.keys() <= {"tool", "arguments"}:
+        call = ToolCall("call", reply["tool"], json.dumps(reply.get("arguments", {})))
+        return Reply("", "tool_calls", Usage(), "scripted", tool_calls=(call,))
+    raise UsageError(
+        f'worker "{entry.name}": set options = {{ replies = ["...", "..."] }}; '
+        f'a reply may also call a tool: {{ tool = "NAME", arguments = {{ ... }} }} (got {repr(reply)[:60]})'
+    )
 
 
 class ScriptedWorker:
-    """Answers from a script, and keeps the calls that it got in `calls`.
+    """Answers from a script, and keeps the calls that it got in `calls`, if `keep_calls` is set.
 
     It counts a token per word, waits `delay_s` seconds before it answers, and fails when the script is at its end.
     """
 
-    def __init__(self, script: Script, *, repeat: bool = False, delay_s: float = 0.0) -> None:
+    def __init__(self, script: Script, *, repeat: bool = False, delay_s: float = 0.0, keep_calls: bool = True) -> None:
         self._script = script
         self._repeat = repeat
         self._delay_s = delay_s
         self.calls: list[Call] = []
+        self._keep_calls = keep_calls
+        self._count = 0
 
     async def __call__(self, call: Call) -> Reply:
         """Answer once.
@@ -50,8 +75,10 @@ class ScriptedWorker:
             WorkerFailure: the script says so, or has no more lines.
         """
         async with in_time(call):
-            self.calls.append(call)
-            line = await self._line(call, len(self.calls) - 1)
+            if self._keep_calls:
+                self.calls.append(call)
+            self._count += 1
+            line = await self._line(call, self._count - 1)
             await asyncio.sleep(self._delay_s)
         if isinstance(line, WorkerFailure):
             raise line

@@ -18,7 +18,16 @@ import transformers
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, as_content, empty_finish, in_time, priced, sampling, with_system
+from wfdsl.workers.call_settings import (
+    Sampling,
+    as_content,
+    empty_finish,
+    in_time,
+    priced,
+    require_no_tools,
+    sampling,
+    with_system,
+)
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
@@ -69,6 +78,7 @@ class TransformersWorker:
             WorkerFailure: the model cannot be loaded, or cannot generate.
         """
         asked = sampling(self._entry, call)
+        require_no_tools(call, f'worker "{self._entry.name}"')
         async with in_time(call, self._entry.timeout_s):
             reply = await self._engine.reply(with_system(self._entry, as_content(call.messages)), asked, self._template)
         if call.on_delta is not None and reply.text:
