@@ -9,15 +9,22 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
+class Refused(Exception):  # noqa: N818
+    """What `answer` raises to refuse a request as one too many."""
+
+    retry_after = "1"
+
+
 class ChatServer:
     """Speaks OpenAI's chat API. No two replies are the same, so that a second call for one step shows."""
 
-    def __init__(self, *, delay_s: float = 0.0, port: int = 0) -> None:
+    def __init__(self, *, delay_s: float = 0.0, port: int = 0, text: str | None = None) -> None:
+        """`text` is what every reply says instead."""
         self.asked: list[str] = []
         """The last message of each request, in the order in which they came."""
         self.replied: dict[str, list[str]] = {}
         """The replies to each last message."""
-        self._delay_s = delay_s
+        self.delay_s, self._text = delay_s, text
         self._news = threading.Condition()
         self._server = _Server(("127.0.0.1", port), _handler_of(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -45,9 +52,9 @@ class ChatServer:
         subtask = str(body["messages"][-1]["content"])
         with self._news:
             self.asked.append(subtask)
-            text = f"reply {len(self.asked)}"
+            text = self._text or f"reply {len(self.asked)}"
             self._news.notify_all()
-        time.sleep(self._delay_s)
+        time.sleep(self.delay_s)
         with self._news:
             self.replied.setdefault(subtask, []).append(text)
         return text
@@ -85,7 +92,14 @@ def _handler_of(chat: ChatServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            text = chat.answer(body)
+            try:
+                text = chat.answer(body)
+            except Refused as refused:
+                self.send_response(429)
+                self.send_header("retry-after", refused.retry_after)
+                self.send_header("content-length", "0")
+                self.end_headers()
+                return
             data = _streamed(text) if body.get("stream") else _whole(text)
             self.send_response(200)
             self.send_header("content-type", "text/event-stream" if body.get("stream") else "application/json")

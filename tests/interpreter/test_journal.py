@@ -30,22 +30,10 @@ from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 CHAIN = Workflow((Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", "all")))
 COPIES = Workflow((*(Step(0, "same") for _ in range(5)), Step(0, "pick", "all")))
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "home" / "journal.db"
-
-
-@pytest.fixture
-def journal(path: Path) -> Iterator[Journal]:
-    with Journal(path) as opened:
-        yield opened
 
 
 def counting(texts: str = "reply") -> Answering:
@@ -392,7 +380,7 @@ def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
 
-    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 3"):
+    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 4"):
         Journal(path)
 
 
@@ -577,7 +565,7 @@ def test_a_migration_that_cannot_be_done_changes_nothing(path: Path, monkeypatch
 
 
 def test_every_version_so_far_has_a_migration_to_the_next() -> None:
-    assert VERSION == len(MIGRATIONS) == 3
+    assert VERSION == len(MIGRATIONS) == 4
 
 
 _ADDS_A_COLUMN = "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"

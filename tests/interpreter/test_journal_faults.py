@@ -20,22 +20,10 @@ from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ONE = Workflow((Step(0, "a"),))
 TWO = Workflow((Step(0, "first"), Step(0, "second", (0,))))
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "home" / "journal.db"
-
-
-@pytest.fixture
-def journal(path: Path) -> Iterator[Journal]:
-    with Journal(path) as opened:
-        yield opened
 
 
 async def test_a_failure_whose_text_is_not_valid_unicode_is_retried_and_kept(journal: Journal) -> None:

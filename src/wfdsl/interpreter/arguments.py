@@ -13,6 +13,7 @@ from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Workflow
 
 _ROLES = ("system", "user", "assistant")
@@ -58,9 +59,12 @@ def checked_question(question: Any) -> Question:
             content = _shown(message.get("content"))
             raise UsageError(
                 f"the content of question message {index} must be a text (got {content}); "
-                "images and other content parts are not supported"
+                'URLs of images are in a list of their own, "images", and other parts are not supported'
             )
         _require_unicode(message["content"])
+        images = message.get("images", ())
+        if not isinstance(images, list | tuple) or not all(isinstance(url, str) for url in images):
+            raise UsageError(f"the images of question message {index} must be a list of URLs (got {_shown(images)})")
     return tuple(question)
 
 
@@ -127,6 +131,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "pool": (_is_pool, 'a Pool: write Pool.load("openai:gpt-5"), Pool.load(FILE) or Pool.from_functions([...])'),
     "config": (_kind(RunConfig), "a RunConfig"),
     "budget": (_kind(Budget, BudgetTracker), "a Budget, such as Budget(usd=1.0), or a BudgetTracker"),
+    "account": (_kind(BudgetTracker), "a BudgetTracker"),
     "journal": (_kind(Journal, str, Path), "a Journal, or the path of one"),
     "limiter": (_kind(ConcurrencyLimiter), "a ConcurrencyLimiter"),
     "on_event": (_is_listener, "a plain function that takes an event, not an async one"),
@@ -134,10 +139,11 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "run_id": (_is_id, "a text of printable characters"),
     "sample_id": (_kind(str), "a text"),
     "answer_settings": (_kind(Mapping), "a mapping of settings, such as {'temperature': 0}"),
+    "tools": (_kind(Tools), "a Tools"),
     "origin": (_is_origin, "a mapping of texts to texts"),
 }
 _REQUIRED = frozenset({"workflow", "pool"})
-_BY_TYPE = frozenset({"workflow", "pool", "config", "budget", "journal", "limiter"})
+_BY_TYPE = frozenset({"workflow", "pool", "config", "budget", "account", "journal", "limiter", "tools"})
 _fitting: set[tuple[str, type]] = set()
 """Types whose values fit, of the arguments where the type alone says so: programs run many workflows alike."""
 

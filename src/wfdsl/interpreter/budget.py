@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from wfdsl.config import check_options, option
 from wfdsl.errors import WfdslError
@@ -55,6 +55,18 @@ class BudgetUsage(NamedTuple):
 NOTHING_SPENT = BudgetUsage()
 
 
+class Leases(Protocol):
+    """What gives leave to make calls, under limits that hold for many processes (`interpreter.leases`)."""
+
+    async def take(self, worker: str, bound: BudgetUsage) -> str:
+        """A lease for one call of a worker, which may be charged so much at most."""
+        ...
+
+    def end(self, lease: str, used: BudgetUsage, status: int = 200, retry_after: float | None = None) -> None:
+        """Give a lease back: what the call was charged, and the HTTP status that its provider gave."""
+        ...
+
+
 class BudgetSpent(WfdslError):  # noqa: N818  (an event, like StopIteration: the run turns it into its own error)
     """A call does not fit into what is left."""
 
@@ -81,26 +93,49 @@ class BudgetTracker:
         "_tokens",
         "_usd",
         "_waiting",
+        "_within",
         "budget",
         "calls",
+        "leases",
         "limits",
         "tokens",
         "usd",
     )
 
-    def __init__(self, budget: Budget, spent: BudgetUsage = NOTHING_SPENT) -> None:
-        self.budget = budget
-        self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
+    def __init__(
+        self,
+        budget: Budget,
+        spent: BudgetUsage = NOTHING_SPENT,
+        *,
+        within: BudgetTracker | None = None,
+        leases: Leases | None = None,
+    ) -> None:
+        """`within` tracks a larger budget, which has to cover every amount, too. `leases` are drawn for each call
+        besides, from a server whose limits and budget hold for many processes.
+        """
+        self._within = within
+        self.leases: Leases | None = leases if within is None else leases or within.leases
         self.calls, self.tokens, self.usd = spent
         """What has been settled."""
         self._calls, self._tokens, self._usd = spent
         """What has been settled or is reserved."""
-        self._max_calls = math.inf if budget.calls is None else budget.calls
-        self._max_tokens = math.inf if budget.tokens is None else budget.tokens
-        self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
+        self.change(budget)
         self._waiting: list[asyncio.Future[None]] = []
         self._broken = ""
         """Which reply has taken more than its bound, in words."""
+
+    @property
+    def reserved(self) -> BudgetUsage:
+        """What is reserved for calls in flight."""
+        return BudgetUsage(self._calls - self.calls, self._tokens - self.tokens, self._usd - self.usd)
+
+    def change(self, budget: Budget) -> None:
+        """Set other limits; `look_again` lets calls that wait for room see them."""
+        self.budget = budget
+        self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
+        self._max_calls = math.inf if budget.calls is None else budget.calls
+        self._max_tokens = math.inf if budget.tokens is None else budget.tokens
+        self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
 
     @property
     def spent(self) -> BudgetUsage:
@@ -112,6 +147,8 @@ class BudgetTracker:
         calls, tokens, usd = self._calls + bound[0], self._tokens + bound[1], self._usd + bound[2]
         if calls > self._max_calls or tokens > self._max_tokens or usd > self._max_usd or self._broken:
             return False
+        if self._within is not None and not self._within.try_reserve(bound):
+            return False
         self._calls, self._tokens, self._usd = calls, tokens, usd
         return True
 
@@ -122,13 +159,23 @@ class BudgetTracker:
             BudgetSpent: it does not fit, however the calls in flight end.
         """
         while not self.try_reserve(bound):
-            self._require_possible(bound)
             settled = asyncio.get_running_loop().create_future()
-            self._waiting.append(settled)
+            for tracker in (self, self._within):
+                if tracker is not None:
+                    tracker._require_possible(bound)
+                    tracker._waiting.append(settled)
             await settled
+
+    def reopen(self, bound: BudgetUsage) -> None:
+        """Count an amount that was charged as reserved again, since the call may still be settled."""
+        self.calls -= bound[0]
+        self.tokens -= bound[1]
+        self.usd -= bound[2]
 
     def settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
         """Charge an amount instead of the one that was reserved."""
+        if self._within is not None:
+            self._within.settle(bound, actual)
         self._calls += actual[0] - bound[0]
         self._tokens += actual[1] - bound[1]
         self._usd += actual[2] - bound[2]
@@ -137,6 +184,10 @@ class BudgetTracker:
         self.usd += actual[2]
         if actual[1] > bound[1] + _TEMPLATE_TOKENS or (actual[2] > bound[2] and actual[1] <= bound[1]):
             self._note_broken(bound, actual)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Let calls that wait for room look again, after something was settled or the limits have changed."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for settled in waiting:

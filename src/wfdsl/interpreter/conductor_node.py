@@ -20,6 +20,7 @@ from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.pool_pipelines import Pipelines
 from wfdsl.interpreter.record import Run, RunEnded, cost_of, total_usd
 from wfdsl.interpreter.step_call import Environment, StepCall
+from wfdsl.interpreter.tools import Tools
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Ask, Call, Message, Reply, Usage, WorkerPool
@@ -40,17 +41,27 @@ class Level:
     step_timeout_s: float | None = None
     answer_settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling settings of the last step, whose reply is the answer."""
+    tools: Tools | None = None
+    """The caller's tools; None: no step has any."""
 
     @property
     def pool(self) -> WorkerPool:
         """The workers."""
         return self.pipelines.pool
 
-    def inside(self, depth: int | None, deadline: float | None, answer_settings: Mapping[str, Any]) -> Level:
+    def tools_of(self, *, answers: bool) -> Tools | None:
+        """The tools of a step that gives the answer, or of another one."""
+        return self.tools if answers or (self.tools is not None and self.tools.steps == "all") else None
+
+    def inside(
+        self, depth: int | None, deadline: float | None, answer_settings: Mapping[str, Any], tools: Tools | None
+    ) -> Level:
         """The level inside a Conductor node; without the pool's Conductors where no more levels are allowed."""
         left = (self.depth if depth is None else min(depth, self.depth)) - 1
         pipelines = self.pipelines if left > 0 else Pipelines(without_conductors(self.pool))
-        return replace(self, pipelines=pipelines, depth=left, deadline=deadline, answer_settings=answer_settings)
+        return replace(
+            self, pipelines=pipelines, depth=left, deadline=deadline, answer_settings=answer_settings, tools=tools
+        )
 
 
 class WorkflowRunner(Protocol):
@@ -149,7 +160,7 @@ class ConductorCall(StepCall):
             self.replies.append(reply)
             return reply
         finally:
-            self.replies.extend(handle.rejected)
+            self.replies.extend(handle.earlier)
             self.emit(end)
 
     async def run(

@@ -15,6 +15,7 @@ from wfdsl.config import check_options, did_you_mean, option, options_of, to_tab
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.context import Question, QuestionFor
 from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
+from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Workflow
 
 LONGEST_WAIT_S = 600.0
@@ -148,6 +149,8 @@ class RunRequest:
     """Distinguishes the calls of this run from the same calls of others."""
     answer_settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling settings of the call that gives the answer."""
+    tools: Tools | None = None
+    """The caller's tools."""
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the caller found the workflow and the pool, in the caller's own words."""
 
@@ -183,6 +186,7 @@ class RunRequest:
             "sample_id": self.sample_id,
             "answer_settings": dict(self.answer_settings),
             "origin": dict(self.origin),
+            **({} if self.tools is None else {"tools": self.tools.to_dict()}),
         }
         return json.dumps(plain, separators=(",", ":"))
 
@@ -193,6 +197,8 @@ class RunRequest:
         plain["workflow"] = workflow_from_list(plain["workflow"])
         plain["config"] = RunConfig(**plain["config"])
         plain["budget"] = Budget(**plain["budget"])
+        if "tools" in plain:
+            plain["tools"] = Tools.from_dict(plain["tools"])
         for name in ("names", "previous"):
             plain[name] = None if plain[name] is None else tuple(plain[name])
         if not isinstance(plain["question"], str):

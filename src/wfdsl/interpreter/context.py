@@ -61,7 +61,10 @@ def after_question(question: Question, messages: list[Message]) -> tuple[Message
     last = question[-1]
     if last["role"] != "user":
         return (*question, *messages)
-    return (*question[:-1], *_joined(last["content"], messages))
+    joined = _joined(last["content"], messages)
+    if "images" in last:
+        joined[0]["images"] = last["images"]
+    return (*question[:-1], *joined)
 
 
 def _joined(text: str, messages: list[Message]) -> tuple[Message, ...]:

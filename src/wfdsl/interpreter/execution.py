@@ -29,8 +29,18 @@ from wfdsl.interpreter.events import (
     error_type_of,
 )
 from wfdsl.interpreter.pipeline import CallPipeline
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, as_unicode, cost_of, worker_title
+from wfdsl.interpreter.record import (
+    BudgetExhausted,
+    Run,
+    RunFailed,
+    RunSuspended,
+    StepRecord,
+    as_unicode,
+    cost_of,
+    worker_title,
+)
 from wfdsl.interpreter.step_call import Environment, StepCall
+from wfdsl.interpreter.tool_rounds import StepSuspended, ask_with_tools, pending_calls
 from wfdsl.interpreter.worker_profile import require_bounded
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
@@ -204,11 +214,13 @@ class Execution:
                     group.create_task(self._follow(step))
                 await self._follow(first[0])
                 waited = True
-            if self._records[-1] is None:  # the group takes a task that others cancelled for one that has ended
+            if self._is_answered():
+                status = "done"
+            elif any(record is not None and record.status == "suspended" for record in self._records):
+                status = "suspended"
+            else:  # the group takes a task that others cancelled for one that has ended
                 lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
                 self._failure, status = (f"the run has no answer: {lost}", lost), "failed"
-            else:
-                status = "done"
         except BaseExceptionGroup as several:
             if waited:
                 _take_back_cancel()
@@ -221,7 +233,14 @@ class Execution:
                 self._environment.listener(RunFinished(self._prefix, run))
         if self._failure is not None:
             self._raise(run, *self._failure)
+        if status == "suspended":
+            waits_for = ", ".join(call.name for call in pending_calls(run))
+            raise RunSuspended(f"the run waits for the results of tool calls: {waits_for}", run, resumable=True)
         return run
+
+    def _is_answered(self) -> bool:
+        last = self._records[-1]
+        return last is not None and last.status == "done"
 
     def _raise(self, run: Run, message: str, cause: Cause) -> NoReturn:
         kind = BudgetExhausted if run.status == "budget" else RunFailed
@@ -251,7 +270,12 @@ class Execution:
             pipeline = self._level.pipelines[worker]
             handle, call = self._begin(step, pipeline)
             try:
-                reply = await pipeline.ask(call)
+                reply = await (
+                    pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools)
+                )
+            except (StepSuspended, RunSuspended):
+                self._end(step, self._unfinished(handle, "suspended"))
+                return
             except CAUSES as cause:
                 self._fail(handle, cause)
                 raise
@@ -287,14 +311,16 @@ class Execution:
         path = (*self._prefix, step)
         deadline = self._deadline()
         settings, asked = sampling_settings(config.seed, path), self._workflow.steps[step]
-        own = level.answer_settings if step == len(self._records) - 1 else {}
+        answers = step == len(self._records) - 1
+        own, tools = level.answer_settings if answers else {}, level.tools_of(answers=answers)
         if profile.conductor:
-            inside = level.inside(asked.depth, deadline, own)
+            inside = level.inside(asked.depth, deadline, own, tools)
             handle: StepCall = ConductorCall(
                 environment, path, profile, messages, level=inside, run_workflow=_run_nested
             )
         else:
             handle = StepCall(environment, path, profile.index, messages)
+            handle.tools = tools
             if asked.temperature is not None or asked.max_tokens is not None:
                 settings = {**settings, **asked.settings}
             if own:
@@ -345,7 +371,7 @@ class Execution:
             error=error,
             nested=handle.nested,
         )
-        spent = handle.spent() if isinstance(handle, ConductorCall) else cost_of(handle.rejected)
+        spent = handle.spent() if isinstance(handle, ConductorCall) else cost_of(handle.earlier)
         record.usage, record.paid_usd, record.list_usd = spent
         return record
 
@@ -411,8 +437,8 @@ def _take_back_cancel() -> None:
 def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float) -> StepRecord:
     if isinstance(handle, ConductorCall):
         usage, paid_usd, list_usd = handle.spent()
-    elif handle.rejected:
-        usage, paid_usd, list_usd = cost_of((*handle.rejected, reply))
+    elif handle.earlier:
+        usage, paid_usd, list_usd = cost_of((*handle.earlier, reply))
     else:
         usage, paid_usd, list_usd = reply.usage, reply.paid_usd, reply.list_usd
     return StepRecord(

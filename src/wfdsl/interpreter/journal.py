@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import pathlib
+import secrets
 import sqlite3
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +26,7 @@ from wfdsl.interpreter.events import Path
 from wfdsl.interpreter.journal_file import (
     UNREADABLE,
     JournalWriter,
+    Operation,
     Owner,
     damaged,
     default_path,
@@ -32,7 +35,8 @@ from wfdsl.interpreter.journal_file import (
 )
 from wfdsl.interpreter.journal_record import packed, rows_of_texts
 from wfdsl.interpreter.record import LostCall, Run, as_unicode
-from wfdsl.protocols import Call, Reply, Usage
+from wfdsl.interpreter.tools import IssuedCall
+from wfdsl.protocols import Call, Reply, ToolCall, Usage
 
 Key: TypeAlias = str
 
@@ -51,6 +55,8 @@ class Claimed:
     """The keys of the replies, by the paths of their calls."""
     is_new: bool = False
     """Whether the journal did not have the run before."""
+    tool_calls: dict[Path, tuple[IssuedCall, ...]] = field(default_factory=dict)
+    """The tools that workers have called, in order, by the paths of their steps."""
 
 
 class CallEntry(NamedTuple):
@@ -97,6 +103,18 @@ class Journal:
     ) -> None:
         self.close()
 
+    async def do(self, operation: Operation) -> Any:
+        """Run an operation of another module on the journal's file; its result comes once it is durable.
+
+        Raises:
+            JournalFailure: it could not be made durable.
+        """
+        return await self._writer.do(operation)
+
+    def do_later(self, operation: Operation) -> None:
+        """Run an operation without waiting for it."""
+        self._writer.do_later(operation)
+
     async def claim(self, run_id: str, request: RunRequest) -> Claimed:
         """Claim a run for this process: a new one, or one that an earlier process left.
 
@@ -140,10 +158,32 @@ class Journal:
         found: Reply | None = await self._writer.do(look)
         return found
 
+    async def origin(self, run_id: str) -> Mapping[str, str] | None:
+        """Where a run came from, in its caller's words; None if there is no such run."""
+
+        def look(connection: sqlite3.Connection) -> Mapping[str, str] | None:
+            row = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
+            try:
+                return None if row is None else RunRequest.from_json(row[0]).origin
+            except UNREADABLE as error:
+                raise damaged(self.path, run_id, error) from error
+
+        found: Mapping[str, str] | None = await self._writer.do(look)
+        return found
+
     async def begin(self, entry: CallEntry, at: float) -> int:
         """Note that a call is about to be made; gives the number of its row."""
         call = entry.call
-        row = (entry.run_id, entry.key, call.sample_id, json.dumps(call.path), entry.worker, at, *entry.bound)
+        row = (
+            entry.run_id,
+            entry.key,
+            call.sample_id,
+            json.dumps(call.path),
+            entry.worker,
+            at,
+            *entry.bound,
+            "started",
+        )
 
         def insert(connection: sqlite3.Connection) -> int | None:
             return connection.execute(_INSERT, row).lastrowid
@@ -154,7 +194,7 @@ class Journal:
     async def finish(self, row: int, entry: CallEntry, reply: Reply, *, usage: BudgetUsage, at: float) -> Reply:
         """Keep a reply. Gives the one to use: an earlier reply of the same key and sample, if there is one."""
         text = reply_to_json(reply)
-        usable = reply.finish in ("stop", "length", "refusal")
+        usable = reply.finish in ("stop", "length", "refusal") or bool(reply.tool_calls)
 
         def update(connection: sqlite3.Connection) -> Reply | None:
             earlier = self._find(connection, entry.key, entry.call.sample_id) if usable else None
@@ -178,6 +218,24 @@ class Journal:
                 "UPDATE calls SET status = 'lost', finished = ? WHERE id = ? AND status = 'started'", (at, row)
             )
         )
+
+    async def issue(self, run_id: str, path: Path, calls: Sequence[ToolCall], at: float) -> tuple[IssuedCall, ...]:
+        """Keep tool calls, and give each an id."""
+        issued = tuple(IssuedCall(f"call_{secrets.token_hex(_ID_BYTES)}", None) for _ in calls)
+        rows = [
+            (run_id, each.id, "", json.dumps(path), call.name, at, 0, 0, 0.0, "called")
+            for call, each in zip(calls, issued, strict=True)
+        ]
+        await self._writer.do(lambda connection: connection.executemany(_INSERT, rows).rowcount)
+        return issued
+
+    async def add_results(self, results: Mapping[str, str]) -> None:
+        """Keep the results of tool calls, by their ids; one that has a result keeps it. Ids that are not known, and
+        calls of other kinds, change nothing.
+        """
+        now = time.time()
+        rows = [(now, reply_to_json(Reply(as_unicode(text))), call_id) for call_id, text in results.items()]
+        await self._writer.do(lambda connection: connection.executemany(_ADD_RESULT, rows).rowcount)
 
     def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str | None) -> Reply | None:
         where = "key = ? AND calls.status = 'finished'" + ("" if sample_id is None else " AND sample = ?")
@@ -228,6 +286,12 @@ class RunJournal:
     """Whether replies of other runs may be used again."""
     ask_again: bool = False
     """Whether a call is made again whose reply was kept for another request."""
+    tool_calls: Mapping[Path, tuple[IssuedCall, ...]] = field(default_factory=dict)
+    """The tools that this run's workers have called, in order, by the paths of their steps."""
+
+    async def issue(self, path: Path, calls: Sequence[ToolCall], at: float) -> tuple[IssuedCall, ...]:
+        """Keep tool calls, and give each an id."""
+        return await self.journal.issue(self.run_id, path, calls, at)
 
     async def find(self, key: Key, call: Call) -> Reply | None:
         """A reply that this run, or with `reuse` any run, has for a key."""
@@ -270,7 +334,10 @@ def key_of(fingerprint: str, call: Call, max_tokens: int | None) -> Key:
     """What makes two calls the same, the sample id apart: the worker's fingerprint, the request, and the most tokens of
     a reply, which are the last part, since a reply that was not cut is also one under a larger limit.
     """
-    parts = [fingerprint, dict(call.settings), call.messages, call.path]
+    settings = {
+        name: value for name, value in call.settings.items() if name != "tool_choice"
+    }  # each request has its own
+    parts = [fingerprint, settings, call.messages, call.path]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
     return digest if max_tokens is None else f"{digest}-{max_tokens}"
 
@@ -306,6 +373,8 @@ def reply_from_json(text: str) -> Reply:
     checksum = plain.pop("crc32", None)  # journals of earlier versions have none
     if checksum not in (None, _checksum(plain["text"])):
         raise ValueError("a reply is not what was kept: its checksum differs")
+    if "tool_calls" in plain:
+        plain["tool_calls"] = tuple(ToolCall(*call) for call in plain["tool_calls"])
     return Reply(**{**plain, "usage": Usage(**plain.get("usage", {}))})
 
 
@@ -318,9 +387,11 @@ def _checksum(text: str) -> int:
 
 OF_RUN = "run = (SELECT number FROM runs WHERE id = ?)"
 _KEY_DIGITS = 32
+_ID_BYTES = 12
+_ADD_RESULT = "UPDATE calls SET status = 'answered', finished = ?, reply = ? WHERE key = ? AND status = 'called'"
 _INSERT = (
     "INSERT INTO calls (run, key, sample, path, worker, started, calls, tokens, usd, status) "
-    "VALUES ((SELECT number FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, 'started')"
+    "VALUES ((SELECT number FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
 
@@ -348,7 +419,17 @@ def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
     for key, path, _ in kept:
         unused.setdefault(tuple(json.loads(path)), set()).add(key)
     replies = {key: reply_from_json(reply) for key, _, reply in kept}
-    return Claimed(lost, BudgetUsage(calls, tokens, usd), replies, unused)
+    return Claimed(lost, BudgetUsage(calls, tokens, usd), replies, unused, tool_calls=_tool_calls(connection, run_id))
+
+
+def _tool_calls(connection: sqlite3.Connection, run_id: str) -> dict[Path, tuple[IssuedCall, ...]]:
+    query = f"SELECT path, key, reply FROM calls WHERE {OF_RUN} AND status IN ('called', 'answered') ORDER BY id"
+    found: dict[Path, tuple[IssuedCall, ...]] = {}
+    for row, call_id, reply in connection.execute(query, (run_id,)):
+        path = tuple(json.loads(row))
+        result = None if reply is None else reply_from_json(reply).text
+        found[path] = (*found.get(path, ()), IssuedCall(call_id, result))
+    return found
 
 
 def _busy(run_id: str, who: str) -> UsageError:

@@ -102,7 +102,8 @@ _ADVICE = {
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.text_factory = _text
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; another one keeps what it has
+    if not _version(connection):  # a new file; of another one this would be a write that changes nothing
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -318,6 +319,27 @@ else:
         except OSError:
             return False
         return True
+
+
+class SoleUse:
+    """The use of a journal by one process only, until `close`; for programs whose limits would not hold otherwise."""
+
+    def __init__(self, path: Path) -> None:
+        """Take it.
+
+        Raises:
+            UsageError: another process has it.
+        """
+        lock = path.with_name(path.name + ".lock")
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), _PRIVATE)
+        if not _try_lock(self._descriptor):
+            os.close(self._descriptor)
+            raise UsageError(f"another process answers with the journal {path}; stop it, or use another journal")
+
+    def close(self) -> None:
+        """Let others have it. The file stays: another process may be waiting for its lock."""
+        os.close(self._descriptor)
 
 
 class Owner:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from wfdsl.errors import UsageError
@@ -38,6 +38,14 @@ class RunSummary:
     pool: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the caller found workflow or Conductor; of an evaluation its id, the policy and the task."""
+    last_event: float | None = None
+    """When a call was last started or ended, in seconds since 1970; None: none was made."""
+
+    @property
+    def by(self) -> str:
+        """Who or what decided on the steps: a policy, a Conductor or a workflow file."""
+        origin = self.origin
+        return origin.get("policy") or origin.get("solve") or PurePath(origin.get("file", "")).name
 
 
 _SUMMARIES = """
@@ -46,7 +54,8 @@ SELECT runs.id, created, runs.status, owner, title,
     coalesce(sum(calls.status IN ('started', 'lost')), 0),
     CASE WHEN json_valid(request)
         THEN json_object('pool', json_extract(request, '$.pool'), 'origin', json_extract(request, '$.origin'))
-        ELSE '{}' END
+        ELSE '{}' END,
+    max(coalesce(calls.finished, calls.started))
 FROM runs LEFT JOIN calls ON calls.run = number GROUP BY number ORDER BY number DESC
 """
 
@@ -60,6 +69,23 @@ def summaries(path: Path) -> list[RunSummary]:
     with _reading(path) as connection:
         rows = connection.execute(_SUMMARIES).fetchall()
     return [_summary(path, row) for row in rows]
+
+
+_SPENT = """
+SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM calls
+WHERE started >= ? AND run IN (SELECT number FROM runs WHERE json_extract(request, '$.origin.key') = ?)
+"""
+
+
+def spent_by_key(path: Path, key: str, since: float) -> BudgetUsage:
+    """What the calls of an API key's runs were charged since a time, in seconds since 1970; calls that still run, or
+    were lost, at the most they may cost.
+
+    Raises:
+        JournalFailure: the journal cannot be read.
+    """
+    with _reading(path) as connection:
+        return BudgetUsage(*connection.execute(_SPENT, (since, key)).fetchone())
 
 
 def full_id(path: Path, prefix: str) -> str:
@@ -119,6 +145,48 @@ def run_of(path: Path, run_id: str) -> Run:
             return put_together(run_id, request, rows, created, is_running=is_running)
         texts = {row.id: row.answer.text for row in rows if row.status == "finished"}
         return Run.from_json(unpacked(record, run_id, json.loads(asked), texts))
+
+
+def runs_of_tool_calls(path: Path, call_ids: Collection[str]) -> set[str]:
+    """The runs whose workers have made these tool calls.
+
+    Raises:
+        JournalFailure: the journal cannot be read.
+    """
+    of_tool_call = "SELECT run FROM calls WHERE key = ? AND status IN ('called', 'answered')"
+    query = f"SELECT id FROM runs WHERE number = ({of_tool_call})"
+    with _reading(path) as connection:
+        found = [connection.execute(query, (call_id,)).fetchone() for call_id in call_ids]
+    return {row[0] for row in found if row is not None}
+
+
+class Attempt(NamedTuple):
+    """One attempt of one call."""
+
+    path: tuple[int, ...]
+    worker: str
+    """The worker's name."""
+    status: str
+    """`started`, `finished`, `failed`, `rejected` (a reply that cannot be used), `duplicate` or `lost`."""
+    started: float
+    finished: float | None
+    error: str
+
+
+def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
+    """Every attempt of a run, in the order in which they began.
+
+    Raises:
+        JournalFailure: the journal or the run cannot be read.
+    """
+    with _reading(path) as connection:
+        rows = connection.execute(
+            "SELECT path, worker, status, started, finished, error FROM calls "
+            f"WHERE {OF_RUN} AND status NOT IN ('called', 'answered') ORDER BY id",  # those are tool calls
+            (run_id,),
+        ).fetchall()
+    with _decoding(path, run_id):
+        return tuple(Attempt(tuple(json.loads(steps)), *rest) for steps, *rest in rows)
 
 
 class KeptReply(NamedTuple):
@@ -219,17 +287,20 @@ def _decoding(path: Path, run_id: str) -> Iterator[None]:
 
 
 def _summary(path: Path, row: tuple[Any, ...]) -> RunSummary:
-    run_id, created, status, owner, title, *charge, unsure, asked = row
+    run_id, created, status, owner, title, *charge, unsure, asked, last = row
     if isinstance(created, float) and isinstance(status, str) and isinstance(title, str):
         found = json.loads(asked)
         pool, origin = str(found.get("pool") or ""), found.get("origin") or {}
         charged = BudgetUsage(*charge)
-        return RunSummary(run_id, created, _status(path, status, owner), title, charged, bool(unsure), pool, origin)
+        status = _status(path, status, owner)
+        return RunSummary(run_id, created, status, title, charged, bool(unsure), pool, origin, last)
     return RunSummary(run_id, 0.0, DAMAGED, "", NOTHING_SPENT)
 
 
 DAMAGED = "damaged"
 """The status of a run whose row cannot be read."""
+STATUSES = ("done", "failed", "budget", "stopped", "interrupted", "running", DAMAGED)
+"""What the status of a run in a list may be."""
 
 
 def _status(path: Path, status: str, owner: str | None) -> str:

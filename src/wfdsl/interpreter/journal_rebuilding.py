@@ -84,12 +84,13 @@ def _run(run_id: str, request: RunRequest, rows: Sequence[CallRow], started: flo
     pruned = graph_of(request.workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
     by_step: dict[int, list[CallRow]] = {index: [] for index in range(len(request.workflow))}
     for row in rows:
-        by_step[row.steps[len(at)]].append(row)
+        if row.status not in ("called", "answered"):
+            by_step[row.steps[len(at)]].append(row)
     responses = {
         index: row.answer.text
         for index in range(len(request.workflow))
         for row in by_step[index]
-        if row.status == "finished" and row.steps == (*at, index)
+        if row.status == "finished" and row.steps == (*at, index) and not row.answer.tool_calls
     }
     steps: list[StepRecord] = []
     for index in range(len(request.workflow)):
@@ -131,7 +132,8 @@ def _step(
     messages = _messages(request, index, responses)
     if len(rows[0].steps) > len(at):
         return _node(run_id, replace(request, names=None), rows, StepRecord(index, worker, messages=messages), at=at)
-    last = next((row for row in rows if row.status == "finished"), rows[-1])
+    last = next((row for row in rows if row.status == "finished" and not row.answer.tool_calls), rows[-1])
+    calls_tools = last.status == "finished" and last.answer.tool_calls
     plain: dict[str, Any] = {
         "worker_name": last.worker,
         "messages": messages,
@@ -140,12 +142,13 @@ def _step(
         "retries": sum(row.status in ("failed", "rejected") for row in rows),
         "error": last.error,
     }
-    if last.status == "finished":
+    if last.status == "finished" and not calls_tools:
         reply = last.answer
         plain |= {"response": reply.text, "finish": reply.finish, "usage": reply.usage, "model": reply.model}
         plain |= {"thinking": reply.thinking}
         plain |= {"paid_usd": reply.paid_usd, "list_usd": reply.list_usd}
-    return StepRecord(index, worker, status=_STATUS_OF.get(last.status, "stopped"), **plain)
+    status = "stopped" if calls_tools else _STATUS_OF.get(last.status, "stopped")
+    return StepRecord(index, worker, status=status, **plain)
 
 
 def _node(run_id: str, request: RunRequest, rows: Sequence[CallRow], record: StepRecord, *, at: Path) -> StepRecord:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from wfdsl.interpreter.record import FORMAT, NOTHING, VERSION, StepRecord, as_unicode
 
 Plain: TypeAlias = dict[str, Any]
+_PLAIN_MESSAGE: Final = {"role", "content"}
 _SHORT: Final = 8
 """Texts of fewer characters stay where they are. Our choice."""
 _ASKED: Final = ("workflow", "question", "names", "pool")
@@ -158,13 +159,21 @@ def _unpack_step(plain: Plain, known: Plain, texts: list[str], inside: Plain) ->
 
 
 def _pack_messages(messages: list[Plain], texts: _Texts) -> list[Any]:
-    """Role, text, role, text and so on."""
-    return [part for message in messages for part in (message["role"], texts.index_of(message["content"]))]
+    """Role, text, role, text and so on; a message that has more than those is an object in place of its role."""
+    found: list[Any] = []
+    for message in messages:
+        plain = message.keys() == _PLAIN_MESSAGE
+        more = {name: value for name, value in message.items() if name != "content"}
+        found += [message["role"] if plain else more, texts.index_of(message["content"])]
+    return found
 
 
 def _unpack_messages(parts: list[Any], texts: list[str]) -> list[Plain]:
     pairs = zip(parts[::2], parts[1::2], strict=True)
-    return [{"role": role, "content": _text(content, texts)} for role, content in pairs]
+    return [
+        {**({"role": role} if isinstance(role, str) else role), "content": _text(content, texts)}
+        for role, content in pairs
+    ]
 
 
 def _text(kept: str | int | None, texts: list[str]) -> str | None:

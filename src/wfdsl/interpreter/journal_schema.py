@@ -108,6 +108,10 @@ MIGRATIONS = (
     CREATE INDEX calls_of_run ON calls (run);
     CREATE INDEX replies ON calls (key, sample) WHERE status = 'finished';
     """,
+    # Tools that workers have called: their key is the tool call's id, their worker the tool, their reply its result.
+    """
+    CREATE INDEX tool_calls ON calls (key) WHERE status IN ('called', 'answered');
+    """,
 )
 """Migration i takes a file from version i to i + 1. `calls`, `tokens` and `usd` are what the call is charged: its
 upper bound while it is `started` or `lost`, then the true amount. Migrations that were once released never change.

@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from wfdsl.interpreter.retry import FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, jittered, part_of
 from wfdsl.interpreter.worker_profile import WorkerProfile
@@ -136,6 +136,25 @@ class AdaptiveLimiter(ConcurrencyLimiter):
                 self._timer.cancel()
             self._timer = loop.call_at(self._resumes_at, self._resume)
 
+    def set_ceiling(self, ceiling: float) -> None:
+        """Set the limit that holds while the provider refuses nothing."""
+        raised = ceiling > self._ceiling
+        self._ceiling = ceiling
+        self._allowed = ceiling if raised and not self._disturbed else min(self._allowed, ceiling)
+        self._threshold = min(self._threshold, ceiling)
+        if self.limit:
+            self._resume()
+
+    @property
+    def allowed(self) -> float:
+        """The limit while nothing holds calls back."""
+        return self._allowed
+
+    @property
+    def ceiling(self) -> float:
+        """The limit while the provider refuses nothing."""
+        return self._ceiling
+
     def held_s(self, now: float) -> float:
         """Seconds for which nothing will pass."""
         return max(0.0, self._resumes_at - now)
@@ -209,11 +228,24 @@ class RateWindow:
         finally:
             self._door.release()
 
+    def has_room(self, amount: float) -> bool:
+        """Whether an amount could be taken without a wait."""
+        return self._door.active == 0 and self._wait_s(amount) <= 0
+
     def correct(self, taking: Taking, amount: float) -> None:
         """Replace the amount that was taken by the true one."""
         if taking.at > self._now() - WINDOW_S:
             self._used += amount - taking.amount
             taking.amount = amount
+
+    @property
+    def limit(self) -> float:
+        """The most in any minute."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: float) -> None:
+        self._limit = limit
 
     def _wait_s(self, amount: float) -> float:
         """Seconds until the window has to be looked at again; 0: there is room."""
@@ -238,6 +270,19 @@ class WorkerLimits:
         self.requests = None if requests is None else RateWindow(requests, now)
         self.tokens = None if tokens is None else RateWindow(tokens, now)
 
+    def set_per_minute(self, name: Literal["requests", "tokens"], limit: int | None) -> None:
+        """Set a limit per minute; None: no limit."""
+        window = getattr(self, name)
+        if window is None or limit is None:
+            setattr(self, name, None if limit is None else RateWindow(limit, self._now))
+        else:
+            window.limit = limit
+
+    @property
+    def held_s(self) -> float:
+        """Seconds for which the provider has the worker held back."""
+        return self.concurrency.held_s(self._now())
+
     @property
     def per_minute(self) -> bool:
         """Whether there is a limit per minute."""
@@ -247,6 +292,12 @@ class WorkerLimits:
         """Wait for a request of so many tokens to fit into a minute; gives what it has taken of both limits."""
         request = None if self.requests is None else await self.requests.take(1)
         return request, None if self.tokens is None else await self.tokens.take(tokens)
+
+    def has_room(self, tokens: float) -> bool:
+        """Whether a request of so many tokens could be taken without a wait."""
+        return (self.requests is None or self.requests.has_room(1)) and (
+            self.tokens is None or self.tokens.has_room(tokens)
+        )
 
     def leaves(self, taken: Taken | None) -> None:
         """Count a request from now on, since it leaves only now."""
@@ -260,18 +311,18 @@ class WorkerLimits:
             self.tokens.correct(taken[1], tokens)
 
 
-def limits_of(profile: WorkerProfile, worker: Ask) -> WorkerLimits:
+def limits_of(profile: WorkerProfile, worker: Ask | None) -> WorkerLimits:
     """The limits of a worker in the running event loop.
 
     A model at a server is identified by its entry, since pools come and go while the provider keeps counting; any
-    other worker by itself.
+    other worker by itself, so that it has to be given.
     """
     loop = asyncio.get_running_loop()
     known = _LIMITS.setdefault(loop, {})
     inner = getattr(worker, "worker", worker)
     key: Hashable = profile.endpoint or id(inner)
     if key not in known:
-        held = None if profile.endpoint else _reference(inner, known)
+        held = None if profile.endpoint or inner is None else _reference(inner, known)
         known[key] = (held, WorkerLimits(profile, loop.time))
     return known[key][1]
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import CoroutineType, coroutine
 from typing import Any, TypedDict
 
-from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.events import BudgetCharged, FellBack, Retried
 from wfdsl.interpreter.journal import CallEntry, Key, RunJournal
 from wfdsl.interpreter.limits import AdaptiveLimiter, ConcurrencyLimiter, Taken, limits_of
@@ -41,7 +41,7 @@ _BYTES_PER_TOKEN = 4
 class CallPipeline:
     """How one worker is called. One coroutine per call and one per attempt: each more would cost every step."""
 
-    __slots__ = ("_adds_cost", "_fallbacks", "_limits", "_patient", "_per_minute", "_worker", "profile")
+    __slots__ = ("_adds_cost", "_fallbacks", "_limits", "_patient", "_worker", "profile")
 
     def __init__(
         self, worker: Ask, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = (), *, last: bool = True
@@ -54,7 +54,6 @@ class CallPipeline:
         self._worker = worker
         self._fallbacks = fallbacks
         self._limits = limits_of(profile, worker)
-        self._per_minute = self._limits.per_minute
         self._adds_cost = profile.priced and not profile.free
         self._patient = last and not fallbacks and profile.retries > 0
 
@@ -113,15 +112,20 @@ class CallPipeline:
         taken: Taken | None = None
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None
+        lease: str | None = None
+        refusal: WorkerFailure | None = None
         began = 0.0
         try:
-            if self._per_minute:
+            if self._limits.per_minute:
                 taken = await self._wait_for_rate(call, handle)
             if environment.budget is not None:
                 needed = self.profile.usage_bound(call)
                 if not environment.budget.try_reserve(needed):
                     await _wait_for_budget(needed, environment.budget, handle)
                     limits.leaves(taken)
+                lease = (
+                    None if environment.budget.leases is None else await _wait_for_lease(self.profile, needed, handle)
+                )
                 bound = needed
             began = environment.clock.steady()
             reply = await (
@@ -133,7 +137,7 @@ class CallPipeline:
                 reply = self._with_cost(reply)
             used = None if bound is None else self.profile.usage_of_reply(call, reply)
         except WorkerFailure as failure:
-            used = None if bound is None else self.profile.usage_of_failure(call, failure, bound)
+            refusal, used = failure, None if bound is None else self.profile.usage_of_failure(call, failure, bound)
             self._note_failure(handle, failure, began)
             raise
         except asyncio.CancelledError as error:
@@ -141,20 +145,20 @@ class CallPipeline:
             raise
         finally:
             if bound is not None:
-                _settle(handle, bound, bound if used is None else used)
+                _settle(handle, bound, bound if used is None else used, lease, refusal)
             for limiter in limiters:
                 limiter.release()
         limits.concurrency.succeeded(began)
         if taken is not None:
             limits.correct(taken, reply.usage.total_tokens)
-        if reply.finish in UNUSABLE:
+        if reply.finish in UNUSABLE and not (reply.tool_calls and call.settings.get("tools")):
             raise _rejected(handle, reply)
         return reply
 
     def _note_failure(self, handle: StepCall, failure: WorkerFailure, began: float) -> None:
         """Keep a reply that was paid for, and let the worker rest if its provider is overloaded."""
         if failure.rejected is not None:
-            handle.rejected = (*handle.rejected, failure.rejected)
+            handle.earlier = (*handle.earlier, failure.rejected)
         if failure.status in _OVERLOADED:
             asked_s = failure.retry_after or 0.0
             longest_s = handle.environment.config.longest_wait_s  # nothing is held back for a wait that no run makes
@@ -351,7 +355,7 @@ def _limits_of_wait(call: Call) -> _WaitLimits:
 
 
 def _rejected(handle: StepCall, reply: Reply) -> WorkerFailure:
-    handle.rejected = (*handle.rejected, reply)
+    handle.earlier = (*handle.earlier, reply)
     return unusable(reply)
 
 
@@ -392,12 +396,33 @@ async def _wait_for_budget(bound: BudgetUsage, budget: BudgetTracker, handle: St
     handle.doing = ASKING
 
 
-def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
-    """Charge what an attempt has used, and tell the listener."""
+async def _wait_for_lease(profile: WorkerProfile, bound: BudgetUsage, handle: StepCall) -> str:
+    """A lease for a call that the budget has reserved; without one, the call is not made."""
+    clock, budget = handle.environment.clock, handle.environment.budget
+    assert budget is not None  # callers have checked both
+    assert budget.leases is not None
+    since, handle.doing = clock.steady(), "waiting for a lease from the limit server"
+    try:
+        lease = await budget.leases.take(profile.name, bound)
+    except BaseException:
+        budget.settle(bound, NOTHING_SPENT)
+        raise
+    handle.queue_s += clock.steady() - since
+    handle.doing = ASKING
+    return lease
+
+
+def _settle(
+    handle: StepCall, bound: BudgetUsage, used: BudgetUsage, lease: str | None, refusal: WorkerFailure | None
+) -> None:
+    """Charge what an attempt has used, give its lease back, and tell the listener."""
     environment = handle.environment
     tracker, listener = environment.budget, environment.listener
     assert tracker is not None  # the bound was reserved there
     tracker.settle(bound, used)
+    if lease is not None and tracker.leases is not None:
+        status, retry_after = (200, None) if refusal is None else (refusal.status or 0, refusal.retry_after)
+        tracker.leases.end(lease, used, status, retry_after)
     if listener is None:
         return
     budget, wall_s = tracker.budget, 0.0

@@ -91,10 +91,16 @@ class StepRecord:
 
     def picture(self) -> StepStatus:
         """The state of the step, as pictures show it."""
-        state: State = "waiting" if self.status == "stopped" else self.status
+        state: State
         notes = []
         if self.status == "stopped":
+            state = "waiting"
             notes.append("stopped")
+        elif self.status == "suspended":
+            state = "waiting"
+            notes.append("waits for a tool")
+        else:
+            state = self.status
         if self.retries:
             notes.append(f"{self.retries} failed attempt{'s' if self.retries > 1 else ''}")
         if self.replayed:
@@ -254,6 +260,10 @@ class RunFailed(RunEnded):
     """A run with a step that failed for good."""
 
 
+class RunSuspended(RunEnded):
+    """A run that waits for the results of tool calls; its journal has the calls. Nothing has failed."""
+
+
 class BudgetExhausted(RunEnded):
     """A run that stopped before a call that its budget does not cover. It can be resumed with a larger one."""
 
@@ -358,7 +368,7 @@ def _run_in(plain: dict[str, Any]) -> Run:
     return Run(
         id=plain["id"],
         workflow=workflow_from_list(plain["workflow"]),
-        question=question if isinstance(question, str) else tuple(question),
+        question=question if isinstance(question, str) else _messages_in(question),
         steps=tuple(_step_in(step) for step in plain["steps"]),
         status=plain["status"],
         started=plain["started"],
@@ -376,5 +386,10 @@ def _run_in(plain: dict[str, Any]) -> Run:
 def _step_in(plain: dict[str, Any]) -> StepRecord:
     nested = tuple(_run_in(run) for run in plain["nested"])
     return StepRecord(
-        **{**plain, "messages": tuple(plain["messages"]), "usage": Usage(**plain["usage"]), "nested": nested}
+        **{**plain, "messages": _messages_in(plain["messages"]), "usage": Usage(**plain["usage"]), "nested": nested}
     )
+
+
+def _messages_in(messages: list[dict[str, Any]]) -> tuple[Message, ...]:
+    """Messages without what they do not have."""
+    return tuple({name: value for name, value in each.items() if value is not None} for each in messages)  # type: ignore[misc]  # the schema has checked them

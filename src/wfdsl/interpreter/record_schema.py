@@ -21,9 +21,19 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
+class _ToolCallModel(_Strict):
+    id: str
+    name: str
+    arguments: str
+    custom: bool
+
+
 class _MessageModel(_Strict):
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    images: list[str] | None = None
+    tool_calls: list[_ToolCallModel] | None = None
+    tool_call_id: str | None = None
 
 
 class _UsageModel(_Strict):

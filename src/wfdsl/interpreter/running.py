@@ -28,6 +28,7 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter, deadline_timer
 from wfdsl.interpreter.pool_pipelines import Pipelines
 from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.step_call import Clock, Environment
+from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
 
@@ -45,6 +46,7 @@ async def run(
     config: RunConfig | None = None,
     *,
     budget: Budget | BudgetTracker | None = None,
+    account: BudgetTracker | None = None,
     journal: Journal | str | Path | None = None,
     limiter: ConcurrencyLimiter | None = None,
     on_event: Listener | None = None,
@@ -53,6 +55,7 @@ async def run(
     run_id: str | None = None,
     sample_id: str | None = None,
     answer_settings: Mapping[str, Any] | None = None,
+    tools: Tools | None = None,
     origin: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Run:
@@ -64,6 +67,7 @@ async def run(
         pool: The workers.
         config: The options of the run.
         budget: The most that may be spent; or the tracker of a budget that several runs share.
+        account: The tracker of a larger budget that several runs share, each within a `budget` of its own.
         journal: Where each call is kept, so that the run can be resumed; a journal, or the path of one.
         limiter: Limits the calls in flight of several runs together.
         on_event: Called with every event as it happens; a plain function. One that raises is logged and called no more.
@@ -73,12 +77,14 @@ async def run(
         sample_id: Distinguishes calls that are otherwise the same; the run's id unless given.
         answer_settings: Sampling settings of the call that gives the answer: `temperature`, `top_p`, `max_tokens`,
             `stop`. They override the worker's own, except that a reply never gets longer than its `max_tokens`.
+        tools: Tools that the caller runs itself. Needs a journal, which keeps calls and results.
         origin: Where workflow and pool were found, kept so that the run can be resumed.
         options: Fields of `RunConfig` by name, such as `concurrency=4`; they change what `config` says.
 
     Raises:
         RunFailed: a step failed for good; `.run` is the partial record.
         BudgetExhausted: the next call does not fit into the budget; `.run` is the partial record.
+        RunSuspended: workers have called tools; once the journal has the results, the same call continues the run.
         UsageError: the workflow cannot run on this pool, or the question or an option cannot be used.
     """
     check_arguments(
@@ -87,6 +93,7 @@ async def run(
             "pool": pool,
             "config": config,
             "budget": budget,
+            "account": account,
             "journal": journal,
             "limiter": limiter,
             "on_event": on_event,
@@ -94,9 +101,14 @@ async def run(
             "run_id": run_id,
             "sample_id": sample_id,
             "answer_settings": answer_settings,
+            "tools": tools,
             "origin": origin,
         }
     )
+    if tools is not None and journal is None:
+        raise UsageError("tools need a journal, which keeps their calls until the results are there")
+    if account is not None and isinstance(budget, BudgetTracker):
+        raise UsageError("account: the tracker of a budget is not within another one; give a Budget with it")
     if names is None and workflow.labels is not None:
         names = workflow.labels.names
     check_names(names, workflow)
@@ -113,9 +125,12 @@ async def run(
         pool=pool.name,
         sample_id=run_id if sample_id is None else sample_id,
         answer_settings=answer_settings or {},
+        tools=tools,
         origin=origin or {},
     )
-    return await _run_request(run_id, request, pool, journal, tracker=tracker, limiter=limiter, on_event=on_event)
+    return await _run_request(
+        run_id, request, pool, journal, tracker=tracker, account=account, limiter=limiter, on_event=on_event
+    )
 
 
 async def resume(
@@ -227,6 +242,7 @@ async def _run_request(
     journal: Journal | str | Path | None,
     *,
     tracker: BudgetTracker | None,
+    account: BudgetTracker | None = None,
     limiter: ConcurrencyLimiter | None,
     on_event: Listener | None,
 ) -> Run:
@@ -236,8 +252,9 @@ async def _run_request(
     claiming = nullcontext() if journal is None else _claimed(run_id, request, journal)
     async with claiming as claim, _opened(pool) as workers:
         with deadline_timer(loop) as timer:
-            if tracker is None and (claim is not None or budget is not UNLIMITED):
-                tracker = BudgetTracker(budget, NOTHING_SPENT if claim is None else claim.known.spent)
+            if tracker is None and (claim is not None or account is not None or budget is not UNLIMITED):
+                spent = NOTHING_SPENT if claim is None else claim.known.spent
+                tracker = BudgetTracker(budget, spent, within=account)
             now = loop.time()
             wall_end = None if budget.seconds is None else now + budget.seconds
             end = None if config.timeout_s is None else now + config.timeout_s
@@ -261,6 +278,7 @@ async def _run_request(
                 deadline=end if wall_end is None else wall_end if end is None else min(end, wall_end),
                 step_timeout_s=config.step_timeout_s,
                 answer_settings=request.answer_settings,
+                tools=request.tools,
             )
             work = run_workflow(
                 request.workflow,
@@ -309,6 +327,7 @@ async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Pa
             shared_sample=shared,
             reuse=config.reuse,
             ask_again=config.ask_again,
+            tool_calls=known.tool_calls,
         )
         claim = _Claim(kept, known)
         refused = False

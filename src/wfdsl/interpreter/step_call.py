@@ -13,6 +13,7 @@ from wfdsl.interpreter.events import Delta, Event, Listener, Path
 from wfdsl.interpreter.journal import Key, RunJournal
 from wfdsl.interpreter.limits import ConcurrencyLimiter, DeadlineTimer
 from wfdsl.interpreter.record import LostCall, Run
+from wfdsl.interpreter.tools import Tools
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.protocols import Message, Reply
 
@@ -63,6 +64,7 @@ class StepCall:
         "answered_by",
         "context",
         "doing",
+        "earlier",
         "environment",
         "key",
         "latest",
@@ -70,12 +72,12 @@ class StepCall:
         "nested",
         "path",
         "queue_s",
-        "rejected",
         "replayed",
         "retries",
         "retry_s",
         "seconds",
         "started",
+        "tools",
         "worker",
     )
 
@@ -101,8 +103,10 @@ class StepCall:
         self.seconds: float | None = None
         """How many the step has for a worker; None: no limit but `latest`."""
         self.nested: tuple[Run, ...] = ()
-        self.rejected: tuple[Reply, ...] = ()
-        """Replies that could not be used, but were paid for."""
+        self.earlier: tuple[Reply, ...] = ()
+        """Replies before the last one, which were paid for: those that could not be used, or that called tools."""
+        self.tools: Tools | None = None
+        """The tools that the step's worker may call; None: it has none."""
 
     @property
     def step(self) -> int:

@@ -169,7 +169,7 @@ class SpanListener:
             span.set_attributes(_answered(record.model, record.finish, usage))
         if self._texts:
             span.set_attributes(_texts(record.messages, record.response, record.finish))
-        if record.status != "done":
+        if record.status not in ("done", "suspended"):
             _set_error(span, record.error or record.status, error_type or record.status)
         span.end(_end_time(record))
 
@@ -180,7 +180,7 @@ class SpanListener:
         span, run = self._runs.pop(event.path), event.run
         if self._texts:
             span.set_attributes(_texts(run.question, run.answer, None))
-        if run.status != "done":
+        if run.status not in ("done", "suspended"):
             _set_error(span, run.error or run.status, run.status)
         span.end(_end_time(run))
 

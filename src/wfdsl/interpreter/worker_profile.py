@@ -19,6 +19,10 @@ from wfdsl.interpreter.journal import Key, key_of
 from wfdsl.interpreter.record import worker_title
 from wfdsl.protocols import Call, Message, Reply, Usage, WorkerFailure, WorkerPool
 
+TOKENS_OF_IMAGE = 50_000
+"""More than the dearest models count for one image, so that a budget holds. Our choice."""
+_PLAIN_MESSAGE = 2
+"""The fields of a message that is only a text."""
 _MUCH = Usage(1_000_000, 1_000_000)
 _NOT_IDENTITY = {
     "description",
@@ -87,6 +91,8 @@ class WorkerProfile:
             identity: Any = [self.name, getattr(self.entry, "provider", ""), getattr(self.entry, "model", "")]
         else:
             identity = dump(mode="json", exclude=_NOT_IDENTITY)
+            if not identity.get("images"):
+                identity.pop("images", None)  # journals from before there were images
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def cost_usd(self, usage: Usage) -> float | None:
@@ -104,6 +110,8 @@ class WorkerProfile:
         for message in messages:
             text = message["content"]
             total += len(text) if text.isascii() else utf8_bytes(text)
+            if len(message) > _PLAIN_MESSAGE:
+                total += len(json.dumps(message.get("tool_calls"))) + TOKENS_OF_IMAGE * len(message.get("images", ()))
         return total
 
     def output_bound(self, settings: Mapping[str, Any]) -> int | None:
@@ -127,6 +135,8 @@ class WorkerProfile:
     def usage_bound(self, call: Call) -> BudgetUsage:
         """The most that a call can be charged; an unknown bound counts as 0 (see `require_bounded`)."""
         read, written = self.input_bound(call.messages), self.output_bound(call.settings) or 0
+        if "tools" in call.settings:
+            read += len(json.dumps(call.settings["tools"]))
         usd = 0.0 if self.free else self.cost_usd(Usage(read, written)) or 0.0
         return BudgetUsage(1, read + written, usd)
 

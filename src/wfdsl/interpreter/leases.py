@@ -1,0 +1,189 @@
+"""Leases: calls, rate and money that a process draws from a limit server, so that limits and a budget hold for all.
+
+Each call of a worker needs a lease. The calls that wait for one worker ask together, in one request, and the server
+lets through as many as its limits and its budget allow. A call's end is told together with those of others; a
+provider's refusal is told with it, and narrows the worker for every process. What a process that died had in flight
+stays charged at its upper bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import secrets
+import threading
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final
+
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetUsage
+from wfdsl.protocols import WorkerFailure
+from wfdsl.server_client import ServerClient, ServerGone, ServerRefused
+
+_MOST_ASKED: Final = 256
+"""Calls in one request. Our choice."""
+_RENEWALS: Final = 3
+"""How often leases are renewed in the time for which they are given."""
+_FIRST_RENEWAL_S: Final = 5.0
+_WORKERS: Final = 64
+"""Workers that calls wait for at a time; each waits in a thread."""
+
+
+class _Waiting:
+    """A call that waits for its lease."""
+
+    def __init__(self, bound: BudgetUsage) -> None:
+        self.bound = bound
+        self.lease: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True)
+class _Line:
+    """The calls that wait for one worker, first come, first served."""
+
+    calls: deque[_Waiting] = field(default_factory=deque)
+    task: asyncio.Task[None] | None = None
+
+
+class LeaseClient:
+    """Draws leases from the server at a URL. Close it, or use it in a `with` block: what has ended is told then."""
+
+    def __init__(
+        self, url: str, key: str | None = None, *, holder: str | None = None, patience_s: float = 600.0
+    ) -> None:
+        """`holder` names this process to the server; a new name unless given.
+
+        Raises:
+            UsageError: the URL cannot be used.
+        """
+        self.holder = holder or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._client = ServerClient(url, key, patience_s=patience_s, threads=_WORKERS)
+        self._lines: dict[tuple[asyncio.AbstractEventLoop, str], _Line] = {}
+        self._news = threading.Condition()
+        self._held: set[str] = set()
+        self._ended: list[dict[str, Any]] = []
+        self._renewal_s = _FIRST_RENEWAL_S
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    async def take(self, worker: str, bound: BudgetUsage) -> str:
+        """A lease for one call of a worker, once the server gives one; `bound` is the most that it may be charged.
+
+        Raises:
+            BudgetSpent: the server's budget does not cover the call.
+            WorkerFailure: the server does not answer.
+            UsageError: the server refused to give any.
+        """
+        loop = asyncio.get_running_loop()
+        line = self._lines.setdefault((loop, worker), _Line())
+        waiting = _Waiting(bound)
+        line.calls.append(waiting)
+        if line.task is None or line.task.done():
+            line.task = loop.create_task(self._fill(worker, line))
+        try:
+            return await waiting.lease
+        except asyncio.CancelledError:
+            if waiting.lease.done() and not waiting.lease.cancelled() and waiting.lease.exception() is None:
+                self.end(waiting.lease.result(), NOTHING_SPENT)
+            raise
+
+    def end(self, lease: str, used: BudgetUsage, status: int = 200, retry_after: float | None = None) -> None:
+        """Give a lease back: what the call was charged, and the HTTP status that its provider gave."""
+        told = {"lease": lease, "calls": used[0], "tokens": used[1], "usd": used[2], "status": status}
+        with self._news:
+            self._ended.append(told if retry_after is None else {**told, "retry_after": retry_after})
+            self._news.notify()
+
+    def close(self) -> None:
+        """Tell the server what has ended, and end the threads."""
+        with self._news:
+            self._closing = True
+            self._news.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._client.close()
+
+    def __enter__(self) -> LeaseClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _fill(self, worker: str, line: _Line) -> None:
+        """Ask for leases until no call waits."""
+        while line.calls:
+            while line.calls and line.calls[0].lease.done():
+                line.calls.popleft()
+            asked = [waiting for waiting in line.calls if not waiting.lease.done()][:_MOST_ASKED]
+            if not asked:
+                continue
+            try:
+                leases = await self._request(worker, asked)
+            except (ServerGone, ServerRefused) as error:
+                for waiting in asked:
+                    if not waiting.lease.done():
+                        waiting.lease.set_exception(_failure(error))
+                continue
+            for lease, waiting in zip(leases, asked, strict=False):
+                if waiting.lease.done():
+                    self.end(lease, NOTHING_SPENT)
+                else:
+                    waiting.lease.set_result(lease)
+
+    async def _request(self, worker: str, asked: list[_Waiting]) -> list[str]:
+        body = {
+            "holder": self.holder,
+            "worker": worker,
+            "request": secrets.token_hex(8),
+            "calls": [[waiting.bound.tokens, waiting.bound.usd] for waiting in asked],
+        }
+        request = self._client.submit("POST", "/v1/leases", body)
+        try:
+            answer = await asyncio.wrap_future(request)
+        except asyncio.CancelledError:
+            request.add_done_callback(self._give_back)
+            raise
+        return self._took(answer)
+
+    def _took(self, answer: Any) -> list[str]:
+        found: list[str] = answer["leases"]
+        with self._news:
+            self._held.update(found)
+            self._renewal_s = float(answer["seconds"]) / _RENEWALS
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._tell, name="wfdsl-leases", daemon=True)
+                self._thread.start()
+        return found
+
+    def _give_back(self, request: Future[Any]) -> None:
+        """Give back leases that came for calls that had been cancelled."""
+        if not request.cancelled() and request.exception() is None:
+            for lease in self._took(request.result()):
+                self.end(lease, NOTHING_SPENT)
+
+    def _tell(self) -> None:
+        """Tell the server what has ended, and that this process lives."""
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._ended or self._closing, self._renewal_s)
+                ended, self._ended = self._ended, []
+                self._held.difference_update(told["lease"] for told in ended)
+                if self._closing and not ended:
+                    return
+                if not ended and not self._held:
+                    continue
+            try:
+                self._client.request("POST", "/v1/leases/settle", {"holder": self.holder, "settled": ended})
+            except (ServerGone, ServerRefused):
+                continue  # the server charges the upper bounds, and the next call is told why
+
+
+def _failure(error: ServerGone | ServerRefused) -> Exception:
+    if isinstance(error, ServerGone):
+        return WorkerFailure(str(error), retryable=False, sent=False)
+    return BudgetSpent(str(error)) if error.code == "insufficient_quota" else error

@@ -1,0 +1,87 @@
+"""The caller's tools: what the workers of a run may call, while the caller runs the tools itself.
+
+A step whose worker calls a tool is suspended. Its run ends with the status `suspended` once every running step is done
+or suspended, and is continued with the results (`Journal.add_results`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from wfdsl.errors import UsageError
+from wfdsl.protocols import Message, ToolCall
+
+MAX_TOOL_ROUNDS = 50
+"""Our choice."""
+ToolSteps: TypeAlias = Literal["answer", "all"]
+
+
+class IssuedCall(NamedTuple):
+    """A tool call as the journal keeps it."""
+
+    id: str
+    """Made by the journal, of 96 random bits, so that no one can guess it."""
+    result: str | None
+    """None: not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The tools of a run."""
+
+    definitions: tuple[Mapping[str, Any], ...]
+    """What there is, in the shape of OpenAI's chat API: `{"type": "function", "function": {"name": ...}}`."""
+    steps: ToolSteps = "answer"
+    """Which steps may call them: the one that gives the answer, or all."""
+    max_rounds: int = MAX_TOOL_ROUNDS
+    """How often a step may call tools; then it has to answer."""
+    parallel: bool | None = None
+    """Whether a worker may call several at once; None: the provider's default."""
+    choice: str | Mapping[str, Any] | None = None
+    """`tool_choice`, for the calls that are made now: it may change when a run is continued."""
+
+    def __post_init__(self) -> None:
+        """Check it.
+
+        Raises:
+            UsageError: there are no tools, or a value cannot be used.
+        """
+        if not self.definitions or not all(isinstance(each, Mapping) for each in self.definitions):
+            raise UsageError("definitions must hold at least one tool, each as an object")
+        if self.steps not in ("answer", "all") or self.max_rounds < 0:
+            raise UsageError('steps must be "answer" or "all", and max_rounds at least 0')
+
+    def settings(self, rounds: int) -> dict[str, Any]:
+        """The settings of a call of a worker that has called tools this many times."""
+        found = {
+            "tools": [dict(each) for each in self.definitions],
+            "tool_choice": self.choice if rounds < self.max_rounds else "none",
+            "parallel_tool_calls": self.parallel,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without the choice, for the journal."""
+        plain = asdict(self)
+        del plain["choice"]
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Tools:
+        """The inverse of `to_dict`."""
+        return cls(**{**plain, "definitions": tuple(plain["definitions"])})
+
+
+def calling(text: str, calls: tuple[ToolCall, ...], issued: tuple[IssuedCall, ...]) -> Message:
+    """What a worker said when it called tools, with the journal's ids."""
+    named = [call._replace(id=each.id)._asdict() for call, each in zip(calls, issued, strict=True)]
+    return {"role": "assistant", "content": text, "tool_calls": named}
+
+
+def results(issued: tuple[IssuedCall, ...]) -> Iterator[Message]:
+    """The results of tool calls as messages; all are known."""
+    for each in issued:
+        assert each.result is not None  # callers have checked it
+        yield {"role": "tool", "content": each.result, "tool_call_id": each.id}
