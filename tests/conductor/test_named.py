@@ -112,7 +112,7 @@ def test_a_folder_is_a_checkpoint_asked_as_it_was_trained(checkpoint: Path, pref
 
     assert (conductor.entry.provider, conductor.entry.model) == ("transformers", str(checkpoint))
     assert (conductor.settings.prompt, conductor.settings.max_steps) == (trained, 4)
-    assert named_prompt(ConductorConfig(model=f"{prefix}{checkpoint}")) == (trained, 4, None)
+    assert named_prompt(ConductorConfig(model=f"{prefix}{checkpoint}")) == (trained, 4, None, True)
     with pytest.raises(UsageError, match="prompted as it was trained"):
         named_conductor(ConductorConfig(model=f"{prefix}{checkpoint}", prompt="paper"))
     with pytest.raises(UsageError, match="prompted as it was trained"):

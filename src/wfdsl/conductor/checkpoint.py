@@ -30,6 +30,8 @@ class PromptSettings(NamedTuple):
     max_steps: int
     max_rounds: int | None = None
     """The most rounds after round 0 that it was trained for; None: not known."""
+    trained: bool = False
+    """Whether the model was trained with this prompt and this number of steps."""
 
 
 def prompt_settings(
@@ -137,4 +139,5 @@ def _trained(path: Path, plain: dict[str, Any]) -> PromptSettings:
     shown = tuple(example_of(path, at, row) for at, row in enumerate(plain["shown_examples"]))
     check_texts(path, {**plain["texts"], **{key: plain[key] for key in ("name", "version", "examples")}})
     prompt = Prompt(plain["name"], plain["version"], plain["texts"], ExampleSet(plain["examples"], shown))
-    return PromptSettings(prompt, int(plain["max_steps"]), int(plain["rounds"]) if "rounds" in plain else None)
+    rounds = int(plain["rounds"]) if "rounds" in plain else None
+    return PromptSettings(prompt, int(plain["max_steps"]), rounds, trained=True)

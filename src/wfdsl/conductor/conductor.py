@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any, cast
 
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.effort import Effort
 from wfdsl.conductor.listing import WorkerListing, list_workers, offered_workers, shuffled_numbers
 from wfdsl.conductor.policy import ROOT, ROOT_WORKFLOW, Solution
 from wfdsl.conductor.prompt import Prompt, question_text
@@ -21,6 +23,7 @@ from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import ConductorSettings, resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.arguments import check_arguments, checked_question
+from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.config import configured, split_options
 from wfdsl.interpreter.context import Question
@@ -69,11 +72,26 @@ class Conductor:
         self.config = replace(config or ConductorConfig(), **options)
         self.settings = resolve(self.config, known, prompt=prompt, default=default)
         self._model = _pool_of_one(model, entry)
+        self._given = (known, prompt, default)
 
     @property
     def entry(self) -> WorkerEntry:
         """The entry of its model."""
         return self._model.entry(0)
+
+    def with_effort(self, effort: Effort | None) -> Conductor:
+        """The same Conductor, of the same model, with another effort; None leaves it as it is.
+
+        Raises:
+            UsageError: the grammar does not allow any workflow within the effort's limits.
+        """
+        if effort is None or effort == self.config.effort:
+            return self
+        other = copy(self)
+        other.config = replace(self.config, effort=effort)
+        known, prompt, default = self._given
+        other.settings = resolve(other.config, known, prompt=prompt, default=default)
+        return other
 
     async def solve(self, question: Question, pool: Pool, *, only_plan: bool = False, **options: Any) -> Solution:
         """Answer a question with the workers of a pool. Options as for `wfdsl.run`; `names` are the Conductor's.
@@ -92,6 +110,8 @@ class Conductor:
         if not question:
             raise UsageError("question must not be empty")
         config, others = split_options(options)
+        if self.config.limits.usd is not None:
+            others["budget"] = _within(self.config, others.get("budget"))
         rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s, only_plan=only_plan)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
         config = configured(config, {"max_depth": config.max_depth + 1, "step_timeout_s": None})
@@ -173,6 +193,19 @@ class Conductor:
         numbers = shuffled_numbers(self.config, offered, text)
         root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s, only_plan=only_plan)
         return _RootPool(offered, self._model, root)
+
+
+def _within(config: ConductorConfig, budget: Any) -> Budget:
+    """A question's budget within what its effort may spend.
+
+    Raises:
+        UsageError: the budget is shared with other questions.
+    """
+    if not isinstance(budget, Budget | None):
+        raise UsageError(
+            f"conductor.efforts.{config.effort}.usd limits one question, and this budget is for many: leave one out"
+        )
+    return config.limits.within(budget or UNLIMITED)
 
 
 def _model(model: Any) -> WorkerEntry | Worker:

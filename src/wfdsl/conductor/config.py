@@ -7,11 +7,13 @@ a manifest. What is None depends on the model and is resolved where the model is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
+from wfdsl.conductor.effort import Effort, EffortLimits, EffortTable
 from wfdsl.config import check_options, option
 from wfdsl.language.check import AccessScheme
 
+ToolForm: TypeAlias = Literal["off", "grammar", "function"]
 LOCAL: Final = "local"
 """The name of the small model that runs on this machine."""
 MAX_RESPONSE_CHARS: Final = 20_000
@@ -68,6 +70,17 @@ class ConductorConfig:
         default_text="1; what a checkpoint was trained with",
     )
     """Source of the idea: arXiv 2512.04388, the recursive Conductor. The default of 1 is our choice."""
+    effort: Effort | None = option(
+        None,
+        help="how much to spend on a question: minimal asks one worker",
+        flag="--effort",
+        default_text="medium for a checkpoint that was trained with efforts; else as the other options say",
+    )
+    efforts: EffortTable = option(
+        EffortTable,
+        help="the limits of each effort: max_rounds, max_steps and usd",
+        default_text="minimal: 0 rounds, 1 step; low: 0 rounds, 3 steps; medium: none; high: 2 rounds",
+    )
     max_response_chars: int = option(
         MAX_RESPONSE_CHARS,
         help="the most characters of an answer that a revision is shown; a longer one is abridged in the middle",
@@ -115,6 +128,11 @@ class ConductorConfig:
         "auto",
         help="force completions to be valid workflows, where the model's server takes grammars; auto: only for `local`",
         flag="--grammar",
+    )
+    tool: ToolForm = option(
+        "off",
+        help="have the model call a tool with its workflow: function, or a custom tool of OpenAI's with a grammar",
+        flag="--conductor-tool",
     )
     max_prose: int | None = option(
         None,
@@ -194,3 +212,8 @@ class ConductorConfig:
             UsageError: a value has the wrong type or is outside its limits.
         """
         check_options(self)
+
+    @property
+    def limits(self) -> EffortLimits:
+        """The limits of its effort."""
+        return self.efforts.of(self.effort)

@@ -53,6 +53,7 @@ def estimate_solve(
         max_steps=settings.max_steps,
         question_for=question_for,
         access=settings.config.access,
+        effort=settings.config.effort,
     )
     workers = [pool.entry(index) for index in listing.pool_indices.values()]
     rounds, completions = settings.max_rounds + 1, settings.config.reasks + 1

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS
+from wfdsl.conductor.effort import DEFAULT_EFFORT, EFFORTS, Effort
 from wfdsl.conductor.examples import ExampleSet, load_examples, read_toml, row_of
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
@@ -30,11 +31,12 @@ DEFAULT_PROMPT: Final = "paper"
 
 _PLACEHOLDERS: Final = {
     "system": (),
-    "ask": ("question", "workers", "examples", "max_steps", "question_for", "access", "mark"),
+    "ask": ("question", "workers", "examples", "max_steps", "question_for", "access", "effort", "mark"),
     "access_lists": (),
     "access_binary": (),
     "question_for_all": (),
     "question_for_first": (),
+    **{f"effort_{effort}": () for effort in EFFORTS},
     "heading": ("mark",),
     "footing": ("mark",),
     "example": ("number", "question", "completion", "lists"),
@@ -51,7 +53,11 @@ _NEEDED: Final = {
     "reask": ("problems",),
 }
 
-_OPTIONAL: Final = ("question_for_all", "question_for_first", "access_lists", "access_binary", "footing")
+_EFFORT_TEXTS: Final = tuple(f"effort_{effort}" for effort in EFFORTS)
+_OPTIONAL: Final = (
+    *("question_for_all", "question_for_first", "access_lists", "access_binary", "footing"),
+    *_EFFORT_TEXTS,
+)
 """Texts that are kept only where a set has them, so that the hash of a set without them stays what it is."""
 _AROUND_EXAMPLES: Final = ("heading", "example", "footing")
 """Texts that keep their first line breaks, which separate them from what is before them."""
@@ -93,6 +99,11 @@ class Prompt:
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
+    def says_effort(self) -> bool:
+        """Whether the model is told how much to spend."""
+        return "effort" in self._templates["ask"].used
+
+    @property
     def fingerprint(self) -> dict[str, Any]:
         """What identifies it in traces and manifests: name, version, examples and hash."""
         return {"name": self.name, "version": self.version, "examples": self.examples.name, "hash": self.hash}
@@ -105,6 +116,7 @@ class Prompt:
         max_steps: int,
         question_for: QuestionFor = "all",
         access: AccessScheme = "lists",
+        effort: Effort | None = None,
     ) -> tuple[Message, ...]:
         """The messages of the first round.
 
@@ -114,6 +126,7 @@ class Prompt:
             max_steps: the most steps of a workflow.
             question_for: which steps are shown the question.
             access: what an access entry may be.
+            effort: how much to spend, for a template set that says it; None: medium.
         """
         workers = self.written_workers(listing)
         examples = self.shown_examples(listing.indices, max_steps, access)
@@ -126,6 +139,7 @@ class Prompt:
             max_steps=str(max_steps),
             question_for=self.texts.get(f"question_for_{question_for}", ""),
             access=self.texts.get(f"access_{access}", ""),
+            effort=self.texts.get(f"effort_{effort or DEFAULT_EFFORT}", ""),
             mark=mark,
         )
         user: Message = {"role": "user", "content": content}
@@ -278,8 +292,14 @@ def question_text(question: Question) -> str:
     if isinstance(question, str):
         return question
     if len(question) == 1:
-        return question[0]["content"]
-    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in question)
+        return _said(question[0])
+    return "\n\n".join(f"[{message['role']}]\n{_said(message)}" for message in question)
+
+
+def _said(message: Message) -> str:
+    """The text of a message, and how many images it has."""
+    count = len(message.get("images", ()))
+    return f"{message['content']}\n[{count} image{'s' if count > 1 else ''}]" if count else message["content"]
 
 
 def _quoted(question: Question, mark: str) -> str:
@@ -290,8 +310,8 @@ def _quoted(question: Question, mark: str) -> str:
     if isinstance(question, str) or len(question) == 1:
         return question_text(question)
     if mark:
-        return "\n\n".join(f"[{message['role']} {mark}]\n{message['content']}" for message in question)
-    quoted = [(message["role"], "\n> ".join(message["content"].splitlines())) for message in question]
+        return "\n\n".join(f"[{message['role']} {mark}]\n{_said(message)}" for message in question)
+    quoted = [(message["role"], "\n> ".join(_said(message).splitlines())) for message in question]
     return "\n\n".join(f"[{role}]\n> {lines}" for role, lines in quoted)
 
 
@@ -324,3 +344,5 @@ def check_texts(path: Path, tables: dict[str, Any]) -> None:
     for field, names in _NEEDED.items():
         if names:
             PromptText(tables[field], _PLACEHOLDERS[field]).require(f"{path}: {field}", *names)
+    if "{effort}" in tables["ask"] and not all(tables[field] for field in _EFFORT_TEXTS):
+        raise UsageError(f"{path}: ask has {{effort}}, so {', '.join(_EFFORT_TEXTS)} must be given")

@@ -6,12 +6,12 @@ its log there too. So a record from the journal is complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.api import Checked
-from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.diagnostics.codes import CODES
 from wfdsl.protocols import Reply
 
@@ -108,6 +108,22 @@ def add_round(run: Run, log: RoundLog) -> Run:
 def rounds_of(runs: Iterable[Run]) -> tuple[RoundLog, ...]:
     """The logs of the rounds that runs hold, in order."""
     return tuple(RoundLog.from_dict(plain) for run in runs for plain in run.settings.get(KEY, ()))
+
+
+class Round(NamedTuple):
+    """A run inside a Conductor's step, with the log of its round and those of later rounds that ran nothing."""
+
+    number: int
+    """From 0; each later one is a revision."""
+    run: Run
+    logs: tuple[RoundLog, ...]
+
+
+def rounds_inside(step: StepRecord) -> Iterator[Round]:
+    """The rounds of a Conductor's step that ran something, in order."""
+    for place, run in enumerate(step.nested):
+        logs = rounds_of([run])
+        yield Round(logs[0].round if logs else place, run, logs)
 
 
 def gave_up(run: Run) -> bool:

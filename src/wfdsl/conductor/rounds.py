@@ -24,6 +24,7 @@ from wfdsl.conductor.round_log import (
     problems_of,
 )
 from wfdsl.conductor.settings import ConductorSettings
+from wfdsl.conductor.workflow_tool import ToolWriter
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.context import Question
@@ -51,7 +52,7 @@ class Rounds:
     ) -> None:
         self._settings = settings
         self._config = settings.config
-        self._model = model
+        self._model = model if settings.tool is None else ToolWriter(model)
         self._handle = handle
         self._listing = listing
         self._question = question
@@ -61,6 +62,7 @@ class Rounds:
             max_steps=settings.max_steps,
             question_for=handle.environment.config.question_for,
             access=settings.config.access,
+            effort=settings.config.effort,
         )
         self._runs: list[Run] = []
         self.unplaced: list[RoundLog] = []
@@ -136,10 +138,10 @@ class Rounds:
             self.unplaced.append(log)
 
     def _call_settings(self, number: int) -> dict[str, Any]:
-        grammar = self._settings.grammar
-        if grammar is None:
+        writing = self._settings.tool or self._settings.grammar
+        if writing is None:
             return {}
-        return grammar.call_settings(self._listing.indices, self._settings.max_steps, recursion=number > 0)
+        return writing.call_settings(self._listing.indices, self._settings.max_steps, recursion=number > 0)
 
     def _analyzed(self, text: str, number: int) -> Checked:
         return analyze(

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.api import load
-from wfdsl.conductor.checkpoint import prompt_settings
+from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.conductor.workflow_tool import WorkflowTool, workflow_tool
 from wfdsl.errors import UsageError
 from wfdsl.language.check import AccessScheme
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
@@ -95,6 +96,8 @@ class ConductorSettings:
     """What runs if no completion of round 0 is valid; None: the run fails."""
     grammar: Grammar | None
     """None: the model writes freely."""
+    tool: WorkflowTool | None = None
+    """The tool that the model calls with its workflow; None: it writes a text."""
 
 
 def resolve(
@@ -115,6 +118,7 @@ def resolve(
     found = prompt_settings(
         entry, prompt=config.prompt if prompt is None else prompt, examples=config.examples, max_steps=config.max_steps
     )
+    steps, rounds = limits_of(config, found)
     if default is None and config.default is not None:
         default = load(config.default)
     if default is not None:
@@ -122,16 +126,27 @@ def resolve(
     return ConductorSettings(
         config=config,
         prompt=found.prompt,
-        max_steps=found.max_steps,
-        max_rounds=usual_rounds(found.max_rounds) if config.max_rounds is None else config.max_rounds,
+        max_steps=steps,
+        max_rounds=rounds,
         default=default,
-        grammar=_grammar(config, entry, found.max_steps),
+        grammar=_grammar(config, entry, steps),
+        tool=_tool(config, entry),
     )
 
 
-def usual_rounds(trained: int | None) -> int:
-    """The most rounds after round 0 where the configuration gives none; `trained` is what a checkpoint says."""
-    return _USUAL_ROUNDS if trained is None else trained
+def limits_of(config: ConductorConfig, found: PromptSettings) -> tuple[int, int]:
+    """The most steps of a workflow, and the most rounds after round 0, of a Conductor that is prompted as found.
+
+    An effort sets both, within what the configuration says. A checkpoint keeps the steps that it was trained with, and
+    an effort gives it no more rounds than it was trained with.
+    """
+    limits, given = config.limits, config.max_rounds
+    steps = found.max_steps if found.trained or limits.max_steps is None else min(limits.max_steps, found.max_steps)
+    if limits.max_rounds is not None:
+        caps = (limits.max_rounds, found.max_rounds if given is None else given)
+        return steps, min(cap for cap in caps if cap is not None)
+    usual = _USUAL_ROUNDS if found.max_rounds is None else found.max_rounds
+    return steps, usual if given is None else given
 
 
 def fitted(grammar: Grammar, entry: WorkerEntry | None, max_steps: int) -> Grammar:
@@ -174,6 +189,12 @@ def _grammar(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int)
         access=config.access,
     )
     return fitted(asked, entry, max_steps)
+
+
+def _tool(config: ConductorConfig, entry: WorkerEntry | None) -> WorkflowTool | None:
+    if config.tool != "off" and config.grammar == "on":
+        raise UsageError('conductor.tool and conductor.grammar = "on" exclude each other: leave one of them out')
+    return workflow_tool(config.tool, entry, config.access, config.max_subtask)
 
 
 def _room(grammar: Grammar, context: int | None) -> int | None:

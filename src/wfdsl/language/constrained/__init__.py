@@ -3,6 +3,7 @@
     gbnf(indices, max_steps=5, *, max_prose=200, max_subtask=200, max_reasoning=0, recursion=False,
         access="lists") -> str
     llguidance_lark(...) -> str: the same arguments
+    openai_lark(...) -> str: the same arguments, for OpenAI's custom tools
     max_tokens_for(...) -> int: the same arguments
 
 The language is bounded prose, or bounded reasoning of any kind and a marker line, and then the canonical print of a
@@ -18,7 +19,7 @@ from collections.abc import Collection
 
 from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK, Bounds, language
-from wfdsl.language.constrained.dialects import print_gbnf, print_lark
+from wfdsl.language.constrained.dialects import print_gbnf, print_lark, print_openai_lark
 from wfdsl.language.constrained.rules import most_tokens
 
 
@@ -64,6 +65,24 @@ def llguidance_lark(
     """The grammar in llguidance's dialect of Lark. Arguments and errors as for `gbnf`."""
     bounds = Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion, access)
     return print_lark(language(bounds))
+
+
+def openai_lark(
+    indices: Collection[int],
+    max_steps: int = DEFAULT_MAX_STEPS,
+    *,
+    max_prose: int = MAX_PROSE,
+    max_subtask: int = MAX_SUBTASK,
+    max_reasoning: int = 0,
+    recursion: bool = False,
+    access: AccessScheme = "lists",
+) -> str:
+    """The grammar for a custom tool of OpenAI's: `{"type": "grammar", "syntax": "lark", "definition": ...}`.
+
+    Arguments and errors as for `gbnf`. Source of the syntax: OpenAI's guide to function calling, on custom tools.
+    """
+    bounds = Bounds(tuple(indices), max_steps, max_prose, max_subtask, max_reasoning, recursion, access)
+    return print_openai_lark(language(bounds))
 
 
 def max_tokens_for(

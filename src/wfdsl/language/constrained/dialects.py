@@ -35,7 +35,12 @@ def print_lark(grammar: RuleSet) -> str:
     llguidance splits a text into tokens before it parses, each as long as possible. So what overlaps with what follows
     must be one token: such rules get names in capitals, which Lark reads as regular expressions.
     """
-    return "%llguidance {}\n" + _printed(_Lark(grammar), grammar)
+    return "%llguidance {}\n" + print_openai_lark(grammar)
+
+
+def print_openai_lark(grammar: RuleSet) -> str:
+    """The same for OpenAI's custom tools, which read it as llguidance does, and know no directives."""
+    return _printed(_Lark(grammar), grammar)
 
 
 class _Dialect(Protocol):

@@ -1,0 +1,147 @@
+"""A Conductor's model that writes its workflow as the call of a tool, for APIs that take no grammar otherwise.
+
+`grammar`   one of OpenAI's custom tools, whose input is a completion under a grammar in Lark's syntax
+`function`  a function `submit_workflow(steps=[...])` with a JSON schema, for every model that calls functions
+
+What the model calls is made a completion before anything else sees it, so the language stays one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from wfdsl.conductor.config import ToolForm
+from wfdsl.errors import UsageError
+from wfdsl.language.check import AccessScheme
+from wfdsl.language.constrained import openai_lark
+from wfdsl.language.literals import quoted
+from wfdsl.protocols import Call, Reply, ToolCall, Worker
+from wfdsl.workers.entry import WorkerEntry
+
+NAME: Final = "submit_workflow"
+_MAX_SUBTASK: Final = 500
+"""Characters of a subtask under OpenAI's grammars, which may not be too complex. Our choice."""
+_WITHOUT_TOOLS: Final = ("function", "transformers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowTool:
+    """The tool that takes a workflow."""
+
+    form: Literal["grammar", "function"]
+    access: AccessScheme
+    max_subtask: int = _MAX_SUBTASK
+
+    def call_settings(self, indices: Sequence[int], max_steps: int, *, recursion: bool) -> dict[str, Any]:
+        """The settings of a call that has to use the tool."""
+        if self.form == "grammar":
+            tool = _custom(self._grammar(indices, max_steps, recursion=recursion))
+        else:
+            tool = _function(_schema(indices, max_steps, self.access, recursion=recursion), recursion=recursion)
+        kind = tool["type"]
+        choice = {"type": kind, kind: {"name": NAME}}
+        return {"tools": [tool], "tool_choice": choice, "parallel_tool_calls": False}
+
+    def _grammar(self, indices: Sequence[int], max_steps: int, *, recursion: bool) -> str:
+        bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": self.max_subtask, "access": self.access}
+        return openai_lark(indices, max_steps, recursion=recursion, **bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWriter:
+    """A model whose replies are completions, whether it writes them or calls the tool."""
+
+    model: Worker
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer once.
+
+        Raises:
+            WorkerFailure: there is no usable reply.
+        """
+        reply = await self.model(call)
+        if not reply.tool_calls:
+            return reply
+        return replace(reply, text=completion_of_call(reply.tool_calls[0]), finish="stop", tool_calls=())
+
+
+def workflow_tool(
+    form: ToolForm, entry: WorkerEntry | None, access: AccessScheme, max_subtask: int | None
+) -> WorkflowTool | None:
+    """The tool for the model of an entry; None: the model writes its workflow as text.
+
+    Raises:
+        UsageError: the model takes no tools, or no grammar in them.
+    """
+    if form == "off":
+        return None
+    if entry is not None:
+        if entry.provider in _WITHOUT_TOOLS:
+            raise UsageError(f'worker "{entry.name}": {entry.provider} takes no tools; use conductor.grammar instead')
+        if form == "grammar" and entry.provider != "openai":
+            raise UsageError(
+                f'worker "{entry.name}": only OpenAI takes a grammar in a tool; set conductor.tool = "function"'
+            )
+    return WorkflowTool(form=form, access=access, max_subtask=max_subtask or _MAX_SUBTASK)
+
+
+def completion_of_call(call: ToolCall) -> str:
+    """What a call of the tool says, as a completion; what is not a list of steps stays as it was written."""
+    if call.custom:
+        return call.arguments
+    try:
+        steps = json.loads(call.arguments)["steps"]
+        return _lists(steps)
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return call.arguments
+
+
+def _lists(steps: list[dict[str, Any]]) -> str:
+    """The three lists, with the values as they are: the checker says what is wrong with them."""
+    columns = {"model_id": "model", "subtasks": "subtask", "access_list": "access"}
+    lines = (f"{label} = [{', '.join(_literal(step[name]) for step in steps)}]" for label, name in columns.items())
+    return "\n".join(lines) + "\n"
+
+
+def _literal(value: Any) -> str:
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _custom(grammar: str) -> dict[str, Any]:
+    shape = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
+    about = {"name": NAME, "description": "Takes the workflow, as the three lists.", "format": shape}
+    return {"type": "custom", "custom": about}
+
+
+def _function(schema: dict[str, Any], *, recursion: bool) -> dict[str, Any]:
+    keeps = " No steps: the answer is kept." if recursion else ""
+    about = {
+        "name": NAME,
+        "description": "Takes the workflow, step by step: what would be the entries of the three lists at one place is "
+        f"one step.{keeps}",
+        "parameters": schema,
+        "strict": True,
+    }
+    return {"type": "function", "function": about}
+
+
+def _schema(indices: Sequence[int], max_steps: int, access: AccessScheme, *, recursion: bool) -> dict[str, Any]:
+    seen: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": max_steps - 1}}
+    if access == "binary":
+        seen["maxItems"] = 0
+    entry = {"anyOf": [{"type": "string", "enum": ["all"]}, seen]}
+    shown = 'which earlier steps it is shown, counted from 0: a list of them, or "all"'
+    fields = {
+        "model": {"type": "integer", "enum": list(indices), "description": "the number of the model"},
+        "subtask": {"type": "string", "description": "what the model is told to do"},
+        "access": {**entry, "description": shown},
+    }
+    steps = {"type": "array", "minItems": 0 if recursion else 1, "maxItems": max_steps, "items": _object(fields)}
+    return _object({"steps": steps})
+
+
+def _object(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
