@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.record import BudgetExhausted as BudgetExhausted
     from wfdsl.interpreter.record import Run as Run
     from wfdsl.interpreter.record import RunFailed as RunFailed
+    from wfdsl.interpreter.record import RunSuspended as RunSuspended
     from wfdsl.interpreter.record import StepRecord as StepRecord
     from wfdsl.interpreter.redoing import redo as redo
     from wfdsl.interpreter.running import RunOptions as RunOptions
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.running import run as run
     from wfdsl.interpreter.running import run_sync as run_sync
     from wfdsl.interpreter.running import stream as stream
+    from wfdsl.interpreter.tools import Tools as Tools
     from wfdsl.language.check import CheckConfig as CheckConfig
     from wfdsl.language.diagnostics.diagnostic import Diagnostic as Diagnostic
     from wfdsl.language.diagnostics.workflow_error import WorkflowError as WorkflowError
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from wfdsl.protocols import Call as Call
     from wfdsl.protocols import Message as Message
     from wfdsl.protocols import Reply as Reply
+    from wfdsl.protocols import ToolCall as ToolCall
     from wfdsl.protocols import Usage as Usage
     from wfdsl.protocols import Worker as Worker
     from wfdsl.protocols import WorkerFailure as WorkerFailure
@@ -102,6 +105,7 @@ _HOMES = {
     "RunFinished": "interpreter.events",
     "RunOptions": "interpreter.running",
     "RunStarted": "interpreter.events",
+    "RunSuspended": "interpreter.record",
     "Solution": "conductor.policy",
     "Source": "language.source",
     "Span": "language.source",
@@ -109,6 +113,8 @@ _HOMES = {
     "StepFinished": "interpreter.events",
     "StepRecord": "interpreter.record",
     "StepStarted": "interpreter.events",
+    "ToolCall": "protocols",
+    "Tools": "interpreter.tools",
     "Usage": "protocols",
     "UsageError": "errors",
     "WfdslError": "errors",

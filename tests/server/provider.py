@@ -19,7 +19,12 @@ class Provider:
         self.bodies: list[dict[str, Any]] = []
         self.status: dict[str, int] = {}
         """Models that answer with an error."""
+        self.failure = b'{"error": {"message": "no luck"}}'
         self.answers: dict[str, str] = {}
+        self.calls: dict[str, list[tuple[str, str]]] = {}
+        """Models that call tools, once they are offered some and have no results: names and arguments."""
+        self.finishes: dict[str, str] = {}
+        """How the replies of models end, if not by themselves."""
         self.held: set[str] = set()
         """Models that wait, after the first word, until `released` is set."""
         self.stuck = threading.Event()
@@ -41,8 +46,17 @@ class Provider:
             self.bodies.append(body)
             if body["model"] == CONDUCTOR:
                 return self.plans.pop(0)
-        last = body["messages"][-1]["content"].splitlines()[-1]
+        if self.tools_called(body):
+            return "Let me see."
+        content = body["messages"][-1]["content"]
+        last = (content if isinstance(content, str) else content[0]["text"]).splitlines()[-1]
         return self.answers.get(body["model"], f"{body['model']} did: {last}")
+
+    def tools_called(self, body: dict[str, Any]) -> list[tuple[str, str]]:
+        """The tools that a model calls."""
+        told = any(message["role"] == "tool" for message in body["messages"])
+        offered = body.get("tools") and body.get("tool_choice") != "none"
+        return self.calls.get(body["model"], []) if offered and not told else []
 
     def close(self) -> None:
         self.released.set()
@@ -59,7 +73,7 @@ def _handler(provider: Provider) -> Callable[..., BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             model, text = body["model"], provider.text(body)
             if model in provider.status:
-                self._send(provider.status[model], b'{"error": {"message": "no luck"}}', "application/json")
+                self._send(provider.status[model], provider.failure, "application/json")
                 return
             words = [f"{word} " for word in text.split(" ")]
             words[-1] = words[-1][:-1]
@@ -67,13 +81,23 @@ def _handler(provider: Provider) -> Callable[..., BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream")
             self.send_header("connection", "close")
             self.end_headers()
+            usage = {"prompt_tokens": 10, "completion_tokens": len(words), "total_tokens": 10 + len(words)}
             for word in words:
                 self._event({"choices": [{"index": 0, "delta": {"content": word}}]})
                 if model in provider.held:
                     self._hold()
-            usage = {"prompt_tokens": 10, "completion_tokens": len(words), "total_tokens": 10 + len(words)}
-            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage})
-            self.wfile.write(b"data: [DONE]\n\n")
+            calls = provider.tools_called(body)
+            for index, (name, arguments) in enumerate(calls):
+                about = {"index": index, "id": f"own{index}", "type": "function"}
+                self._event(
+                    {"choices": [{"index": 0, "delta": {"tool_calls": [{**about, "function": {"name": name}}]}}]}
+                )
+                for piece in (arguments[:3], arguments[3:]):
+                    given = {"index": index, "function": {"arguments": piece}}
+                    self._event({"choices": [{"index": 0, "delta": {"tool_calls": [given]}}]})
+            finish = "tool_calls" if calls else provider.finishes.get(model, "stop")
+            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage})
+            self._write(b"data: [DONE]\n\n")
 
         def _hold(self) -> None:
             provider.stuck.set()
@@ -91,8 +115,11 @@ def _handler(provider: Provider) -> Callable[..., BaseHTTPRequestHandler]:
             self.connection.settimeout(None)
 
         def _event(self, value: dict[str, Any]) -> None:
+            self._write(b"data: " + json.dumps(value).encode() + b"\n\n")
+
+        def _write(self, content: bytes) -> None:
             try:
-                self.wfile.write(b"data: " + json.dumps(value).encode() + b"\n\n")
+                self.wfile.write(content)
             except OSError:
                 provider.hung_up.set()
 

@@ -22,17 +22,18 @@ ASK: Any = [{"role": "user", "content": "A secret question?"}]
 
 
 def new_key(folder: Path, name: str) -> str:
-    command = [sys.executable, "-m", "wfdsl", "serve", "--keys", "keys.txt", "--new-key", name]
+    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", name, "--keys", "keys.toml"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
 
 def test_only_those_with_a_key_are_answered(serve: Serve, provider: Provider, tmp_path: Path) -> None:
     key, other = new_key(tmp_path, "ann"), new_key(tmp_path, "bob")
-    server = serve("--keys", "keys.txt")
+    server = serve("--keys", "keys.toml")
     url = f"{server.url}/models"
 
-    assert key not in (tmp_path / "keys.txt").read_text()
+    assert key not in (tmp_path / "keys.toml").read_text()
     assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    assert httpx.get(url, auth=("any", key)).status_code == 200  # as clients send http://any:KEY@host
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": key}, {"Authorization": f"Basic {key}"}):
         refused = httpx.get(url, headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
@@ -46,7 +47,7 @@ def test_only_those_with_a_key_are_answered(serve: Serve, provider: Provider, tm
 
 def test_the_log_has_no_texts_and_no_keys(serve: Serve, tmp_path: Path) -> None:
     key = new_key(tmp_path, "ann")
-    server = serve("--keys", "keys.txt")
+    server = serve("--keys", "keys.toml")
     client = openai.OpenAI(base_url=server.url, api_key=key)
     reply = client.chat.completions.create(model="two", messages=ASK)
     server.stop()
@@ -67,6 +68,18 @@ def test_another_address_needs_keys(wfdsl: Command, tmp_path: Path, monkeypatch:
 
     assert done.code == 2
     assert "--host 0.0.0.0 needs --keys" in done.err
+
+
+def test_a_worker_without_a_key_is_told_before_the_server_starts(
+    wfdsl: Command,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    done = wfdsl("serve", "--pool", "openai:gpt-5,openai:gpt-5-mini", "--port", "0")
+
+    assert done.code == 2
+    assert 'worker "gpt-5" needs a key' in done.err
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve: Serve) -> None:

@@ -96,19 +96,21 @@ def test_a_client_cannot_ask_for_longer_replies_than_the_pool_allows(serve: Serv
 
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
-IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}
+IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
+AUDIO = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}]}
+CALLED = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
 
 
 @pytest.mark.parametrize(
     ("more", "param"),
     [
-        ({"tools": [TOOL]}, "tools"),
-        ({"n": 2}, "n"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"functions": [{"name": "f"}]}, "functions"),
         ({"logprobs": True}, "logprobs"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"presence_penalty": 1}, "presence_penalty"),
-        ({"messages": [IMAGE]}, "messages[0].content[0]"),
-        ({"messages": [*ASK, {"role": "tool", "content": "4", "tool_call_id": "1"}]}, "messages[1]"),
+        ({"messages": [IMAGE]}, "messages"),
+        ({"messages": [AUDIO]}, "messages[0].content[0]"),
+        ({"messages": [*ASK, CALLED]}, "messages[1]"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(module_server: str, more: dict[str, Any], param: str) -> None:
@@ -116,7 +118,7 @@ def test_what_cannot_be_honoured_is_refused(module_server: str, more: dict[str, 
 
     error = reply.json()["error"]
     assert (reply.status_code, error["code"], error["param"]) == (400, "unsupported_parameter", param)
-    assert "not supported" in error["message"] or "must be 1" in error["message"]
+    assert "not supported" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,21 @@ def test_what_cannot_be_honoured_is_refused(module_server: str, more: dict[str, 
         ({"metadata": {"a": 1}}, "metadata"),
         ({"user": 1}, "user"),
         ({"model": None}, "model"),
+        ({"n": 0}, "n"),
+        ({"n": 17}, "n"),
+        ({"reasoning_effort": "huge"}, "reasoning_effort"),
+        ({"response_format": {"type": "yaml"}}, "response_format"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"tools": {}}, "tools"),
+        ({"tools": [{"type": "function", "function": {}}]}, "tools[0]"),
+        ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
+        ({"tools": [TOOL], "parallel_tool_calls": "no"}, "parallel_tool_calls"),
+        ({"messages": [*ASK, {"role": "tool", "content": "4"}]}, "messages[1].tool_call_id"),
+        ({"messages": [*ASK, {"role": "assistant", "tool_calls": [{}]}]}, "messages[1].tool_calls[0]"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc"}}]}]},
+            "messages[0].content[0].image_url.url",
+        ),
     ],
 )
 def test_a_wrong_value_is_named(module_server: str, more: dict[str, Any], param: str) -> None:
@@ -167,7 +184,8 @@ def test_what_makes_no_difference_is_taken(serve: Serve) -> None:
 def test_models_are_listed_and_shown(serve: Serve) -> None:
     client = serve().client
 
-    assert [model.id for model in client.models.list()] == ["wfdsl", "two"]
+    listed = [model.id for model in client.models.list()]
+    assert listed[:2] == ["wfdsl", "two"]
     assert client.models.retrieve("two").owned_by == "wfdsl"
     with pytest.raises(openai.NotFoundError) as caught:
         client.chat.completions.create(model="gpt-5", messages=ASK)
@@ -191,7 +209,7 @@ def test_health_says_nothing_else(module_server: str, path: str) -> None:
         ("POST", "/chat/completions", b"[]", 400),
         ("POST", "/chat/completions", b"\xff\xfe", 400),
         ("POST", "/chat/completions", b"[" * 100_000, 400),
-        ("POST", "/responses", b"{}", 404),
+        ("POST", "/responses", b"{}", 400),
     ],
 )
 def test_every_error_has_the_shape_that_clients_read(
@@ -222,9 +240,9 @@ def test_a_worker_that_fails_is_an_error_with_the_run(
 def test_a_budget_holds_for_each_request(serve: Serve, provider: Provider) -> None:
     client = serve("--budget-calls", "1").client
 
-    for _ in range(2):
+    for question in ("Why?", "When?"):  # the same one again would continue the run that failed
         with pytest.raises(openai.RateLimitError) as caught:
-            client.chat.completions.create(model="two", messages=ASK)
+            client.chat.completions.create(model="two", messages=[{"role": "user", "content": question}])
         assert caught.value.code == "insufficient_quota"
     assert [body["model"] for body in provider.bodies] == ["ann", "ann"]
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
+from tests.conductor.scripted_server import lists
+
 from .conftest import Serve
-from .provider import Provider
+from .provider import CONDUCTOR, Provider
 from .test_streams import begun, rest_of
 
 pytestmark = pytest.mark.slow
@@ -19,17 +27,24 @@ ASK: Any = [{"role": "user", "content": "Why?"}]
 def test_a_client_that_times_out_twice_pays_for_one_run(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
     server = serve()
-    client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=1, timeout=1)
-    with pytest.raises(openai.APITimeoutError):
-        client.chat.completions.create(model="two", messages=ASK)
-    provider.released.set()
 
-    reply = client.chat.completions.create(
-        model="two", messages=ASK, extra_headers={"x-stainless-retry-count": "2"}, timeout=60
-    )
+    def release() -> None:
+        while sum(" 499 " in line for line in server.lines) < 2:
+            time.sleep(0.01)
+        provider.released.set()
+
+    releasing = threading.Thread(target=release, daemon=True)
+    releasing.start()
+    client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=2, timeout=2)
+
+    reply = client.chat.completions.create(model="two", messages=ASK)
 
     assert reply.choices[0].message.content == "bob did: Solve it."
     assert [body["model"] for body in provider.bodies] == ["ann", "bob"]
+    releasing.join(60)
+    server.stop()
+    asked = [line.split()[2] for line in server.lines if line.startswith("POST ")]
+    assert asked == ["499", "499", "200"]
 
 
 def test_the_same_request_without_a_key_is_another_run(serve: Serve, provider: Provider) -> None:
@@ -39,6 +54,19 @@ def test_the_same_request_without_a_key_is_another_run(serve: Serve, provider: P
         client.chat.completions.create(model="two", messages=ASK)
 
     assert len(provider.bodies) == 4
+
+
+def test_a_request_that_has_failed_goes_on_when_it_is_sent_again(serve: Serve, provider: Provider) -> None:
+    client = serve().client
+    provider.status["bob"] = 500
+    with pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(model="two", messages=ASK)
+    provider.status.clear()
+
+    replies = [client.chat.completions.create(model="two", messages=ASK) for _ in range(2)]
+
+    assert [body["model"] for body in provider.bodies] == ["ann", "bob", "bob", "ann", "bob"]
+    assert replies[0].id != replies[1].id
 
 
 def test_a_key_finds_its_run_again_and_belongs_to_one_request(serve: Serve, provider: Provider) -> None:
@@ -53,6 +81,19 @@ def test_a_key_finds_its_run_again_and_belongs_to_one_request(serve: Serve, prov
     assert caught.value.code == "idempotency_key_reused"
 
 
+def test_a_run_that_shall_finish_goes_on_without_its_client(serve: Serve, provider: Provider) -> None:
+    provider.held = {"bob"}
+    server, key = serve(), "Idempotency-Key: one\r\nX-Wfdsl-Finish: true\r\n"
+    with begun(server, key):
+        assert provider.stuck.wait(60)
+    assert server.client.models.list().data
+    provider.released.set()
+
+    assert b"[DONE]" in rest_of(begun(server, key))
+    assert [body["model"] for body in provider.bodies] == ["ann", "bob"]
+    assert not provider.hung_up.is_set()
+
+
 def test_a_killed_server_pays_for_nothing_twice(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
     server, key = serve(), "Idempotency-Key: one\r\n"
@@ -65,6 +106,23 @@ def test_a_killed_server_pays_for_nothing_twice(serve: Serve, provider: Provider
     assert [body["model"] for body in provider.bodies] == ["ann", "bob", "bob"]
 
 
+def test_a_conductor_that_was_killed_is_resumed_by_a_command(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    provider.held, provider.plans = {"bob"}, [lists([0, 1], [[], [0]])]
+    (tmp_path / "run.toml").write_text("[conductor]\nmax_rounds = 0\n")
+    server = serve("--config", "run.toml")
+    with begun(server, model="wfdsl"):
+        assert provider.stuck.wait(60)
+        server.stop(signal.SIGKILL)
+    provider.released.set()
+
+    command = [sys.executable, "-m", "wfdsl", "resume", "last", "--pool", "pool.toml", "--config", "run.toml"]
+    env = {**os.environ, "WFDSL_HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "bob did: task 1\n")
+    assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann", "bob", "bob"]
+
+
 def test_sigterm_lets_requests_in_progress_finish(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
     server = serve()
@@ -75,6 +133,7 @@ def test_sigterm_lets_requests_in_progress_finish(serve: Serve, provider: Provid
 
     assert b"[DONE]" in rest_of(connection)
     assert server.stop() == 0
+    assert "SIGTERM: ends after the requests in progress, in at most 30 s\n" in server.lines
 
 
 def test_a_request_that_does_not_finish_in_time_is_told(serve: Serve, provider: Provider) -> None:

@@ -11,7 +11,8 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,12 +23,15 @@ from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
     from wfdsl.experiment import Experiment
+    from wfdsl.interpreter.leases import LeaseClient
     from wfdsl.workers.pool import Pool
 
 _LONGEST_NAME = 100  # characters of a run's name; our choice
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
+SERVER_KEY = "WFDSL_SERVER_KEY"
+"""The environment variable with an API key for our own servers."""
 UNKNOWN = "unrecognized arguments: "
 """How argparse begins to say so."""
 INPUT, WORKERS, OUTPUT = "input", "workers and configuration", "output"
@@ -133,15 +137,19 @@ def add_options(
         keys.add_argument(field.option.flag, dest=f"{table}.{field.name}", action=_Keep, **more)
 
 
-def add_arguments(parser: argparse.ArgumentParser, config: type, **defaults: Any) -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser, config: type, *, title: str = INPUT, without: Collection[str] = (), **defaults: Any
+) -> None:
     """Add the flags of a class that is not a table of the configuration file, with a command's own defaults."""
-    own = group(parser, INPUT)
+    own = group(parser, title)
     for field in options_of(config):
-        if field.option.flag is None:
+        if field.option.flag is None or field.name in without:
             continue
         default = defaults.get(field.name, field.default)
         more = _flag_arguments(field, default)
         action = "store_true" if field.type is bool else "store"
+        if field.item is not None:
+            action, default = "append", list(default)
         own.add_argument(field.option.flag, dest=field.name, action=action, default=default, **more)
 
 
@@ -178,6 +186,36 @@ def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa
         metavar="NAME|FILE|MODELS",
         help=f"{help}; or models, as in openai:A,openai:B",
     )
+
+
+def add_limit_server_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--limit-server`."""
+    group(parser, WORKERS).add_argument(
+        "--limit-server",
+        metavar="URL",
+        help="draw each call from the limits and the budget of this `wfdsl-reward serve`, which hold for all processes",
+    )
+
+
+@contextmanager
+def leases_of(args: argparse.Namespace) -> Iterator[LeaseClient | None]:
+    """What draws from the server of `--limit-server`, if it is given; what has ended is told at the end of the block.
+
+    Raises:
+        UsageError: the URL cannot be used.
+    """
+    if args.limit_server is None:
+        yield None
+        return
+    from wfdsl.interpreter.leases import LeaseClient
+
+    with LeaseClient(args.limit_server, server_key()) as leases:
+        yield leases
+
+
+def server_key() -> str | None:
+    """The API key for servers of our own."""
+    return os.environ.get(SERVER_KEY) or None
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
@@ -269,6 +307,8 @@ count = _number_parser(int, 1)
 """An argument that is a whole number from 1."""
 count_or_zero = _number_parser(int, 0)
 """An argument that is a whole number from 0."""
+number_above_zero = value_parser(OptionField("", float, False, MISSING, Option(help="", above=0)))  # noqa: FBT003
+"""An argument that is a number above 0."""
 number_or_zero = _number_parser(float, 0)
 """An argument that is a number from 0."""
 

@@ -58,8 +58,10 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
 
 def advised(error: RunEnded, command: str | None = None) -> str:
     """What an error says, and what to do. `command` continues the run; None: the usual one for its kind of run."""
-    from wfdsl.interpreter.record import BudgetExhausted
+    from wfdsl.interpreter.record import BudgetExhausted, RunSuspended
 
+    if isinstance(error, RunSuspended):
+        return f"{error}; it continues when the program that has these tools sends the results"
     spent = isinstance(error, BudgetExhausted)
     if not error.resumable:
         return f"{error}; {'run it with a larger budget' if spent else 'fix the cause, then run it again'}"

@@ -74,17 +74,25 @@ def execute(args: argparse.Namespace) -> int:
 def _messages(
     args: argparse.Namespace, question: str, experiment: Experiment, asked: PromptSettings, listing: WorkerListing
 ) -> list[Message]:
-    from wfdsl.conductor.settings import usual_rounds
+    from wfdsl.conductor.settings import limits_of
 
-    prompt, steps, _ = asked
-    table = experiment.conductor
+    prompt, table = asked.prompt, experiment.conductor
+    steps, rounds = limits_of(table, asked)
     asked_for = experiment.run.question_for
-    messages = list(prompt.ask(question, listing, max_steps=steps, question_for=asked_for, access=table.access))
+    messages = list(
+        prompt.ask(
+            question,
+            listing,
+            max_steps=steps,
+            question_for=asked_for,
+            access=table.access,
+            effort=table.effort,
+        )
+    )
     if args.round == 0:
         if args.completion or args.response:
             raise UsageError("--completion and --response belong to a revision: add --round 1")
         return messages
-    rounds = usual_rounds(asked.max_rounds) if table.max_rounds is None else table.max_rounds
     if args.round > rounds:
         raise UsageError(f"round {args.round} needs --max-rounds {args.round}")
     completion: Message = {"role": "assistant", "content": _text(args.completion, "{completion}")}

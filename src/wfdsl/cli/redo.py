@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import experiment_of, require_no_parameters
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.budget import UNLIMITED
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.config import RunRequest
@@ -19,14 +18,12 @@ if TYPE_CHECKING:  # start-up time
 
 def redo_step(args: argparse.Namespace) -> int:
     """`wfdsl run --from RUN --step STEP`: redo the step and print the new answer."""
-    from wfdsl.cli.display.displays import display_for
-    from wfdsl.cli.display.live import followed, listener_for, print_run
-    from wfdsl.cli.resume import changes, pool_of_run
+    from wfdsl.cli.resume import finish
+    from wfdsl.experiment import pool_of_run
     from wfdsl.interpreter.execution import require_runnable
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, request_of
     from wfdsl.interpreter.redoing import prepare_redo
-    from wfdsl.interpreter.running import resume
 
     require_no_parameters(args, "the run keeps the parameters that it was started with")
     experiment, path = experiment_of(args), default_path()
@@ -46,17 +43,7 @@ def redo_step(args: argparse.Namespace) -> int:
         return 0
     if not args.quiet:
         print(price_of(prepared, found), file=sys.stderr)
-    new_id, display = prepared.start(path), display_for(args, pool)
-    work = resume(
-        new_id,
-        pool,
-        journal=path,
-        budget=None if experiment.budget == UNLIMITED else experiment.budget,
-        on_event=listener_for(display, otel=args.otel, origin=request.origin),
-        **changes(experiment.run),
-    )
-    print_run(followed(work, display, as_json=args.json, again=f"wfdsl resume {new_id}"), display, as_json=args.json)
-    return 0
+    return finish(prepared.start(path), request, pool, experiment, args)
 
 
 def use_origin(args: argparse.Namespace, request: RunRequest) -> None:

@@ -1,13 +1,14 @@
 """Resume a run that was interrupted.
 
 Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. If the run
-is done, its answer is printed.
+is done, its answer is printed. A Conductor's run that `wfdsl serve` began is resumed with the same --config.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.options import (
@@ -19,12 +20,13 @@ from wfdsl.cli.options import (
     require_no_parameters,
 )
 from wfdsl.errors import UsageError
-from wfdsl.experiment import RunSettings
+from wfdsl.experiment import Experiment, RunSettings, pool_of_run, run_options
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.record import LostCall
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
 
 
@@ -51,11 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Resume the run and print its answer."""
-    from wfdsl.cli.display.displays import display_for
-    from wfdsl.cli.display.live import followed, listener_for, print_run
+    from wfdsl.cli.display.live import print_run
+    from wfdsl.conductor.policy import ROOT_WORKFLOW
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, request_of, run_of
-    from wfdsl.interpreter.running import resume
 
     require_no_parameters(args, "the run keeps the parameters that it was started with")
     experiment = experiment_of(args)
@@ -67,38 +68,85 @@ def execute(args: argparse.Namespace) -> int:
         print_run(before, as_json=args.json)
         return 0
     plan = request_of(path, run_id)
-    if "solve" in plan.origin:
-        raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
+    if plan.workflow == ROOT_WORKFLOW:
+        if "request" not in plan.origin:
+            raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
+        _print_lost(before.lost)
+        return _finish_served(run_id, plan, experiment, args)
     _print_lost(before.lost)
     pool = pool_of_run(plan) if experiment.pool is None else experiment.pool
+    return finish(run_id, plan, pool, experiment, args)
+
+
+def _finish_served(run_id: str, request: RunRequest, experiment: Experiment, args: argparse.Namespace) -> int:
+    """Continue a Conductor's run that a server began, and print its answer."""
+    from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.display.live import followed, listener_for, print_run
+    from wfdsl.conductor.conductor import Conductor
+    from wfdsl.conductor.effort import EFFORTS
+    from wfdsl.conductor.named import named_policy
+    from wfdsl.interpreter.config import configured
+    from wfdsl.interpreter.journal_file import default_path
+
+    pool = pool_of_run(request) if experiment.pool is None else experiment.pool
+    left_out = tuple(filter(None, request.origin.get("without", "").split(",")))
+    config = replace(
+        experiment.conductor,
+        model=experiment.conductor.model or request.origin["solve"],
+        without=(*experiment.conductor.without, *left_out),
+    )
+    policy = named_policy(config, pool)
+    if isinstance(policy, Conductor):
+        policy = policy.with_effort(next((each for each in EFFORTS if each == request.origin.get("effort")), None))
+    # The Conductor's own step is one level more, and has no time limit.
+    kept = configured(request.config, {"max_depth": request.config.max_depth - 1, **_changes(experiment.run)})
+    display = display_for(args, pool)
+
+    async def work() -> Run:
+        solution = await policy.solve(
+            request.question,
+            pool,
+            **run_options(kept),
+            run_id=run_id,
+            journal=default_path(),
+            budget=request.budget if experiment.budget == UNLIMITED else experiment.budget,
+            answer_settings=request.answer_settings,
+            tools=request.tools,
+            origin=request.origin,
+            on_event=listener_for(display, otel=args.otel, origin=request.origin),
+        )
+        return solution.run
+
+    after = followed(work(), display, as_json=args.json, again=f"wfdsl resume {run_id}")
+    print_run(after, display, as_json=args.json)
+    return 0
+
+
+def finish(run_id: str, request: RunRequest, pool: Pool, experiment: Experiment, args: argparse.Namespace) -> int:
+    """Continue a run that is in the journal, and print its answer."""
+    from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.display.live import followed, listener_for, print_run
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.interpreter.running import resume
+
     display = display_for(args, pool)
     work = resume(
         run_id,
         pool,
-        journal=path,
+        journal=default_path(),
         budget=None if experiment.budget == UNLIMITED else experiment.budget,
-        on_event=listener_for(display, otel=args.otel, origin=plan.origin),
-        **changes(experiment.run),
+        on_event=listener_for(display, otel=args.otel, origin=request.origin),
+        **_changes(experiment.run),
     )
     after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 
 
-def changes(config: RunSettings) -> dict[str, Any]:
+def _changes(config: RunSettings) -> dict[str, Any]:
     """The options that are not as the run was started with; one that is not set stays as it was."""
     set_now = {name: getattr(config, name) for name in _CHANGEABLE}
     return {name: value for name, value in set_now.items() if value != getattr(_DEFAULT, name)}
-
-
-def pool_of_run(plan: RunRequest) -> Pool:
-    """The pool that a run was started on, found again."""
-    from wfdsl.workers.pool import Pool
-
-    name = plan.origin.get("pool")
-    if name is None:
-        raise UsageError(f"the run's pool {plan.pool!r} was not loaded by name: give it with --pool")
-    return Pool.load(name)
 
 
 def _print_lost(lost: tuple[LostCall, ...]) -> None:

@@ -23,16 +23,18 @@ from wfdsl.cli.inputs import (
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
+    add_limit_server_option,
     add_options,
     add_redo_options,
     add_trace_options,
     experiment_of,
     group,
+    leases_of,
     some_text,
 )
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
-from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
@@ -60,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_trace_options(parser)
     add_input_options(parser)
+    add_limit_server_option(parser)
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", without=["parallel"])
 
@@ -90,9 +93,12 @@ def execute(args: argparse.Namespace) -> int:
     display = display_for(args, pool)
     options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
     again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
-    work = run(checked.workflow, question, pool, **options)
     try:
-        done = followed(work, display, as_json=args.json, again=again)
+        with leases_of(args) as leases:
+            if leases is not None:
+                options["budget"] = BudgetTracker(experiment.budget, leases=leases)
+            work = run(checked.workflow, question, pool, **options)
+            done = followed(work, display, as_json=args.json, again=again)
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     print_run(done, display, as_json=args.json)

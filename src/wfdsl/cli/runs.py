@@ -12,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wfdsl.cli.display.streams import visible
@@ -34,7 +33,7 @@ _DAY_S = 86_400
 _SHOWN = 20  # lines of a list; our choice
 _LONGEST_WORD = 28  # characters of a pool or a Conductor in the list
 _WIDTH = 120  # columns where there is no terminal
-_STATUSES = ("done", "failed", "budget", "stopped", "interrupted", "running", "damaged")
+_STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running", "damaged")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -121,15 +120,9 @@ def _is_asked_for(run: RunSummary, asked: dict[str, Any]) -> bool:
     return (
         asked.get("status", run.status) == run.status
         and asked.get("pool", run.pool) == run.pool
-        and asked.get("by", "") in _by(run)
+        and asked.get("by", "") in run.by
         and run.origin.get("evaluation", "").startswith(asked.get("evaluation", ""))
     )
-
-
-def _by(run: RunSummary) -> str:
-    """Who or what decided on the steps of a run: a policy, a Conductor or a workflow file."""
-    origin = run.origin
-    return origin.get("policy") or origin.get("solve") or PurePath(origin.get("file", "")).name
 
 
 def _folded(runs: Iterable[RunSummary]) -> list[list[RunSummary]]:
@@ -158,7 +151,7 @@ _RIGHT = ("calls", "cost")
 def _line_of(runs: Sequence[RunSummary]) -> _Line:
     first = runs[0]
     usd, is_bound = sum(run.charged.usd for run in runs), any(run.is_bound for run in runs)
-    policies = sorted({_by(run) for run in runs})
+    policies = sorted({run.by for run in runs})
     return _Line(
         run=first.id if len(runs) == 1 else first.origin["evaluation"],
         started=time.strftime("%Y-%m-%d %H:%M", time.localtime(runs[-1].created)),
@@ -209,7 +202,7 @@ def _plain(run: RunSummary) -> dict[str, object]:
         "status": run.status,
         "title": run.title,
         "pool": run.pool,
-        "by": _by(run),
+        "by": run.by,
         "evaluation": run.origin.get("evaluation"),
         **run.charged._asdict(),
         "is_bound": run.is_bound,

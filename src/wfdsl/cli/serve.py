@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.options import (
@@ -22,6 +23,8 @@ from wfdsl.cli.options import (
     group,
     require_no_parameters,
 )
+from wfdsl.cli.serve_keys import configure_keys, execute_keys
+from wfdsl.cli.view import require_pages
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
@@ -30,10 +33,13 @@ from wfdsl.interpreter.budget import Budget
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
+    from wfdsl.viewer.app import Viewer
+    from wfdsl.workers.pool import Pool
 
 EXAMPLES = (
     "wfdsl serve --pool openai:gpt-5,openai:gpt-5-mini",
     "wfdsl serve --pool pool.toml --workflow debate.wf --port 8600",
+    "wfdsl serve keys make ann --keys keys.toml --usd 20",
 )
 
 
@@ -46,66 +52,82 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .wf file to serve as a model of its own; may be repeated",
     )
-    group(parser, OUTPUT).add_argument(
-        "--new-key", metavar="NAME", help="make an API key, add its hash to --keys, print the key, and serve nothing"
-    )
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser, parameters=False)
     add_protocol_option(parser)
+    group(parser, OUTPUT).add_argument(
+        "--view", action="store_true", help="also show the runs in a browser, as `wfdsl view` does"
+    )
     group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
     add_options(parser, ServeSettings, "serve")
     add_options(parser, ConductorConfig, "conductor")
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", without=["parallel"])
+    configure_keys(parser.add_subparsers(dest="action", metavar="ACTION"))
 
 
 def execute(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
-    if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        raise UsageError(f"wfdsl serve needs starlette and uvicorn: {install_command('server')}")
+    if any(find_spec(package) is None for package in ("starlette", "uvicorn", "prometheus_client")):
+        raise UsageError(f"wfdsl serve needs starlette, uvicorn and prometheus-client: {install_command('server')}")
     require_no_parameters(args, "the workflow files of a server take no parameters")
     experiment = experiment_of(args)
-    if args.new_key is not None:
-        return _print_new_key(experiment.serve, args.new_key)
+    if args.action == "keys":
+        return execute_keys(args, experiment.serve)
     return _serve(experiment, args)
-
-
-def _print_new_key(settings: ServeSettings, name: str) -> int:
-    """Make a key; only its hash is kept."""
-    from wfdsl.server.api_keys import add_key
-
-    if settings.keys is None:
-        raise UsageError("--new-key needs --keys FILE: the file that takes the key's hash")
-    print(add_key(settings.keys, name))
-    return 0
 
 
 def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.server.api_keys import ApiKeys, is_loopback
+    from wfdsl.server.api_keys import keys_for
     from wfdsl.server.app import build_app
-    from wfdsl.server.listening import listen, serve
+    from wfdsl.server.listening import address_of, listen, serve
+    from wfdsl.server.model_cards import ModelCards
     from wfdsl.server.served_model import served_models
 
     settings = experiment.serve
-    if settings.keys is None and not is_loopback(settings.host):
-        raise UsageError(f"--host {settings.host} needs --keys FILE: others reach it, and every request costs money")
-    keys = None if settings.keys is None else ApiKeys.load(settings.keys)
+    keys = keys_for(settings.host, settings.keys)
+    if args.view:
+        require_pages("--view")
     models = served_models(experiment, args.workflow)
+    cards = ModelCards(models, [args.config])
+    viewer = _viewer(experiment.pool) if args.view else None
     journal = Journal(default_path()) if experiment.run.journal else None
     try:
         with listen(settings.host, settings.port) as listening:
             app = build_app(
-                models, settings, keys=keys, journal=journal, log=_print_nothing if args.quiet else _print_line
+                cards,
+                settings,
+                keys=keys,
+                journal=journal,
+                log=_print_nothing if args.quiet else _print_line,
+                more=() if viewer is None else [viewer.mount()],
             )
-            host, port = listening.getsockname()[:2]
-            address = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
-            serve(app, listening, settings.drain_s, lambda: _print_line(f"{', '.join(models)} on {address}"))
+            address = address_of(listening)
+
+            def started() -> None:
+                _print_line(f"{', '.join(models)} on {address}/v1")
+                if viewer is not None:
+                    _print_line(f"the runs are shown on {address}{viewer.path}")
+
+            def ending(why: str) -> None:
+                _print_line(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
+                if viewer is not None:
+                    viewer.close()
+
+            serve(app, listening, settings.drain_s, started, ending, receive_s=settings.receive_s)
     finally:
         if journal is not None:
             journal.close()
     return 0
+
+
+def _viewer(pool: Pool | None) -> Viewer:
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.viewer.app import Viewer, pages_of_others
+
+    return Viewer(default_path(), pages_of_others([Path()]), pool=pool)
 
 
 def _print_line(line: str) -> None:

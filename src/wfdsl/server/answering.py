@@ -9,66 +9,88 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Final, TypeVar
 
-from starlette.requests import Request
-
 from wfdsl.errors import JournalFailure, UsageError
-from wfdsl.interpreter.events import Listener
+from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import request_of
-from wfdsl.interpreter.record import Run, RunEnded, workflow_to_list
+from wfdsl.interpreter.record import Run, RunEnded, RunSuspended, workflow_to_list
 from wfdsl.interpreter.running import new_run_id
-from wfdsl.server.api_errors import NO_RETRY, ApiError, of_run
+from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
-from wfdsl.server.event_stream import DONE, as_event
-from wfdsl.server.live_runs import LiveRun, LiveRuns
-from wfdsl.server.progress import Progress
-from wfdsl.server.replies import answer_of, completion_id, summary_of, usage_of
+from wfdsl.server.continuing import ContinuedRun, continued_run
+from wfdsl.server.event_stream import merged
+from wfdsl.server.key_usage import Allowance
+from wfdsl.server.live_runs import LINGER_S, LiveRun, LiveRuns
+from wfdsl.server.progress import Progress, Said
+from wfdsl.server.replies import answer_of, usage_of
 from wfdsl.server.served_model import ServedModel
+from wfdsl.server.turn import Answer
 
 _T = TypeVar("_T")
 _REPEATED_S: Final = 3600.0
 """How long a client's own repetition of a request finds the run of the first one."""
+_ASKED_AGAIN_S: Final = 120.0
+"""How long a request like one that has failed goes on with the run of that: many clients repeat requests and do not say
+so. Our choice.
+"""
 _LONGEST_KEY: Final = 255
+_KEYS_KEPT: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Recent:
+    """A run of the last hour."""
+
+    run_id: str
+    began: float
+    failed: float = -inf
+    """When, if it has and was not asked for again."""
 
 
 class Answering:
     """The models and the runs of a server."""
 
-    def __init__(self, models: Mapping[str, ServedModel], journal: Journal | None, reasoning_field: str) -> None:
-        self.models = models
+    def __init__(
+        self,
+        model: Callable[[str], ServedModel],
+        journal: Journal | None,
+        observe: Callable[[str, Event], None],
+    ) -> None:
+        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs."""
+        self.model = model
+        self._observe = observe
         self.live = LiveRuns()
         self._journal = journal
-        self._reasoning_field = reasoning_field
-        self._recent: dict[str, tuple[float, str]] = {}
-        """The runs of the last hour, by their requests: when, and the run's id."""
+        self._recent: dict[str, _Recent] = {}
+        """The runs of the last hour, by their requests, the oldest first."""
+        self._keyed: dict[str, str] = {}
+        """The requests of the last runs that have a key, the oldest first."""
 
-    def model(self, name: str) -> ServedModel:
-        """A model by its name.
-
-        Raises:
-            ApiError: there is none.
-        """
-        if name not in self.models:
-            known = ", ".join(self.models)
-            raise ApiError(404, f"there is no model {name!r} (models: {known})", code="model_not_found", param="model")
-        return self.models[name]
-
-    def asked(self, request: Request, body: bytes, owner: str) -> Asked:
-        """A request, checked, with the run that answers it.
+    def asked(self, chat: ChatRequest, body: bytes, headers: Mapping[str, str], allowance: Allowance) -> Asked:
+        """A request with the run that answers it; `body` is what was sent.
 
         Raises:
             ApiError: it cannot be answered.
         """
-        asked = read_chat_request(body)
-        self.model(asked.model)
-        digest = _digest(owner, body)
-        return Asked(self, asked, self._run_id(request.headers, owner, digest), digest, request.headers)
+        model = self.model(chat.model)
+        model.require_able(chat, allowance)
+        if chat.tools is not None and self._journal is None:
+            raise not_supported("tools", "tools are not supported without a journal, which keeps their calls")
+        continued = None if self._journal is None else continued_run(self._journal.path, chat, model.id, allowance.key)
+        digest = _digest(allowance.key, body)
+        run_id = self._run_id(headers, allowance.key, digest) if continued is None else continued.run_id
+        origin = {"request": digest, "key": allowance.key}
+        if allowance.without:
+            origin["without"] = ",".join(allowance.without)
+        return Asked(self, chat, run_id, origin, headers=headers, allowance=allowance, continued=continued)
 
-    async def route(self, body: bytes) -> dict[str, Any]:
+    async def route(self, body: bytes, allowance: Allowance) -> dict[str, Any]:
         """What would be done for a chat completion: the steps, and what it cost to plan them. No worker is asked.
 
         Raises:
@@ -76,11 +98,11 @@ class Answering:
         """
         asked = read_chat_request(body)
         model = self.model(asked.model)
-        workflow, run = await _or_api_error(model.route(asked))
+        workflow, run = await _or_api_error(model.route(asked, allowance))
         steps = workflow_to_list(workflow)
         for step in steps:
             step["worker"] = model.pool.entry(step["worker"]).name
-        usage = {} if run is None else {"usage": usage_of(run), "cost_usd": run.paid_usd}
+        usage = {} if run is None else {"usage": usage_of(Answer(run, "", "stop")), "cost_usd": run.paid_usd}
         return {"object": "wfdsl.route", "model": model.id, "steps": steps, **usage}
 
     def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
@@ -92,128 +114,175 @@ class Answering:
             self._require_same(run_id, digest)
             return run_id
         now = time.monotonic()
-        self._recent = {known: each for known, each in self._recent.items() if now - each[0] < _REPEATED_S}
+        while self._recent and now - next(iter(self._recent.values())).began >= _REPEATED_S:
+            del self._recent[next(iter(self._recent))]
+        before = self._recent.get(digest)
         repeated = headers.get("x-stainless-retry-count", "0") != "0"
-        if not repeated or digest not in self._recent:
-            self._recent[digest] = (now, new_run_id())
-        return self._recent[digest][1]
+        if before is not None and (repeated or now - before.failed < _ASKED_AGAIN_S):
+            before.failed = -inf
+            return before.run_id
+        self._recent.pop(digest, None)
+        self._recent[digest] = _Recent(new_run_id(), now)
+        return self._recent[digest].run_id
+
+    def note_failure(self, asked: Asked) -> None:
+        """Let the same request go on with its run."""
+        recent = self._recent.get(asked.origin["request"])
+        if recent is not None and recent.run_id == asked.run_id:
+            recent.failed = time.monotonic()
 
     def _require_same(self, run_id: str, digest: str) -> None:
         """Refuse a key that was used for another request."""
-        if self._journal is None:
-            return
-        try:
-            before = request_of(self._journal.path, run_id).origin
-        except JournalFailure:
-            raise
-        except UsageError:  # there is no such run yet
-            return
-        if before.get("request") != digest:
+        # The journal does not have a run that has just begun.
+        known = self._keyed.get(run_id) or self._digest_in_journal(run_id)
+        if known is not None and known != digest:
             raise ApiError(
                 422,
                 "this Idempotency-Key was used for another request: use a new key for each request",
                 code="idempotency_key_reused",
                 headers=NO_RETRY,
             )
+        self._keyed.pop(run_id, None)
+        self._keyed[run_id] = digest
+        if len(self._keyed) > _KEYS_KEPT:
+            del self._keyed[next(iter(self._keyed))]
 
-    def work(self, asked: Asked, listener: Listener) -> Coroutine[Any, Any, Run]:
-        """The run that answers a request."""
-        return self.model(asked.chat.model).answer(
-            asked.chat, asked.run_id, self._journal, listener, {"request": asked.digest}
-        )
+    def _digest_in_journal(self, run_id: str) -> str | None:
+        """What was asked under a key; None: nothing yet."""
+        if self._journal is None:
+            return None
+        try:
+            return request_of(self._journal.path, run_id).origin.get("request", "")
+        except JournalFailure:
+            raise
+        except UsageError:  # there is no such run yet
+            return None
 
-    def delta(self, text: str, *, reasoning: bool) -> dict[str, Any]:
-        """A piece of the answer, or of what happens, as a chunk has it."""
-        return {"content": "", self._reasoning_field: text} if reasoning else {"content": text}
+    async def work(self, asked: Asked, index: int, listener: Listener) -> Run:
+        """The run of one answer to a request: done, or suspended.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as a policy does.
+        """
+        model, run_id, continued = self.model(asked.chat.model), asked.run_ids[index], asked.continued
+        journal, allowance = self._journal, asked.allowance
+
+        def hear(event: Event) -> None:
+            listener(event)
+            self._observe(model.id, event)
+
+        try:
+            if continued is None:
+                chat = _numbered(asked.chat, index)
+                return await model.answer(chat, run_id, self._journal, hear, origin=asked.origin, allowance=allowance)
+            assert journal is not None  # the run was found there
+            await journal.add_results(asked.chat.results)
+            return await model.resume(continued.asked, asked.chat, run_id, journal, hear, allowance=allowance)
+        except RunSuspended as suspended:
+            return suspended.run
 
 
 class Asked:
-    """One request and the run that answers it."""
+    """One request and the runs that answer it, one for each answer that it wants."""
 
     def __init__(
-        self, answering: Answering, chat: ChatRequest, run_id: str, digest: str, headers: Mapping[str, str]
+        self,
+        answering: Answering,
+        chat: ChatRequest,
+        run_id: str,
+        origin: Mapping[str, str],
+        *,
+        headers: Mapping[str, str],
+        allowance: Allowance,
+        continued: ContinuedRun | None,
     ) -> None:
         self.chat = chat
         self.run_id = run_id
-        self.digest = digest
+        """The first run."""
+        count = 1 if continued is not None else chat.count
+        self.run_ids = [run_id, *(f"{run_id}-{index}" for index in range(1, count))]
+        self.origin = origin
+        self.allowance = allowance
+        self.continued = continued
         self._answering = answering
+        self.created = int(time.time())
         self._began = time.monotonic()
-        self._created = int(time.time())
+        self._finishes = headers.get("x-wfdsl-finish", "").lower() == "true"
         self._time_limit_s = _seconds(headers.get("x-stainless-read-timeout"))
 
-    async def run(self) -> Run:
-        """The run, once it is done.
+    async def answers(self) -> list[Answer]:
+        """All answers, once they are there.
 
         Raises:
-            ApiError: it has no answer.
+            ApiError: one of them fails.
         """
-        async with self._waiting() as live:
-            return await self._result(live)
+        async with aclosing(self.pieces()) as pieces:
+            found = [piece async for piece in pieces if isinstance(piece, Answer)]
+        return sorted(found, key=lambda answer: answer.choice)
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The run as a stream of chunks. An error inside a stream is its last event."""
-        try:
-            async with self._waiting() as live:
-                yield self._chunk({"role": "assistant", "content": ""})
-                progress, written, said = Progress(self._answering.model(self.chat.model).last_round), "", ""
-                async for event in live.follow():
-                    for piece in progress.said(event):
-                        if piece.reasoning:
-                            yield self._chunk(self._answering.delta(piece.text, reasoning=True))
-                            continue
-                        written += piece.text
-                        ready = _before_stop(written, self.chat.stop)
-                        if len(ready) > len(said):
-                            yield self._chunk(self._answering.delta(ready[len(said) :], reasoning=False))
-                            said = ready
-                run = await self._result(live)
-                answer, finish = answer_of(self.chat, run)
-                if not answer.startswith(said):
-                    raise ApiError(502, "the answer began again while it was sent; ask again", code="answer_restarted")
-                if len(answer) > len(said):
-                    yield self._chunk(self._answering.delta(answer[len(said) :], reasoning=False))
-                yield self._last_chunk(run, finish)
-                if self.chat.include_usage:
-                    yield as_event({**self._envelope(), "choices": [], "usage": usage_of(run)})
-                yield DONE
-        except ApiError as error:
-            yield as_event(error.body())
+    def pieces(self) -> AsyncGenerator[Said | Answer, None]:
+        """What happens and what is written, as it happens, and at last each answer, whose text has been said by then.
 
-    def _waiting(self) -> AbstractAsyncContextManager[LiveRun]:
+        Raises:
+            ApiError: there is no answer.
+        """
+        return merged([self._pieces(index) for index in range(len(self.run_ids))])
+
+    async def _pieces(self, index: int) -> AsyncGenerator[Said | Answer, None]:
+        async with self._waiting(index) as live:
+            asked = None if self.continued is None else self.continued.asked
+            last_round = self._answering.model(self.chat.model).last_round(self.chat, asked)
+            progress, written, said = Progress(last_round, live.before), "", ""
+            async for event in live.follow():
+                for piece in progress.said(event):
+                    if piece.reasoning:
+                        yield piece._replace(choice=index)
+                        continue
+                    written += piece.text
+                    ready = _before_stop(written, self.chat.stop)
+                    if len(ready) > len(said):
+                        yield Said(ready[len(said) :], reasoning=False, choice=index)
+                        said = ready
+            answer = answer_of(self.chat, await self._result(live), live.before, index)
+            if not answer.text.startswith(said):
+                raise ApiError(502, "the answer began again while it was sent; ask again", code="answer_restarted")
+            if len(answer.text) > len(said):
+                yield Said(answer.text[len(said) :], reasoning=False, choice=index)
+            yield answer
+
+    def _waiting(self, index: int) -> AbstractAsyncContextManager[LiveRun]:
         return self._answering.live.waiting(
-            self.run_id, lambda listener: self._answering.work(self, listener), lingers=self._gave_up
+            self.run_ids[index],
+            lambda listener: self._answering.work(self, index, listener),
+            linger_s=self._linger_s,
+            before=None if self.continued is None else self.continued.before,
         )
 
-    def _gave_up(self) -> bool:
-        """Whether the client's own time limit is over, after which it asks again."""
+    def _linger_s(self) -> float:
+        """How long the run goes on without the client: while it wants that, or until it asks again as it does when its
+        own time limit is over.
+        """
+        if self._finishes:
+            return inf
         # The client's time began before the request was here.
         limit = self._time_limit_s
-        return limit is not None and time.monotonic() - self._began >= 0.9 * limit - 1
+        gave_up = limit is not None and time.monotonic() - self._began >= 0.9 * limit - 1
+        return LINGER_S if gave_up else 0.0
 
     async def _result(self, live: LiveRun) -> Run:
         await asyncio.wait([live.task])
         if live.task.cancelled():
             raise ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
-        return await _or_api_error(live.task)
+        try:
+            return await _or_api_error(live.task)
+        except ApiError:
+            self._answering.note_failure(self)
+            raise
 
-    def _envelope(self) -> dict[str, Any]:
-        return {
-            "id": completion_id(self.run_id),
-            "object": "chat.completion.chunk",
-            "created": self._created,
-            "model": self.chat.model,
-        }
 
-    def _chunk(self, delta: dict[str, Any]) -> bytes:
-        return self._event([{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}])
-
-    def _last_chunk(self, run: Run, finish: str) -> bytes:
-        choice = {"index": 0, "delta": {"content": ""}, "finish_reason": finish, "logprobs": None}
-        return self._event([choice], wfdsl=summary_of(run))
-
-    def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
-        usage = {"usage": None} if self.chat.include_usage else {}
-        return as_event({**self._envelope(), "choices": choices, **usage, **more})
+def _numbered(chat: ChatRequest, index: int) -> ChatRequest:
+    """The request for one of several answers, which have seeds of their own."""
+    return chat if chat.seed is None or not index else replace(chat, seed=chat.seed + index)
 
 
 async def _or_api_error(work: Awaitable[_T]) -> _T:

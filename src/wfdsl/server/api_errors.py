@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
@@ -53,6 +54,20 @@ def not_supported(param: str, message: str) -> ApiError:
     return ApiError(400, message, code="unsupported_parameter", param=param)
 
 
+def wrong_value(param: str, message: str) -> ApiError:
+    """The error for a parameter whose value is not one."""
+    return ApiError(400, message, code="invalid_value", param=param)
+
+
+def shown(value: Any) -> str:
+    """A value as messages quote it."""
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
+
+
+_LONGEST_QUOTED: Final = 60
+
+
 def of_run(error: RunEnded) -> ApiError:
     """The error for a run that has no answer; what it says is what went wrong first."""
     if isinstance(error, BudgetExhausted):
@@ -60,6 +75,8 @@ def of_run(error: RunEnded) -> ApiError:
     cause: BaseException | None = error
     while isinstance(cause, RunEnded):
         cause = cause.cause
+    if isinstance(cause, WorkerFailure) and cause.too_long:  # agents shorten their conversation on this code
+        return ApiError(400, str(error), code="context_length_exceeded", headers=NO_RETRY, run=error.run)
     headers = {} if isinstance(cause, WorkerFailure) and cause.retryable else NO_RETRY
     if isinstance(cause, WorkerFailure) and cause.status == 429:
         wait = 1.0 if cause.retry_after is None else cause.retry_after

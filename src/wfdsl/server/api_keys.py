@@ -1,19 +1,38 @@
-"""API keys: a file with the hash of each, which `wfdsl serve --new-key NAME` adds to."""
+"""API keys: a TOML file with the hash and the limits of each, which `wfdsl serve keys` writes."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
+import re
 import secrets
-from collections.abc import Mapping
+import time
+from base64 import b64decode
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from wfdsl.config import from_table, to_table
 from wfdsl.errors import UsageError
+from wfdsl.experiment import KeyLimits
 from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.toml_file import read_toml_file, require_table
 
+_log = logging.getLogger(__name__)
 _PREFIX: Final = "wfdsl-"
 _PRIVATE: Final = 0o600
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a bare key of TOML
+
+
+class Caller(NamedTuple):
+    """Who asks."""
+
+    name: str = ""
+    """The name of the key; empty where no keys are needed."""
+    limits: KeyLimits | None = None
+    """What the key may do; None: everything."""
 
 
 def is_loopback(host: str) -> bool:
@@ -26,65 +45,168 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def keys_for(host: str, path: str | None) -> ApiKeys | None:
+    """The keys of a file, which an address that others reach needs; None: everyone who reaches the server is answered.
+
+    Raises:
+        UsageError: there is no file although others reach the address, or it cannot be used.
+    """
+    if path is None and not is_loopback(host):
+        raise UsageError(f"--host {host} needs --keys FILE: others reach it, and every request costs money")
+    return None if path is None else ApiKeys.load(path)
+
+
 class ApiKeys:
-    """The keys that are accepted, by their hashes. Keys are long and random, so a plain hash tells nothing of them."""
+    """The keys that are accepted, by their hashes. Keys are long and random, so a plain hash tells nothing of them.
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        """`names` are the names of the keys by their hashes."""
-        self._names = dict(names)
+    The file is read again when it has changed, so a key that is revoked is refused at once.
+    """
 
-    @classmethod
-    def load(cls, path: str) -> ApiKeys:
-        """The keys of a file: a line `NAME HASH` for each; lines that begin with # are comments.
+    def __init__(self, path: str) -> None:
+        """Read the keys of a file.
 
         Raises:
             UsageError: it cannot be read, or holds no key.
         """
-        try:
-            lines = Path(path).read_text("utf-8").splitlines()
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path}: cannot read the keys: {getattr(error, 'strerror', None) or error}") from error
-        rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-        for row in rows:
-            if len(row) != 2 or len(row[1]) != hashlib.sha256().digest_size * 2:
-                raise UsageError(f"{path}: a line must be a name and a hash; wfdsl serve --new-key NAME writes one")
-        if not rows:
-            raise UsageError(f"{path}: holds no key; add one with: wfdsl serve --keys {path} --new-key NAME")
-        return cls({digest: name for name, digest in rows})
+        self._path = path
+        self._version = _version(path)
+        self._callers = _by_hash(read_keys(path))
+        if not self._callers:
+            raise UsageError(f"{path}: holds no key; make one with: wfdsl serve keys make NAME --keys {path}")
+
+    @classmethod
+    def load(cls, path: str) -> ApiKeys:
+        """The keys of a file.
+
+        Raises:
+            UsageError: it cannot be read, or holds no key.
+        """
+        return cls(path)
 
     def owner(self, authorization: str | None) -> str:
         """The name of the key of a request.
 
         Raises:
+            ApiError: as `caller` does.
+        """
+        return self.caller(authorization).name
+
+    def caller(self, authorization: str | None) -> Caller:
+        """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
+
+        Raises:
             ApiError: it has none, or one that is not accepted.
         """
-        scheme, _, key = (authorization or "").partition(" ")
-        name = self._names.get(_hash(key.strip())) if scheme.lower() == "bearer" else None
-        if name is None:
-            what = "the API key is not accepted" if key else "send an API key: Authorization: Bearer KEY"
+        self._read_again()
+        scheme, _, sent = (authorization or "").partition(" ")
+        key = _READERS.get(scheme.lower(), _none)(sent.strip())
+        found = self._callers.get(_hash(key)) if key else None
+        if found is None:
+            what = "the API key is not accepted" if sent else "send an API key: Authorization: Bearer KEY"
             raise ApiError(401, what, code="invalid_api_key", headers={"www-authenticate": "Bearer", **NO_RETRY})
-        return name
+        return found
+
+    def _read_again(self) -> None:
+        version = _version(self._path)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self._callers = _by_hash(read_keys(self._path))
+        except UsageError as error:  # someone is editing it: what was read before still holds
+            _log.warning("the keys are as before: %s", error)
 
 
-def add_key(path: str, name: str) -> str:
-    """Make a key and add its hash to a file; the key, which is not kept anywhere.
+def read_keys(path: str) -> dict[str, KeyLimits]:
+    """The keys of a file, by their names.
 
     Raises:
-        UsageError: the name cannot be used, or the file cannot be written.
+        UsageError: it cannot be read, or is not such a file.
     """
-    if not name.isprintable() or len(name.split()) != 1 or name.startswith("#"):
-        raise UsageError(f"--new-key {name!r}: must be one word")
-    if Path(path).exists() and name in [line.split()[0] for line in Path(path).read_text("utf-8").splitlines() if line]:
-        raise UsageError(f"{path}: there is a key {name!r} already; remove its line first")
+    tables = read_toml_file(Path(path), "file of keys")
+    return {
+        name: from_table(KeyLimits, require_table(table, f"{path}: {name}"), f"{path}: {name}")
+        for name, table in tables.items()
+    }
+
+
+def make_key(path: str, name: str, limits: Mapping[str, Any]) -> str:
+    """Make a key and add its hash and its limits to a file; the key, which is not kept anywhere.
+
+    Raises:
+        UsageError: the name or a limit cannot be used, or the file cannot be written.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"a key's name has 1 to 64 letters, digits, - and _ (got {name!r:.80})")
+    known = read_keys(path) if Path(path).exists() else {}
+    if name in known:
+        raise UsageError(f"{path}: there is a key {name!r} already; take another name, or revoke it first")
     key = _PREFIX + secrets.token_urlsafe(32)
+    about = KeyLimits(hash=_hash(key), created=time.strftime("%Y-%m-%d", time.gmtime()), **limits)
+    text = Path(path).read_text("utf-8") if known else ""
+    lines = [
+        f"{field} = {json.dumps(value, ensure_ascii=False)}\n" for field, value in to_table(about).items() if value
+    ]
+    _write(path, f"{text}{chr(10) if text else ''}[{name}]\n{''.join(lines)}")
+    return key
+
+
+def revoke_key(path: str, name: str) -> None:
+    """Take a key out of a file.
+
+    Raises:
+        UsageError: there is no such key, or the file cannot be written.
+    """
+    known = read_keys(path)
+    if name not in known:
+        raise UsageError(f"{path}: there is no key {name!r} (keys: {', '.join(known) or 'none'})")
+    lines = Path(path).read_text("utf-8").splitlines(keepends=True)
+    begins = [index for index, line in enumerate(lines) if line.startswith("[")]
+    own = next((index for index in begins if lines[index].strip() == f"[{name}]"), None)
+    if own is None:
+        raise UsageError(f"{path}: there is no line [{name}]; remove the key by hand")
+    following = next((index for index in begins if index > own), len(lines))
+    _write(path, "".join(lines[:own] + lines[following:]))
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
+    new = Path(f"{path}.new")
     try:
-        file = Path(path)
-        file.touch(_PRIVATE)
-        with file.open("a", encoding="utf-8") as out:
-            out.write(f"{name} {_hash(key)}\n")
+        new.touch(_PRIVATE)
+        new.write_text(text, "utf-8")
+        new.replace(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
-    return key
+
+
+def _by_hash(keys: Mapping[str, KeyLimits]) -> dict[str, Caller]:
+    return {limits.hash: Caller(name, limits) for name, limits in keys.items()}
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """What changes when a file is written; empty if there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _password(credentials: str) -> str:
+    """The password of HTTP's basic scheme (RFC 7617)."""
+    try:
+        return b64decode(credentials, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _none(credentials: str) -> str:  # noqa: ARG001  (a reader has one argument)
+    return ""
+
+
+_READERS: Final[Mapping[str, Callable[[str], str]]] = {"bearer": str, "basic": _password}
+"""What finds the key in a request's credentials, by their scheme."""
 
 
 def _hash(key: str) -> str:

@@ -2,78 +2,97 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wfdsl.experiment import ServeSettings
+from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
-from wfdsl.server.answering import Answering
+from wfdsl.server.answering import Answering, Asked
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys
+from wfdsl.server.api_keys import ApiKeys, Caller
+from wfdsl.server.chat_request import ChatRequest, read_chat_request
+from wfdsl.server.chat_stream import Chunks, chat_chunks
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
+from wfdsl.server.key_usage import Allowance, KeyUsage
+from wfdsl.server.log_lines import json_line, run_record
+from wfdsl.server.metrics import CONTENT_TYPE, Metrics
+from wfdsl.server.middleware import CLIENT_LEFT, ERROR_HANDLERS, AccessLog, read_body
+from wfdsl.server.model_cards import ModelCards
+from wfdsl.server.openapi import openapi_document
 from wfdsl.server.replies import chat_completion, headers_of
-from wfdsl.server.served_model import ServedModel
+from wfdsl.server.responses_reply import ResponseInProgress, response_events, whole_response
+from wfdsl.server.responses_request import read_responses_request
 
-_CLIENT_LEFT = 499
-"""nginx's status for a client that has left; only the access log sees it."""
-_Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+_T = TypeVar("_T")
 
 
 def build_app(
-    models: Mapping[str, ServedModel],
+    cards: ModelCards,
     settings: ServeSettings,
     *,
     keys: ApiKeys | None,
     journal: Journal | None,
     log: Callable[[str], None],
+    more: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
     """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
-    reaches it is answered.
+    reaches it is answered. `more` are routes besides those of the API.
     """
-    server = _Server(models, settings, keys, journal)
+    server = _Server(cards, settings, keys, journal, log)
     routes = [
         Route("/health", server.health),
         Route("/ready", server.ready),
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
+        Route("/v1/responses", server.responses, methods=["POST"]),
         Route("/v1/route", server.route, methods=["POST"]),
+        Route("/metrics", server.show_metrics),
+        Route("/openapi.json", server.show_openapi),
+        *more,
     ]
-    handlers: dict[Any, Any] = {ApiError: _api_error, HTTPException: _http_error, Exception: _internal_error}
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=server.lifespan)
-    return _AccessLog(app, log)
+    app = Starlette(routes=routes, exception_handlers=ERROR_HANDLERS, lifespan=server.lifespan)
+    return AccessLog(app, log, as_json=settings.log == "json", observe=server.metrics.request)
 
 
 class _Server:
     def __init__(
         self,
-        models: Mapping[str, ServedModel],
+        cards: ModelCards,
         settings: ServeSettings,
         keys: ApiKeys | None,
         journal: Journal | None,
+        log: Callable[[str], None],
     ) -> None:
-        self._models = models
+        self._log = log
         self._settings = settings
         self._keys = keys
-        self._answering = Answering(models, journal, settings.reasoning)
-        self._created = int(time.time())
+        self._cards = cards
+        self._answering = Answering(self._cards.model, journal, self._observe)
+        self._usage = KeyUsage(journal)
+        self.metrics = Metrics()
         self._active = 0
         self._ready = False
+
+    def _observe(self, model: str, event: Event) -> None:
+        """Count what happens in a run, and note its end in the log."""
+        self.metrics.event(model, event)
+        if self._settings.log == "json" and isinstance(event, RunFinished) and not event.path:
+            self._log(json_line("run", run_record(model, event.run, texts=self._settings.log_texts)))
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
         """Keep the workers' clients up while the server runs, and end all runs before they close."""
         async with AsyncExitStack() as opened:
-            for model in self._models.values():
+            for model in self._cards.models:
                 await opened.enter_async_context(_opened(model.pool))
                 await opened.enter_async_context(_opened(model.policy))
             self._ready = True
@@ -91,58 +110,102 @@ class _Server:
         """Whether requests are answered."""
         return JSONResponse({"status": "ready" if self._ready else "starting"}, 200 if self._ready else 503)
 
+    async def show_metrics(self, request: Request) -> Response:
+        """What Prometheus reads."""
+        self._caller(request)
+        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
+
+    async def show_openapi(self, request: Request) -> Response:  # noqa: ARG002
+        """The OpenAPI document."""
+        return JSONResponse(openapi_document(self._cards.names, needs_key=self._keys is not None))
+
     async def list_models(self, request: Request) -> Response:
         """All models."""
-        self._owner(request)
-        return JSONResponse({"object": "list", "data": [each.card(self._created) for each in self._models.values()]})
+        self._caller(request)
+        return JSONResponse({"object": "list", "data": self._cards.all()})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
-        self._owner(request)
-        return JSONResponse(self._answering.model(request.path_params["id"]).card(self._created))
+        self._caller(request)
+        return JSONResponse(self._cards.card(request.path_params["id"]))
 
     async def route(self, request: Request) -> Response:
         """The workflow that would answer a chat completion request."""
-        self._owner(request)
-        body = await _body(request, self._settings.max_body_bytes)
+        allowance, body = await self._admit(request)
         self._take_place()
         try:
-            return JSONResponse(await while_connected(request.receive, self._answering.route(body)))
+            return JSONResponse(await while_connected(request.receive, self._answering.route(body, allowance)))
         except ClientLeft:
-            return Response(status_code=_CLIENT_LEFT)
+            return Response(status_code=CLIENT_LEFT)
         finally:
             self._leave_place()
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
-        owner = self._owner(request)
-        body = await _body(request, self._settings.max_body_bytes)
-        asked = self._answering.asked(request, body, owner)
+        allowance, body = await self._admit(request)
+        asked = self._asked(request, read_chat_request(body), body, allowance)
+        if asked.chat.stream:
+            chunks = Chunks(asked)
+            return self._stream(asked, chat_chunks(chunks, asked, self._settings.reasoning), chunks.keep_alive)
+        answers = await self._whole(request, asked, asked.answers())
+        if answers is None:
+            return Response(status_code=CLIENT_LEFT)
+        return JSONResponse(chat_completion(asked.chat, answers), headers=headers_of(*answers))
+
+    def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
+        asked = self._answering.asked(chat, body, request.headers, allowance)
         request.state.run_id = asked.run_id
         self._take_place()
+        return asked
+
+    async def responses(self, request: Request) -> Response:
+        """A response of the Responses API."""
+        allowance, body = await self._admit(request)
+        wanted = read_responses_request(body)
+        asked = self._asked(request, wanted.chat, body, allowance)
         if asked.chat.stream:
-            return _Counted(EventStream(asked.chunks(), {"x-wfdsl-run": asked.run_id}), self._leave_place)
+            response = ResponseInProgress(asked, wanted)
+            return self._stream(asked, response_events(response, asked), response.keep_alive)
+        found = await self._whole(request, asked, whole_response(asked, wanted))
+        if found is None:
+            return Response(status_code=CLIENT_LEFT)
+        return JSONResponse(found[0], headers=headers_of(found[1]))
+
+    def _stream(self, asked: Asked, pieces: AsyncGenerator[bytes, None], keep_alive: Callable[[], bytes]) -> Response:
+        return _Counted(EventStream(pieces, {"x-wfdsl-run": asked.run_id}, keep_alive), self._leave_place)
+
+    async def _whole(self, request: Request, asked: Asked, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """What a request is answered with; None: the client has left."""
         try:
-            run = await while_connected(request.receive, asked.run())
+            return await while_connected(request.receive, work)
         except ApiError as error:
             error.headers["x-wfdsl-run"] = asked.run_id
             raise
         except ClientLeft:
-            return Response(status_code=_CLIENT_LEFT)
+            return None
         finally:
             self._leave_place()
-        return JSONResponse(chat_completion(asked.chat, run), headers=headers_of(run))
 
-    def _owner(self, request: Request) -> str:
-        """The name of the key that a request has; empty where none is needed.
+    async def _admit(self, request: Request) -> tuple[Allowance, bytes]:
+        """What a request may use, and its body.
 
         Raises:
-            ApiError: it has none that is accepted.
+            ApiError: it has no key that is accepted, or one that is used up; or the body is too large.
+        """
+        allowance = await self._usage.allowance(self._caller(request))
+        return allowance, await read_body(request, self._settings.max_body_bytes, self._settings.receive_s)
+
+    def _caller(self, request: Request) -> Caller:
+        """Whose request it is.
+
+        Raises:
+            ApiError: it has no key that is accepted.
         """
         if self._keys is None:
-            return ""
-        request.state.key = self._keys.owner(request.headers.get("authorization"))
-        return str(request.state.key)
+            return Caller()
+        found = self._keys.caller(request.headers.get("authorization"))
+        request.state.key = found.name
+        return found
 
     def _take_place(self) -> None:
         if self._active >= self._settings.max_requests:
@@ -153,9 +216,11 @@ class _Server:
                 headers={"retry-after": "1"},
             )
         self._active += 1
+        self.metrics.in_progress.set(self._active)
 
     def _leave_place(self) -> None:
         self._active -= 1
+        self.metrics.in_progress.set(self._active)
 
 
 class _Counted(Response):
@@ -173,69 +238,5 @@ class _Counted(Response):
             self._end()
 
 
-async def _body(request: Request, limit: int) -> bytes:
-    """The body of a request.
-
-    Raises:
-        ApiError: it is too large.
-    """
-    found = bytearray()
-    stated = request.headers.get("content-length", "0")
-    if not (stated.isdecimal() and int(stated) > limit):
-        async for piece in request.stream():
-            found += piece
-            if len(found) > limit:
-                break
-        else:
-            return bytes(found)
-    raise ApiError(
-        413, f"the body must have at most {limit} bytes", code="body_too_large", headers={"connection": "close"}
-    )
-
-
 def _opened(what: Any) -> AbstractAsyncContextManager[Any]:
     return what.open() if hasattr(what, "open") else AsyncExitStack()
-
-
-async def _api_error(request: Request, error: ApiError) -> Response:  # noqa: ARG001
-    return error.response()
-
-
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    known = {404: "there is no such address", 405: "this address has another method"}
-    what = f"{request.method} {request.url.path}: {known.get(error.status_code, error.detail)}"
-    return ApiError(error.status_code, what, code="not_found", headers=error.headers).response()
-
-
-async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return ApiError(500, "the server has made a mistake; its log says more", code="internal_error").response()
-
-
-class _AccessLog:
-    """A line for each request: method, path, status, seconds, the key's name, the run. No texts, no keys."""
-
-    def __init__(self, app: ASGIApp, log: Callable[[str], None]) -> None:
-        self._app = app
-        self._log = log
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.monotonic(), 0
-        scope.setdefault("state", {})
-
-        async def noting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noting)
-        except ClientDisconnect:
-            status = _CLIENT_LEFT
-        finally:
-            known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
-            about = "".join(f" {what} {name}" for what, name in known.items() if name)
-            self._log(f"{scope['method']} {scope['path']} {status} {time.monotonic() - began:.3f} s{about}")

@@ -12,15 +12,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from wfdsl.errors import UsageError
-from wfdsl.interpreter.arguments import checked_question
+from wfdsl.conductor.effort import Effort
 from wfdsl.interpreter.context import Question
-from wfdsl.protocols import Message
-from wfdsl.server.api_errors import ApiError, not_supported
+from wfdsl.interpreter.tools import Tools
+from wfdsl.server.api_errors import ApiError, not_supported, shown, wrong_value
+from wfdsl.server.chat_messages import read_question, tool_results
+from wfdsl.server.chat_tools import read_response_format, read_tools
 
-_ROLES: Final = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _MOST_STOPS: Final = 4  # as in OpenAI's API
 _INTEGERS: Final = 2**63
+_MOST_ANSWERS: Final = 16
+"""Each one is a run. Our choice."""
+_EFFORTS: Final[Mapping[str, Effort]] = {
+    "none": "minimal",
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+"""The efforts of OpenAI's API, and what they are here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +42,15 @@ class ChatRequest:
     model: str
     question: Question
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Sampling settings of the call that gives the answer."""
+    """Settings of the call that gives the answer."""
+    count: int = 1
+    """How many answers are wanted; each has a run of its own."""
+    effort: Effort | None = None
+    """How much a Conductor may spend."""
+    tools: Tools | None = None
+    """The client's tools."""
+    results: Mapping[str, str] = field(default_factory=dict)
+    """Results of tools, with which the conversation ends, by the ids of the calls."""
     stop: tuple[str, ...] = ()
     seed: int | None = None
     stream: bool = False
@@ -45,19 +65,35 @@ def read_chat_request(body: bytes) -> ChatRequest:
     Raises:
         ApiError: it is not one, or asks for what cannot be done.
     """
-    fields = read_object(body)
+    return chat_request(read_object(body))
+
+
+def chat_request(fields: Mapping[str, Any]) -> ChatRequest:
+    """Check a request, given as the fields of its body.
+
+    Raises:
+        ApiError: it asks for what cannot be done.
+    """
     _refuse_unsupported(fields)
     model = fields.get("model")
     if not isinstance(model, str) or not model:
-        raise _wrong("model", "model must be a text: GET /v1/models lists the models")
+        raise wrong_value("model", "model must be a text: GET /v1/models lists the models")
     stop = _stop(fields.get("stop"))
     options = fields.get("stream_options")
     if options is not None and not isinstance(options, dict):
-        raise _wrong("stream_options", "stream_options must be an object")
+        raise wrong_value("stream_options", "stream_options must be an object")
+    question, count = read_question(fields.get("messages")), _integer(fields, "n", 1)
+    if count is not None and count > _MOST_ANSWERS:
+        raise wrong_value("n", f"n must be from 1 to {_MOST_ANSWERS} (got {count})")
+    effort = _effort(fields)
     return ChatRequest(
         model=model,
-        question=_question(fields.get("messages")),
+        question=question,
         settings=_settings(fields, stop),
+        count=count or 1,
+        effort=None if effort is None else _EFFORTS[effort],
+        tools=read_tools(fields),
+        results=tool_results(fields["messages"]),
         stop=stop,
         seed=_integer(fields, "seed", -_INTEGERS),
         stream=_flag(fields, "stream"),
@@ -82,18 +118,10 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def _refuse_unsupported(fields: Mapping[str, Any]) -> None:
-    if fields.get("tools") and fields.get("tool_choice") != "none":
-        raise not_supported("tools", "tools are not supported: leave tools out, or set tool_choice to none")
     for name, plain in _UNSUPPORTED.items():
         value = fields.get(name)
         if value is not None and value not in plain:
             raise not_supported(name, f"{name} is not supported: leave it out")
-    shape = fields.get("response_format")
-    if shape is not None and (not isinstance(shape, dict) or shape.get("type") != "text"):
-        raise not_supported("response_format", 'response_format is not supported, except for {"type": "text"}')
-    count = fields.get("n")
-    if count is not None and (count != 1 or isinstance(count, bool)):
-        raise not_supported("n", f"n must be 1: send one request for each answer (got {_shown(count)})")
 
 
 _UNSUPPORTED: Final[Mapping[str, tuple[Any, ...]]] = {
@@ -118,72 +146,34 @@ _UNSUPPORTED: Final[Mapping[str, tuple[Any, ...]]] = {
 """Fields that would change the answer, with the values that do not."""
 
 
-def _question(messages: Any) -> Question:
-    if not isinstance(messages, list) or not messages:
-        raise _wrong("messages", "messages must be a list with at least one message")
-    found = [_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
-    if not any(message["role"] == "user" and message["content"].strip() for message in found):
-        raise _wrong("messages", "messages must hold a message of the user with some text")
-    try:
-        return checked_question(found[0]["content"] if len(found) == 1 else found)
-    except UsageError as error:
-        raise _wrong("messages", str(error)) from error
-
-
-def _message(message: Any, place: str) -> Message:
-    if not isinstance(message, dict):
-        raise _wrong(place, f"{place} must be an object (got {_shown(message)})")
-    role = message.get("role")
-    if role in ("tool", "function") or message.get("tool_calls") or message.get("function_call"):
-        raise not_supported(place, f"{place}: tool calls and their results are not supported")
-    if not isinstance(role, str) or role not in _ROLES:
-        raise _wrong(f"{place}.role", f"{place}.role must be one of {', '.join(_ROLES)} (got {_shown(role)})")
-    text = _text(message.get("content"), f"{place}.content")
-    return {"role": _ROLES[role], "content": text}  # type: ignore[typeddict-item]  # the values of _ROLES are roles
-
-
-def _text(content: Any, place: str) -> str:
-    """A message's content: a text, or a list of parts of text."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list) or not content:
-        raise _wrong(place, f"{place} must be a text or a list of parts (got {_shown(content)})")
-    return "".join(_part(part, f"{place}[{index}]") for index, part in enumerate(content))
-
-
-def _part(part: Any, place: str) -> str:
-    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-        raise _wrong(place, f"{place} must be an object with a type (got {_shown(part)})")
-    kind = "text" if part["type"] == "input_text" else part["type"]
-    if kind not in ("text", "refusal"):
-        raise not_supported(place, f"{place}: parts of type {_shown(kind)} are not supported, only text")
-    if not isinstance(part.get(kind), str):
-        raise _wrong(place, f"{place}.{kind} must be a text (got {_shown(part.get(kind))})")
-    return str(part[kind])
-
-
 def _settings(fields: Mapping[str, Any], stop: tuple[str, ...]) -> dict[str, Any]:
     limits = [_integer(fields, name, 1) for name in ("max_tokens", "max_completion_tokens")]
     given = [limit for limit in limits if limit is not None]
-    effort = fields.get("reasoning_effort")
-    if effort is not None and not isinstance(effort, str):
-        raise _wrong("reasoning_effort", f"reasoning_effort must be a text (got {_shown(effort)})")
     found = {
         "temperature": _number(fields, "temperature", 2),
         "top_p": _number(fields, "top_p", 1),
         "max_tokens": min(given, default=None),
         "stop": list(stop) or None,
-        "reasoning_effort": effort,
+        "reasoning_effort": _effort(fields),
+        "response_format": read_response_format(fields.get("response_format")),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _effort(fields: Mapping[str, Any]) -> str | None:
+    effort = fields.get("reasoning_effort")
+    if effort is not None and (not isinstance(effort, str) or effort not in _EFFORTS):
+        wanted = ", ".join(_EFFORTS)
+        raise wrong_value("reasoning_effort", f"reasoning_effort must be one of {wanted} (got {shown(effort)})")
+    return effort
 
 
 def _stop(value: Any) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-        raise _wrong("stop", f"stop must be a text, or a list of texts that are not empty (got {_shown(value)})")
+        raise wrong_value("stop", f"stop must be a text, or a list of texts that are not empty (got {shown(value)})")
     if len(texts) > _MOST_STOPS:
-        raise _wrong("stop", f"stop must hold at most {_MOST_STOPS} texts (got {len(texts)})")
+        raise wrong_value("stop", f"stop must hold at most {_MOST_STOPS} texts (got {len(texts)})")
     return tuple(texts)
 
 
@@ -192,9 +182,9 @@ def _number(fields: Mapping[str, Any], name: str, largest: float) -> float | Non
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _wrong(name, f"{name} must be a number (got {_shown(value)})")
+        raise wrong_value(name, f"{name} must be a number (got {shown(value)})")
     if not 0 <= value <= largest:
-        raise _wrong(name, f"{name} must be from 0 to {largest:g} (got {value})")
+        raise wrong_value(name, f"{name} must be from 0 to {largest:g} (got {value})")
     return float(value)
 
 
@@ -204,33 +194,24 @@ def _integer(fields: Mapping[str, Any], name: str, smallest: int) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value < _INTEGERS:
         at_least = f" from {smallest}" if smallest > 0 else ""
-        raise _wrong(name, f"{name} must be a whole number{at_least} (got {_shown(value)})")
+        raise wrong_value(name, f"{name} must be a whole number{at_least} (got {shown(value)})")
     return value
 
 
 def _flag(fields: Mapping[str, Any], name: str) -> bool:
     value = fields.get(name)
     if value is not None and not isinstance(value, bool):
-        raise _wrong(name, f"{name} must be true or false (got {_shown(value)})")
+        raise wrong_value(name, f"{name} must be true or false (got {shown(value)})")
     return bool(value)
 
 
 def _labels(fields: Mapping[str, Any]) -> dict[str, str]:
     user, metadata = fields.get("user"), fields.get("metadata")
     if user is not None and not isinstance(user, str):
-        raise _wrong("user", f"user must be a text (got {_shown(user)})")
+        raise wrong_value("user", f"user must be a text (got {shown(user)})")
     if metadata is not None and not (
         isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
     ):
-        raise _wrong("metadata", "metadata must be an object whose values are texts")
+        raise wrong_value("metadata", "metadata must be an object whose values are texts")
     found = {} if user is None else {"user": user}
     return found | ({"metadata": json.dumps(metadata)} if metadata else {})
-
-
-def _wrong(param: str, message: str) -> ApiError:
-    return ApiError(400, message, code="invalid_value", param=param)
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 _T = TypeVar("_T")
 KEEP_ALIVE_S: Final = 15.0
-"""Seconds between comments while nothing happens: proxies cut silent connections, most after 60 s."""
+"""Seconds between signs of life while nothing happens: proxies cut silent connections, most after 60 s."""
 _COMMENT: Final = b": keep-alive\n\n"
 DONE: Final = b"data: [DONE]\n\n"
 """The last event of a stream that has its answer."""
@@ -28,10 +28,16 @@ def as_event(value: dict[str, Any]) -> bytes:
 
 
 class EventStream:
-    """A response that sends pieces as they come, and a comment at once and whenever there is nothing else to send."""
+    """A response that sends a comment at once and then pieces as they come."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None], headers: dict[str, str]) -> None:
+    def __init__(
+        self, pieces: AsyncGenerator[bytes, None], headers: dict[str, str], keep_alive: Callable[[], bytes]
+    ) -> None:
+        """`keep_alive` gives what is sent while there is nothing else to send: an event, since the idle timers of some
+        clients do not count comments.
+        """
         self._pieces = pieces
+        self._keep_alive = keep_alive
         self._headers = {
             "content-type": "text/event-stream",
             "cache-control": "no-cache",
@@ -50,10 +56,32 @@ class EventStream:
     async def _send(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": _COMMENT, "more_body": True})
-        async with aclosing(_with_comments(self._pieces)) as pieces:
+        async with aclosing(_kept_alive(self._pieces, self._keep_alive)) as pieces:
             async for piece in pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def merged(sources: Sequence[AsyncGenerator[_T, None]]) -> AsyncGenerator[_T, None]:
+    """What several generators give, as it comes."""
+    nexts = {asyncio.ensure_future(anext(source)): source for source in sources}
+    try:
+        while nexts:
+            done, _ = await asyncio.wait(nexts, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                source = nexts.pop(each)
+                try:
+                    piece = each.result()
+                except StopAsyncIteration:
+                    continue
+                nexts[asyncio.ensure_future(anext(source))] = source
+                yield piece
+    finally:
+        for each in nexts:
+            each.cancel()
+        await asyncio.gather(*nexts, return_exceptions=True)
+        for source in sources:
+            await source.aclose()
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, _T]) -> _T:
@@ -79,14 +107,16 @@ async def _hang_up(receive: Receive) -> None:
         pass
 
 
-async def _with_comments(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _kept_alive(
+    pieces: AsyncGenerator[bytes, None], keep_alive: Callable[[], bytes]
+) -> AsyncGenerator[bytes, None]:
     following: asyncio.Future[bytes] | None = None
     try:
         while True:
             following = following or asyncio.ensure_future(anext(pieces))
             done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
             if not done:
-                yield _COMMENT
+                yield keep_alive()
                 continue
             try:
                 piece = following.result()

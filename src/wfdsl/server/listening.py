@@ -10,11 +10,16 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from wfdsl.errors import UsageError
+from wfdsl.server.middleware import RECEIVE_S
 
 _BACKLOG = 2048
 _LONGEST_HEAD = 65_536  # bytes of the headers of a request; our choice
+_KEEP_ALIVE_S = 75
+"""Seconds for which an idle connection stays open, as in nginx: a client that sends its next request in the moment in
+which the server closes the connection sees an error."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -32,9 +37,23 @@ def listen(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host}, port {port}: {why}; choose another --host or --port") from error
 
 
-def serve(app: ASGIApp, listening: socket.socket, drain_s: float, started: Callable[[], None]) -> None:
-    """Answer requests until SIGTERM or Ctrl-C. Requests in progress then have `drain_s` seconds, or until the second
-    signal.
+def address_of(listening: socket.socket) -> str:
+    """The address of a socket that listens, such as `http://127.0.0.1:8600`."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    drain_s: float,
+    started: Callable[[], None],
+    ending: Callable[[str], None] = lambda _: None,
+    *,
+    receive_s: float = RECEIVE_S,
+) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; `ending` is called with the signal's name. Requests in progress then
+    have `drain_s` seconds, or until the second signal.
     """
     config = uvicorn.Config(
         app,
@@ -42,23 +61,59 @@ def serve(app: ASGIApp, listening: socket.socket, drain_s: float, started: Calla
         access_log=False,
         lifespan="on",
         server_header=False,
-        http="h11",  # the other parser does not limit headers
+        http=_protocol(receive_s),
         h11_max_incomplete_event_size=_LONGEST_HEAD,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(int(drain_s), 1),
     )
-    asyncio.run(_Server(config, started).serve(sockets=[listening]))
+    asyncio.run(_Server(config, started, ending).serve(sockets=[listening]))
+
+
+def _protocol(receive_s: float) -> type[H11Protocol]:
+    """A protocol whose connections are closed when the head of a request takes longer."""
+    # uvicorn's other parser does not limit the size of headers, and neither limits their time.
+
+    class Protocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+            super().connection_made(transport)
+            self._wait_for_head()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._head_timer.cancel()
+            self._wait_for_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._head_timer.cancel()
+            super().connection_lost(exc)
+
+        def _wait_for_head(self) -> None:
+            self._head_timer = self.loop.call_later(receive_s, self._close_unless_asked)
+
+        def _close_unless_asked(self) -> None:
+            request: RequestResponseCycle | None = self.cycle
+            if request is None or request.response_complete:
+                self.transport.close()
+
+    return Protocol
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None], ending: Callable[[str], None]) -> None:
         super().__init__(config)
         self._say_started = started
+        self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
         await super().startup(sockets=sockets)
         if self.started:
             self._say_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the requests in progress, and what waits for none of them."""
+        self._ending(next((signal.Signals(each).name for each in self._captured_signals), "an error"))
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any
 
 from wfdsl.interpreter.events import Event, Listener
@@ -21,7 +22,9 @@ LINGER_S = 60.0
 class LiveRun:
     """A run in progress, with what has happened in it so far."""
 
-    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]]) -> None:
+    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]], before: Run | None) -> None:
+        self.before = before
+        """The run as an earlier turn left it."""
         self.events: list[Event] = []
         self._news = asyncio.Event()
         self.waiting = 0
@@ -53,16 +56,21 @@ class LiveRuns:
 
     @asynccontextmanager
     async def waiting(
-        self, run_id: str, work: Callable[[Listener], Coroutine[Any, Any, Run]], *, lingers: Callable[[], bool]
+        self,
+        run_id: str,
+        work: Callable[[Listener], Coroutine[Any, Any, Run]],
+        *,
+        linger_s: Callable[[], float],
+        before: Run | None = None,
     ) -> AsyncIterator[LiveRun]:
-        """Wait inside the block for a run, which is started if it is not in progress.
+        """Wait inside the block for a run, which is started if it is not in progress; `before` is what there is of it.
 
-        `lingers` says whether the run may go on for a while when the block ends early.
+        `linger_s` says how many seconds the run may go on for when the block ends early.
         """
         while (run := self._runs.get(run_id)) is not None and run.task.cancelling():
             await asyncio.wait([run.task])
         if run is None:
-            run = self._runs[run_id] = LiveRun(work)
+            run = self._runs[run_id] = LiveRun(work, before)
             run.task.add_done_callback(lambda task: self._over(run_id, task))
         run.waiting += 1
         try:
@@ -70,10 +78,11 @@ class LiveRuns:
         finally:
             run.waiting -= 1
             if not run.waiting and not run.task.done():
-                if lingers():
-                    asyncio.get_running_loop().call_later(LINGER_S, _end_unless_awaited, run)
-                else:
+                seconds = linger_s()
+                if not seconds:
                     run.task.cancel()
+                elif seconds < inf:
+                    asyncio.get_running_loop().call_later(seconds, _end_unless_awaited, run)
 
     async def end(self) -> None:
         """End all runs; what they have paid for is in the journal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.events import (
     CompletionFinished,
     CompletionStarted,
@@ -17,6 +18,7 @@ from wfdsl.interpreter.events import (
     StepFinished,
     StepStarted,
 )
+from wfdsl.interpreter.record import Run
 
 
 class Said(NamedTuple):
@@ -24,6 +26,8 @@ class Said(NamedTuple):
 
     text: str
     reasoning: bool
+    choice: int = 0
+    """Which of several answers to one request it belongs to."""
 
 
 class Progress:
@@ -33,8 +37,10 @@ class Progress:
     of the last step of a Conductor's last round.
     """
 
-    def __init__(self, last_round: int | None) -> None:
+    def __init__(self, last_round: int | None, before: Run | None = None) -> None:
+        """`before` is the run as an earlier turn left it; of what was over then, nothing is said."""
         self._last_round = last_round
+        self._over = frozenset(_over(before, ())) if before is not None else frozenset()
         self._runs: dict[Path, RunStarted] = {}
         self._answering: Path | None = None
 
@@ -45,7 +51,7 @@ class Progress:
                 yield Said(event.text, reasoning=False)
             return
         line = self._line(event)
-        if line:
+        if line and event.path not in self._over:
             yield Said(f"{line}\n", reasoning=True)
 
     def _line(self, event: Event) -> str:
@@ -84,3 +90,15 @@ class Progress:
         inside = "  " * (len(path) // 2 - (self._last_round is not None))
         name = f" ({run.names[path[-1]]})" if run.names else ""
         return f"{inside}step {path[-1] + 1} of {len(run.workflow)}{name}"
+
+
+def _over(run: Run, path: Path) -> Iterator[Path]:
+    """The paths of what was over in a run that is suspended: steps that are done, and the beginnings of nested runs."""
+    for step in run.steps:
+        at = (*path, step.step)
+        if step.status == "done":
+            yield at
+        for number, nested in enumerate(step.nested):
+            yield (*at, number)
+            yield (*at, number, OWN_STEP)
+            yield from _over(nested, (*at, number))

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.api import analyze
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.effort import EFFORTS, Effort
 from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, found_anywhere, run_options
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run
-from wfdsl.language.workflow import Workflow
+from wfdsl.interpreter.tools import Tools
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported
 from wfdsl.server.chat_request import ChatRequest
+from wfdsl.server.key_usage import Allowance
 from wfdsl.workers.pool import Pool
 
 CONDUCTOR_MODEL: Final = "wfdsl"
 """The model that is the Conductor."""
+_EFFORT: Final = "effort"
+_WITHOUT_TOOLS: Final = ("function", "transformers")
+"""Providers whose workers take no tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,28 +47,45 @@ class ServedModel:
     origin: Mapping[str, str]
     """Where Conductor or workflow, and pool, were found; kept with each run."""
 
-    @property
-    def last_round(self) -> int | None:
-        """The number of the round after which a Conductor cannot revise; None for a workflow file."""
-        return self.policy.settings.max_rounds if isinstance(self.policy, Conductor) else None
+    def last_round(self, request: ChatRequest, asked: RunRequest | None) -> int | None:
+        """The number of the round after which a Conductor cannot revise; None where there is no Conductor.
 
-    def card(self, created: int) -> dict[str, Any]:
-        """The model as `/v1/models` lists it."""
-        about = {"id": self.id, "object": "model", "created": created, "owned_by": "wfdsl"}
-        return {**about, "description": self.description}
+        `asked` is what the run was asked that the request continues.
+        """
+        policy = self._policy_of(request, self.pool) if asked is None else self._policy(_effort_of(asked))
+        return policy.settings.max_rounds if isinstance(policy, Conductor) else None
 
-    async def route(self, request: ChatRequest) -> tuple[Workflow, Run | None]:
+    def require_able(self, request: ChatRequest, allowance: Allowance) -> None:
+        """Refuse what no worker could do.
+
+        Raises:
+            ApiError: no worker sees images or takes tools, where the request has some; or the model needs a worker that
+                is not allowed.
+        """
+        pool, question = self.pool_for(allowance), request.question
+        entries = [pool.entry(index) for index in pool.indices]
+        has_images = not isinstance(question, str) and any("images" in message for message in question)
+        if has_images and not any(entry.images for entry in entries):
+            why = "no worker of the pool can be shown images (images = true in the pool file says that one can)"
+            raise not_supported("messages", f"images are not supported: {why}")
+        if request.tools is not None and all(entry.provider in _WITHOUT_TOOLS for entry in entries):
+            raise not_supported("tools", "tools are not supported: no worker of the pool takes any")
+
+    async def route(self, request: ChatRequest, allowance: Allowance) -> tuple[Workflow, Run | None]:
         """The workflow that would answer a request, in the pool's numbering; and the run in which a Conductor wrote it.
 
         Raises:
             RunFailed, BudgetExhausted, UsageError: as a policy does.
+            ApiError: the model needs a worker that is not allowed.
         """
-        if not isinstance(self.policy, Conductor):
-            assert isinstance(self.policy, WorkflowPolicy)  # there is nothing else
-            return self.policy.workflow, None
-        options = run_options(self.experiment.run) | {"budget": self.experiment.budget}
-        run = (await self.policy.solve(request.question, self.pool, only_plan=True, **options)).run
-        workflow = analyze(run.answer or "", pool=self.pool, max_steps=None).workflow
+        pool = self.pool_for(allowance)
+        policy = self._policy_of(request, pool)
+        if not isinstance(policy, Conductor):
+            assert isinstance(policy, WorkflowPolicy)  # there is nothing else
+            return policy.workflow, None
+        options = run_options(self.experiment.run) | allowance.within(self.experiment.budget)
+        run = (await policy.solve(request.question, pool, only_plan=True, **options)).run
+        workflow = analyze(run.answer or "", pool=pool, max_steps=None).workflow
         assert workflow is not None  # the Conductor has checked it
         return workflow, run
 
@@ -68,29 +95,132 @@ class ServedModel:
         run_id: str,
         journal: Journal | None,
         on_event: Listener | None,
+        *,
         origin: Mapping[str, str],
+        allowance: Allowance,
     ) -> Run:
         """The run that answers a request; `origin` is kept with it.
 
         Raises:
-            RunFailed, BudgetExhausted, UsageError: as a policy does.
+            RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
+            ApiError: the model needs a worker that is not allowed.
         """
-        options = run_options(self.experiment.run)
-        if request.seed is not None:
-            options["seed"] = request.seed
-        options |= {
-            "budget": self.experiment.budget,
+        pool, settings = self.pool_for(allowance), dict(request.settings)
+        if isinstance(self.policy, Conductor):
+            settings.pop("reasoning_effort", None)  # it has chosen the Conductor's limits
+        effort = {} if request.effort is None else {_EFFORT: request.effort}
+        options = {
             "journal": journal,
             "run_id": run_id,
             "on_event": on_event,
-            "answer_settings": request.settings,
-            "origin": {**self.origin, **origin, "model": self.id, **request.labels},
+            "answer_settings": settings,
+            "tools": None if request.tools is None else self._limited(request.tools),
+            "origin": {**self.origin, **origin, **effort, "model": self.id, **request.labels},
         }
-        return (await self.policy.solve(request.question, self.pool, **options)).run
+        return await self._run(self._policy_of(request, pool), request.question, request.seed, allowance, options)
+
+    async def resume(
+        self,
+        asked: RunRequest,
+        request: ChatRequest,
+        run_id: str,
+        journal: Journal,
+        on_event: Listener | None,
+        *,
+        allowance: Allowance,
+    ) -> Run:
+        """Continue a run that waited for the results of tools, which the journal has now.
+
+        `asked` is what the run was asked; of the request that brings the results, only the choice of tools counts.
+
+        Raises:
+            RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
+            ApiError: the model needs a worker that is not allowed.
+        """
+        assert asked.tools is not None  # it waited for them
+        choice = "none" if request.tools is None else request.tools.choice
+        options = {
+            "journal": journal,
+            "run_id": run_id,
+            "on_event": on_event,
+            "answer_settings": asked.answer_settings,
+            "tools": self._limited(replace(asked.tools, choice=choice)),
+            "origin": asked.origin,
+        }
+        return await self._run(self._policy(_effort_of(asked)), asked.question, asked.config.seed, allowance, options)
+
+    async def _run(
+        self, policy: Policy, question: Question, seed: int | None, allowance: Allowance, options: dict[str, Any]
+    ) -> Run:
+        found = run_options(self.experiment.run) | allowance.within(self.experiment.budget) | options
+        if seed is not None:
+            found["seed"] = seed
+        return (await policy.solve(question, self.pool_for(allowance), **found)).run
+
+    def _policy_of(self, request: ChatRequest, pool: Pool) -> Policy:
+        """What answers a request. One for little text, such as a title, is not worth a workflow: one worker answers."""
+        limit = request.settings.get("max_tokens")
+        is_short = limit is not None and limit <= self.experiment.serve.short_tokens and request.tools is None
+        if is_short and isinstance(self.policy, Conductor):
+            return WorkflowPolicy(Workflow((Step(cheapest(pool), "Reply to the message above."),)))
+        return self._policy(request.effort)
+
+    def _policy(self, effort: Effort | None) -> Policy:
+        return self.policy.with_effort(effort) if isinstance(self.policy, Conductor) else self.policy
+
+    def _limited(self, tools: Tools) -> Tools:
+        settings = self.experiment.serve
+        return replace(tools, steps=settings.tools, max_rounds=settings.max_tool_rounds)
+
+    def pool_for(self, allowance: Allowance) -> Pool:
+        """The workers that a request may be sent to.
+
+        Raises:
+            ApiError: the model cannot do without one of the others; or one is not known, which may be a mistake.
+        """
+        if not allowance.without:
+            return self.pool
+        found = {word: self._indices(word) for word in allowance.without}
+        unknown = [word for word, indices in found.items() if not indices and word != self._own_worker]
+        if unknown:
+            what = f"this key leaves out {', '.join(unknown)}, which is not a worker or a tag of {self.id!r}"
+            raise ApiError(403, what, code="worker_not_known", headers=NO_RETRY)
+        left_out = set().union(*found.values())
+        left = [index for index in self.pool.indices if index not in left_out]
+        needed = [step.worker for step in self.policy.workflow] if isinstance(self.policy, WorkflowPolicy) else []
+        if not left or self._own_worker in allowance.without or left_out.intersection(needed):
+            what = f"the model {self.id!r} needs a worker that this key leaves out"
+            raise ApiError(403, what, code="worker_not_allowed", headers=NO_RETRY)
+        return self.pool.subset(left)
+
+    def _indices(self, word: str) -> set[int]:
+        """The workers of a name or a tag."""
+        named = self.pool.find(word)
+        return {*self.pool.tagged(word), *(() if named is None else (named,))}
+
+    @property
+    def _own_worker(self) -> str | None:
+        """The name of the Conductor's own model."""
+        return self.policy.entry.name if isinstance(self.policy, Conductor) else None
+
+
+def _effort_of(asked: RunRequest) -> Effort | None:
+    return next((each for each in EFFORTS if each == asked.origin.get(_EFFORT)), None)
+
+
+def cheapest(pool: Pool) -> int:
+    """The worker of a pool with the lowest price for output, the first of several; one without a price comes last."""
+
+    def price(index: int) -> float:
+        prices = pool.entry(index).prices
+        return inf if prices is None else prices.output
+
+    return min((index for index in pool.indices if index not in pool.conductors), key=price)
 
 
 def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedModel]:
-    """The Conductor of the pool, and each workflow file under its stem.
+    """The Conductor of the pool, and each workflow file under its stem. Each worker of the pool is built, so that a key
+    that is missing is told now, and no request waits for packages to load.
 
     Raises:
         UsageError: something cannot be used, or two models have the same name.
@@ -106,6 +236,8 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
         if not file.endswith(".wf"):
             raise UsageError(f"--workflow {file}: must be a .wf file")
         found[name] = _model(name, ConductorConfig(model=file), experiment, pool, pool_name)
+    for index in pool.indices:
+        pool.worker(index)
     return found
 
 

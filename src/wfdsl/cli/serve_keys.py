@@ -1,0 +1,64 @@
+"""`wfdsl serve keys`: make, list and revoke the API keys of a server."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from wfdsl.cli.options import add_arguments, add_options
+from wfdsl.cli.output import print_json
+from wfdsl.config import options_of, to_table
+from wfdsl.errors import UsageError
+from wfdsl.experiment import KeyLimits, ServeSettings
+
+
+def configure_keys(actions: Any) -> None:
+    """Add `keys` and its actions."""
+    keys = actions.add_parser("keys", help="make, list and revoke API keys; the server need not run")
+    inner = keys.add_subparsers(dest="key_action", metavar="ACTION", required=True)
+    make = inner.add_parser("make", help="make a key, print it once, and add its hash and its limits to --keys")
+    make.add_argument("name", metavar="NAME", help="whose key it is: letters, digits, - and _")
+    listing = inner.add_parser("list", help="list the keys with their limits")
+    listing.add_argument("--json", action="store_true", help="print a JSON object a line for each key")
+    revoke = inner.add_parser("revoke", help="take a key out of --keys; a server that runs refuses it at once")
+    revoke.add_argument("name", metavar="NAME", help="whose key it is")
+    for each in (make, listing, revoke):
+        add_options(each, ServeSettings, "serve", only=["keys"])
+    add_arguments(make, KeyLimits)
+
+
+def execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
+    """Do what the action says."""
+    from wfdsl.server.api_keys import make_key, read_keys, revoke_key
+
+    if settings.keys is None:
+        raise UsageError(f"keys {args.key_action} needs --keys FILE: the file that keeps the hashes of the keys")
+    if args.key_action == "make":
+        print(make_key(settings.keys, args.name, _limits(args)))
+    elif args.key_action == "revoke":
+        revoke_key(settings.keys, args.name)
+    else:
+        for name, limits in read_keys(settings.keys).items():
+            about = {field: value for field, value in to_table(limits).items() if field != "hash"}
+            if args.json:
+                print_json({"name": name, **about})
+            else:
+                print(f"{name:<20}  {_shown(limits)}")
+    return 0
+
+
+def _limits(args: argparse.Namespace) -> dict[str, Any]:
+    """The limits that flags give."""
+    found = {field.name: getattr(args, field.name) for field in options_of(KeyLimits) if field.option.flag}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _shown(limits: KeyLimits) -> str:
+    parts = [f"since {limits.created}" if limits.created else ""]
+    if limits.usd is not None:
+        parts.append(f"${limits.usd:g}" + ("" if limits.per == "ever" else f" per {limits.per}"))
+    if limits.requests_per_minute is not None:
+        parts.append(f"{limits.requests_per_minute} requests per minute")
+    if limits.without:
+        parts.append(f"without {', '.join(limits.without)}")
+    return ", ".join(filter(None, parts))

@@ -1,0 +1,103 @@
+"""Show runs in a browser: the list, what each worker was asked and saw, comparisons, and steps asked again.
+
+The address that is printed has a key, since the pages show questions and answers. The pages are on this machine only;
+nothing is fetched from elsewhere. Ctrl-C ends the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from wfdsl.cli.options import (
+    INPUT,
+    OUTPUT,
+    add_config_options,
+    add_pool_option,
+    group,
+    pool_of,
+    require_no_parameters,
+    value_parser,
+)
+from wfdsl.config import options_of
+from wfdsl.errors import UsageError
+from wfdsl.experiment import ServeSettings
+from wfdsl.installation import install_command
+
+EXAMPLES = (
+    "wfdsl view",
+    "wfdsl view --port 9000",
+    "wfdsl view evaluations/first",
+)
+_PORT = 8601
+_NEEDED = ("jinja2", "starlette", "uvicorn")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl view`."""
+    group(parser, INPUT).add_argument(
+        "folders",
+        metavar="FOLDER",
+        nargs="*",
+        help="a folder with evaluations or trainings, whose pages are shown too (default: the current folder)",
+    )
+    output = group(parser, OUTPUT)
+    output.add_argument(
+        "--port",
+        type=value_parser(next(field for field in options_of(ServeSettings) if field.name == "port")),
+        default=_PORT,
+        metavar="N",
+        help=f"the port to listen on; 0 takes a free one (default: {_PORT})",
+    )
+    add_pool_option(parser, "the pool to ask steps again with (default: the one of the run)")
+    add_config_options(parser, parameters=False)
+    output.add_argument("--open", action="store_true", help="open the pages in the browser")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Show the pages until a signal ends the command."""
+    require_pages("wfdsl view")
+    from starlette.applications import Starlette
+    from starlette.responses import RedirectResponse
+    from starlette.routing import Mount
+
+    from wfdsl.interpreter.journal_file import default_path
+    from wfdsl.server.listening import listen, serve
+    from wfdsl.viewer.app import ROOT, Viewer, pages_of_others
+
+    require_no_parameters(args, "the runs keep the parameters that they were started with")
+    more = pages_of_others(_folders(args.folders or ["."]))
+    viewer = Viewer(default_path(), more, pool=pool_of(args))
+    app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))])
+    with listen("127.0.0.1", args.port) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"
+        serve(app, listening, 1.0, lambda: _say(address, is_opened=args.open), lambda _: viewer.close())
+    return 0
+
+
+def _folders(names: list[str]) -> list[Path]:
+    for name in names:
+        if not Path(name).is_dir():
+            raise UsageError(f"{name} is not a folder")
+    return [Path(name) for name in names]
+
+
+def require_pages(command: str) -> None:
+    """Refuse if what the pages need is not installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"{command} needs {', '.join(missing)}: {install_command('server')}")
+
+
+def _say(address: str, *, is_opened: bool) -> None:
+    import webbrowser
+
+    print(f"the runs are shown on {address}", file=sys.stderr, flush=True)
+    if is_opened and not webbrowser.open(address):
+        print("no browser could be opened: open that address", file=sys.stderr, flush=True)

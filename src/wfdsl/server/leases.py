@@ -1,0 +1,289 @@
+"""Leases as the server gives them: calls, rate and money for other processes, under the limits of its own calls.
+
+A lease reserves the upper bound of one call. It ends when its holder says what the call was charged. A holder that is
+not heard of for as long as its leases are given for has died: a call that it may have begun stays charged at its bound
+and is listed as lost, and everything else comes back. Time is this process's steady clock, so no clock needs to agree
+with another. Leases are kept in the journal, so that they hold after a restart of the server, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from wfdsl.errors import JournalFailure
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_leases import keep_leases, note_leases, open_leases
+from wfdsl.interpreter.limits import Taken, WorkerLimits
+from wfdsl.server.api_errors import NO_RETRY, ApiError
+
+LEASE_S: Final = 30.0
+"""How long a lease is given for, unless its holder asks for less or is heard of again. Our choice."""
+WAIT_S: Final = 20.0
+"""How long a request waits for its first lease. Our choice: proxies cut silent connections after 60 s."""
+_OVERLOADED: Final = {429, 529}
+
+
+@dataclass(slots=True)
+class Lease:
+    """One call that a holder may make."""
+
+    holder: str
+    worker: str
+    bound: BudgetUsage
+    began: float
+    """When it was given, by the event loop's clock."""
+    begun: bool
+    """Whether the call may have been made."""
+    taken: Taken | None = None
+    """What it has taken of the limits per minute."""
+
+
+@dataclass(slots=True)
+class _Holder:
+    """A process that draws leases."""
+
+    expires: float
+    seconds: float
+    answered: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    """The last request for each worker and its leases: a request whose answer was lost is answered again."""
+
+
+class Leases:
+    """The leases of a server; to be used inside `running`."""
+
+    def __init__(
+        self, workers: Mapping[str, WorkerLimits], budget: BudgetTracker, journal: Journal, seconds: float = LEASE_S
+    ) -> None:
+        """`workers` are the limits by the workers' names; `seconds` is how long a silent holder keeps its leases."""
+        self.budget = budget
+        self.counts = Counter[str]()
+        """Leases that have ended, by how."""
+        self._workers = workers
+        self._journal = journal
+        self.seconds = seconds
+        self._leases: dict[str, Lease] = {}
+        self._holders: dict[str, _Holder] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Take over the leases that the journal has, and watch for holders that have died."""
+        await self._restore()
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    async def take(
+        self,
+        holder: str,
+        worker: str,
+        calls: Sequence[tuple[int, float]],
+        *,
+        request: str = "",
+        begun: bool = True,
+        seconds: float | None = None,
+    ) -> list[str]:
+        """Leases for some of the calls, the first ones; none if no call may be made within a while.
+
+        Args:
+            holder: Who asks.
+            worker: The worker's name.
+            calls: The most that each call may be charged: tokens and US dollars.
+            request: Names the request, so that a repeated one is given the same leases.
+            begun: Whether the calls are made at once. If not, the holder says so of each before it is made.
+            seconds: After which silence the holder has died.
+
+        Raises:
+            ApiError: the worker is not known, the budget is spent, or the leases cannot be kept.
+        """
+        limits = self._workers.get(worker)
+        if limits is None:
+            known = ", ".join(self._workers)
+            raise ApiError(
+                404,
+                f"the server's pool has no worker {worker!r} (workers: {known})",
+                code="unknown_worker",
+                param="worker",
+            )
+        found = self._heard(holder, seconds).answered.get(worker)
+        if found is not None and request and found[0] == request:
+            return [lease for lease in found[1] if lease in self._leases]
+        bounds = [BudgetUsage(1, tokens, usd) for tokens, usd in calls]
+        try:
+            async with asyncio.timeout(WAIT_S):
+                given = await self._reserve(limits, bounds)
+        except TimeoutError:
+            return []
+        except BudgetSpent as error:
+            raise ApiError(429, str(error), code="insufficient_quota", headers=NO_RETRY) from error
+        return await self._keep(holder, worker, bounds, given, begun=begun, request=request)
+
+    def settle(self, holder: str, settled: Sequence[Mapping[str, Any]], begun: Sequence[str] = ()) -> list[str]:
+        """End leases, and renew the holder's others; the ids of those that had expired before.
+
+        Each of `settled` has `lease`, `calls`, `tokens`, `usd`, the `status` of the call and its `retry_after`.
+        """
+        self._heard(holder)
+        expired: list[str] = []
+        ended: list[tuple[str, str, BudgetUsage]] = []
+        for id_ in begun:
+            if id_ in self._leases:
+                self._leases[id_].begun = True
+                ended.append((id_, "started", self._leases[id_].bound))
+        for told in settled:
+            lease = self._leases.pop(told["lease"], None)
+            if lease is None:
+                expired.append(told["lease"])
+                continue
+            used = BudgetUsage(told["calls"], told["tokens"], told["usd"])
+            self._end(lease, used, "settled")
+            self._feed_back(lease, used, told.get("status", 200), told.get("retry_after"))
+            ended.append((told["lease"], "settled", used))
+        if ended:
+            note_leases(self._journal, ended)
+        return expired
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The holders: their calls in flight, what is reserved for them, and when they expire."""
+        now = asyncio.get_running_loop().time()
+        rows = []
+        for name, holder in self._holders.items():
+            held = [lease for lease in self._leases.values() if lease.holder == name]
+            reserved = sum((lease.bound.usd for lease in held), 0.0)
+            workers = Counter(lease.worker for lease in held)
+            rows.append(
+                {
+                    "holder": name,
+                    "calls": len(held),
+                    "workers": dict(workers),
+                    "reserved_usd": reserved,
+                    "expires_in_s": round(holder.expires - now, 3),
+                }
+            )
+        return rows
+
+    async def _reserve(self, limits: WorkerLimits, bounds: list[BudgetUsage]) -> list[Taken | None]:
+        """Places, rate and money for the first call, once there are, and for those after it that need not wait."""
+        given: list[Taken | None] = []
+        places = 0
+        try:
+            await limits.concurrency.acquire()
+            places = 1
+            for bound in bounds:
+                if given and not (limits.has_room(bound.tokens) and limits.concurrency.try_acquire()):
+                    break
+                places += bool(given)
+                taken = await limits.take(bound.tokens) if limits.per_minute else None
+                if not self.budget.try_reserve(bound):
+                    if given:
+                        break
+                    await self.budget.reserve(bound)
+                given.append(taken)
+        except BaseException:
+            for bound, _ in zip(bounds, given, strict=False):
+                self.budget.settle(bound, NOTHING_SPENT)
+            given.clear()
+            raise
+        finally:
+            for _ in range(places - len(given)):
+                limits.concurrency.release()
+        return given
+
+    async def _keep(
+        self,
+        holder: str,
+        worker: str,
+        bounds: list[BudgetUsage],
+        given: list[Taken | None],
+        *,
+        begun: bool,
+        request: str,
+    ) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        leases = [Lease(holder, worker, bound, now, begun, taken) for bound, taken in zip(bounds, given, strict=False)]
+        chosen = [lease.bound for lease in leases]
+        keeping = asyncio.ensure_future(
+            keep_leases(self._journal, holder, worker, chosen, begun=begun, request=request)
+        )
+        try:
+            ids = await asyncio.shield(keeping)
+        except asyncio.CancelledError:  # the client has left: it has made no call
+            keeping.add_done_callback(lambda _: self._drop(keeping, leases))
+            raise
+        except JournalFailure as error:
+            for lease in leases:
+                self._end(lease, NOTHING_SPENT, "refused")
+            raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
+        self._leases.update(zip(ids, leases, strict=True))
+        self._heard(holder).answered[worker] = (request, ids)
+        return ids
+
+    def _drop(self, keeping: asyncio.Future[list[str]], leases: list[Lease]) -> None:
+        """Take back leases whose holder has left before it was told of them."""
+        for lease in leases:
+            self._end(lease, NOTHING_SPENT, "returned")
+        if not keeping.cancelled() and keeping.exception() is None:
+            note_leases(self._journal, [(lease, "returned", NOTHING_SPENT) for lease in keeping.result()])
+
+    def _end(self, lease: Lease, used: BudgetUsage, how: str) -> None:
+        self.counts[how] += 1
+        self.budget.settle(lease.bound, used)
+        limits = self._workers.get(lease.worker)
+        if limits is not None:
+            limits.concurrency.release()
+            if lease.taken is not None:
+                limits.correct(lease.taken, used.tokens)
+
+    def _feed_back(self, lease: Lease, used: BudgetUsage, status: int, retry_after: float | None) -> None:
+        """Let a provider's refusal narrow the worker for everyone, and an answer widen it."""
+        limiter = self._workers[lease.worker].concurrency
+        if status in _OVERLOADED:
+            limiter.refused(lease.began, retry_after)
+        elif used.tokens:
+            limiter.succeeded(lease.began)
+
+    def _heard(self, name: str, seconds: float | None = None) -> _Holder:
+        holder = self._holders.setdefault(name, _Holder(0.0, self.seconds))
+        if seconds is not None:
+            holder.seconds = min(seconds, self.seconds)
+        holder.expires = asyncio.get_running_loop().time() + holder.seconds
+        return holder
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(min(self.seconds, 1.0) / 4)
+            self.expire(asyncio.get_running_loop().time())
+
+    def expire(self, now: float) -> None:
+        """End the leases of holders that were last heard of too long before a time of the event loop's clock."""
+        dead = [name for name, holder in self._holders.items() if holder.expires <= now]
+        for name in dead:
+            del self._holders[name]
+        ended = []
+        for id_, lease in [(id_, lease) for id_, lease in self._leases.items() if lease.holder in dead]:
+            del self._leases[id_]
+            status, used = ("lost", lease.bound) if lease.begun else ("returned", NOTHING_SPENT)
+            self._end(lease, used, status)
+            ended.append((id_, status, used))
+        if ended:
+            note_leases(self._journal, ended)
+
+    async def _restore(self) -> None:
+        """Take over what the journal has. The budget has counted it as charged."""
+        now = asyncio.get_running_loop().time()
+        for kept in await open_leases(self._journal):
+            self._leases[kept.id] = Lease(kept.holder, kept.worker, kept.bound, now, kept.begun)
+            self.budget.reopen(kept.bound)
+            if kept.worker in self._workers:
+                self._workers[kept.worker].concurrency.active += 1
+            answered = self._heard(kept.holder).answered
+            request, ids = answered.get(kept.worker, ("", []))
+            answered[kept.worker] = (kept.request, [*ids, kept.id] if request == kept.request else [kept.id])

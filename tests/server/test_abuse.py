@@ -1,0 +1,197 @@
+"""Requests that are meant to do harm: each gets the right status and tells nothing, and the next one is answered."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from wfdsl.server.api_keys import make_key
+
+from .conftest import POOL, WORKFLOW, ServerProcess
+from .provider import CONDUCTOR, Provider
+
+pytestmark = pytest.mark.slow
+ASK: Any = [{"role": "user", "content": "Why?"}]
+
+
+class Target:
+    """A server with two keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workers = Provider()
+        path = str(folder / "keys.toml")
+        self.keys = {name: make_key(path, name, {}) for name in ("ann", "eve")}
+        (folder / "pool.toml").write_text(POOL.format(url=self.workers.url, conductor=CONDUCTOR))
+        (folder / "two.wf").write_text(WORKFLOW)
+        self.server = ServerProcess(folder, "--pool", "pool.toml", "--workflow", "two.wf", "--keys", path)
+
+    def headers(self, who: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.keys[who]}"}
+
+    def post(self, path: str, content: bytes, who: str = "eve", **headers: str) -> httpx.Response:
+        url = f"{self.server.url}{path}"
+        return httpx.post(url, content=content, headers={**self.headers(who), **headers}, timeout=60)
+
+    def raw(self, content: bytes) -> bytes:
+        """The beginning of the answer to some bytes."""
+        with socket.create_connection(self.server.address, timeout=60) as connection:
+            with suppress(OSError):  # the server has answered and closed before it has read all
+                connection.sendall(content)
+            try:
+                return connection.recv(1 << 16)
+            except ConnectionResetError:
+                return b""
+
+    def close(self) -> None:
+        self.server.stop()
+        self.workers.close()
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    found = Target(tmp_path_factory.mktemp("served"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def answers_afterwards(target: Target) -> Iterator[None]:
+    target.workers.bodies.clear()
+    yield
+    url = f"{target.server.url}/models"
+    assert httpx.get(url, headers=target.headers("ann"), timeout=60).status_code == 200
+    assert not [line for line in target.server.lines if "Traceback" in line]
+
+
+def body(**more: Any) -> bytes:
+    return json.dumps({"model": "two", "messages": ASK, **more}).encode()
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/route"])
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"null", 400),
+        (b'{"model": "\xff\xfe"}', 400),
+        (b'{"model": "two", "messages": ' + b"[" * 200_000, 400),
+        (b'{"model": ' + b"9" * 5000 + b"}", 400),
+        (b'{"model": NaN}', 400),
+        (b'{"model": "two", "input": [{"type": {"a": []}}], "messages": [{"role": {"a": []}}]}', 400),
+        (b'{"model": "two", "input": [{"role": "king", "content": "x"}], "messages": [{"role": "root"}]}', 400),
+        (b'{"model": "../../etc/passwd", "input": "x", "messages": [{"role": "user", "content": "x"}]}', 404),
+        (b"x" * 50_000_000, 413),
+    ],
+    ids=["empty", "cut", "null", "not UTF-8", "deep", "long number", "NaN", "types", "roles", "path", "50 MB"],
+)
+def test_bodies(target: Target, path: str, content: bytes, status: int) -> None:
+    try:
+        reply = target.post(path, content)
+    except httpx.WriteError:
+        assert status == 413  # refused before it was read
+        return
+
+    assert reply.status_code == status
+    assert reply.json()["error"]["message"]
+    assert target.workers.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/models/../../../etc/passwd", 404),
+        ("/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
+        ("/v1/models/%00", 404),
+        ("/v1/models/%ff", 404),
+        ("//v1/models", 404),
+        ("/v1/models/" + "a" * 8000, 404),
+        ("http://evil.example/v1/models", 404),
+        ("/v1/chat/completions/..", 404),
+        ("*", 404),
+    ],
+)
+def test_paths(target: Target, path: str, status: int) -> None:
+    key = target.headers("eve")["Authorization"]
+    reply = target.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\n\r\n".encode())
+
+    assert reply.startswith(f"HTTP/1.1 {status}".encode())
+    assert b"root:" not in reply
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "".join(f"X-{n}: {'a' * 90}\r\n" for n in range(2000)),
+        f"X: {'a' * 200_000}\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: -1\r\n",
+        "X\x00: 1\r\n",
+    ],
+    ids=["many", "long", "two lengths and a coding", "two lengths", "below 0", "NUL"],
+)
+def test_headers(target: Target, head: str) -> None:
+    reply = target.raw(f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{head}\r\nhello".encode())
+
+    assert reply == b"" or reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 401", b"HTTP/1.1 413"))
+    assert target.workers.bodies == []
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic eDp4", "Basic !", "Bearer \xff"])
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/route"])
+def test_no_key_and_wrong_keys(target: Target, path: str, authorization: str) -> None:
+    headers = [(b"Authorization", authorization.encode("latin-1"))] if authorization else []
+    reply = httpx.post(f"{target.server.url}{path}", content=body(), headers=headers, timeout=60)
+
+    assert (reply.status_code, reply.json()["error"]["code"]) == (401, "invalid_api_key")
+    assert target.workers.bodies == []
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/two", "/metrics"])
+def test_lists_and_metrics_need_a_key(target: Target, path: str) -> None:
+    assert httpx.get(target.server.url.removesuffix("/v1") + path, timeout=60).status_code == 401
+
+
+def test_a_key_finds_no_run_of_another_one(target: Target) -> None:
+    first = target.post("/chat/completions", body(), "ann", **{"Idempotency-Key": "one"}).json()
+    other = target.post("/chat/completions", body(), "eve", **{"Idempotency-Key": "one"}).json()
+    different = target.post("/chat/completions", body(seed=1), "eve", **{"Idempotency-Key": "one"})
+
+    assert first["wfdsl"]["run"] != other["wfdsl"]["run"]
+    assert len(target.workers.bodies) == 4
+    assert different.status_code == 422
+    assert first["wfdsl"]["run"] not in different.text
+
+
+def test_tool_calls_of_another_key_continue_nothing(target: Target) -> None:
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    target.workers.calls["bob"] = [("weather", "{}")]
+    first = target.post("/chat/completions", body(tools=[tool]), "ann").json()
+    said = first["choices"][0]["message"]
+    told = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "rain"}
+    stolen = target.post("/chat/completions", body(messages=[*ASK, said, told], tools=[tool]), "eve").json()
+    target.workers.calls.clear()
+
+    assert stolen["wfdsl"]["run"] != first["wfdsl"]["run"]
+    assert len(target.workers.asked("ann")) == 2  # a new run, from its first step
+
+
+def test_streams_that_are_left_give_their_places_up(target: Target) -> None:
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: {target.headers('eve')['Authorization']}\r\n"
+    )
+    content = body(stream=True)
+    for _ in range(70):  # more than are answered at a time
+        with socket.create_connection(target.server.address, timeout=60) as connection:
+            connection.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+
+    replies = (target.post("/chat/completions", body(), "ann") for _ in range(50))
+    assert next(reply for reply in replies if reply.status_code != 429).status_code == 200

@@ -1,0 +1,213 @@
+"""What a key may do: its budget, its rate, the workers that it leaves out, and that it is revoked at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
+from wfdsl.experiment import KeyLimits
+from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_keys import ApiKeys, Caller, make_key, revoke_key
+from wfdsl.server.key_usage import KeyUsage
+
+from .conftest import Serve, ServerProcess
+from .provider import Provider
+
+ASK: Any = [{"role": "user", "content": "Why?"}]
+DAY_S = 86_400.0
+
+
+class Clock:
+    """A clock that stands."""
+
+    def __init__(self) -> None:
+        self.now = 10 * DAY_S  # 1970-01-11, 00:00 UTC
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def caller(**limits: Any) -> Caller:
+    return Caller("ann", KeyLimits(hash="0" * 64, **limits))
+
+
+def bearer(key: str) -> str:
+    return f"Bearer {key}"
+
+
+def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: Path) -> None:  # noqa: F811
+    file = tmp_path / "keys.toml"
+    options = ("--usd", "5", "--per", "day", "--requests-per-minute", "9", "--without", "bob", "--without", "fast")
+
+    key = wfdsl("serve", "keys", "make", "ann", "--keys", str(file), *options).out.strip()
+    again = wfdsl("serve", "keys", "make", "ann", "--keys", str(file))
+    wfdsl("serve", "keys", "make", "b-2", "--keys", str(file))
+    listed = wfdsl("serve", "keys", "list", "--keys", str(file))
+    rows = [json.loads(line) for line in wfdsl("serve", "keys", "list", "--json", "--keys", str(file)).out.splitlines()]
+
+    assert key not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert again.code == 2
+    assert "there is a key 'ann' already" in again.err
+    assert "$5 per day, 9 requests per minute, without bob, fast" in listed.out
+    assert [row["name"] for row in rows] == ["ann", "b-2"]
+    assert "hash" not in rows[0]
+    found = ApiKeys.load(str(file)).caller(bearer(key))
+    assert found.limits is not None
+    assert (found.name, found.limits.usd, found.limits.without) == ("ann", 5.0, ("bob", "fast"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("make", "two words", "--keys", "k.toml"), "letters, digits, - and _"),
+        (("make", "ann"), "keys make needs --keys FILE"),
+        (("make", "ann", "--keys", "k.toml", "--usd", "-1"), "must be at least 0"),
+        (("revoke", "ann", "--keys", "k.toml"), "cannot read this file of keys"),
+        (("list", "--keys", "bad.toml"), "bad.toml: ann.hash must be given"),
+    ],
+)
+def test_what_is_wrong_with_a_command_on_keys_is_said(
+    wfdsl: Command,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.toml").write_text("[ann]\n")
+
+    done = wfdsl("serve", "keys", *arguments)
+
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_revoked_key_is_refused_at_once_and_the_others_are_not(tmp_path: Path) -> None:
+    path = str(tmp_path / "keys.toml")
+    first, second = make_key(path, "ann", {}), make_key(path, "bob", {"usd": 1.0})
+    keys = ApiKeys.load(path)
+    revoke_key(path, "ann")
+    third = make_key(path, "cid", {})
+
+    with pytest.raises(ApiError, match="not accepted"):
+        keys.caller(bearer(first))
+    assert [keys.owner(bearer(key)) for key in (second, third)] == ["bob", "cid"]
+
+
+def test_a_file_of_keys_that_is_being_edited_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    key = make_key(str(path), "ann", {})
+    keys = ApiKeys.load(str(path))
+    path.write_text("[ann")
+
+    assert keys.owner(bearer(key)) == "ann"
+
+
+async def test_a_key_sends_so_many_requests_in_any_minute() -> None:
+    clock = Clock()
+    usage, ann = KeyUsage(None, clock=clock), caller(requests_per_minute=2)
+    for _ in range(2):
+        await usage.allowance(ann)
+        clock.now += 20
+
+    with pytest.raises(ApiError, match="try again in 20s") as caught:
+        await usage.allowance(ann)
+    clock.now += 20
+    await usage.allowance(ann)
+
+    assert (caught.value.status, caught.value.headers["retry-after"]) == (429, "20")
+
+
+@pytest.mark.parametrize(("per", "days"), [("day", 1), ("month", 21)])
+async def test_a_budget_begins_again_with_its_period(per: str, days: int) -> None:
+    clock = Clock()
+    usage, ann = KeyUsage(None, clock=clock), caller(usd=1.0, per=per)
+    account = (await usage.allowance(ann)).account
+    assert account is not None
+    await account.reserve(BudgetUsage(1, 1, 1.0))
+    account.settle(BudgetUsage(1, 1, 1.0), BudgetUsage(1, 1, 1.0))
+
+    clock.now += days * DAY_S - 1
+    with pytest.raises(ApiError, match=f"has spent its \\$1 of this {per}"):
+        await usage.allowance(ann)
+    clock.now += 1
+    assert (await usage.allowance(ann)).account is not account
+
+
+async def test_runs_within_an_account_never_exceed_it_together() -> None:
+    account = BudgetTracker(Budget(usd=3.0))
+    runs = [BudgetTracker(Budget(usd=2.0), within=account) for _ in range(2)]
+    bound, cost = BudgetUsage(1, 1, 2.0), BudgetUsage(1, 1, 0.5)
+    await runs[0].reserve(bound)
+    second = asyncio.create_task(runs[1].reserve(bound))
+    await asyncio.sleep(0)
+    assert not second.done()  # it may fit once the first is settled
+
+    runs[0].settle(bound, cost)
+    await second
+    runs[1].settle(bound, bound)
+
+    assert [each.spent.usd for each in (*runs, account)] == [0.5, 2.0, 2.5]
+    assert not runs[0].try_reserve(BudgetUsage(1, 1, 1.0))
+    with pytest.raises(BudgetSpent, match=r"\$3 has \$0.500000 left"):
+        await runs[0].reserve(BudgetUsage(1, 1, 1.0))
+
+
+@pytest.mark.slow
+def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "keys.toml")
+    pool = tmp_path / "pool.toml"
+    pool.write_text(pool.read_text().replace("retries = 0", "retries = 0\nmax_tokens = 10"))
+    ann, bob = make_key(path, "ann", {"usd": 300e-6}), make_key(path, "bob", {})  # a run costs 36e-6
+
+    def ask(server: ServerProcess, key: str) -> tuple[int, str | None]:
+        body, headers = {"model": "two", "messages": ASK}, {"Authorization": bearer(key)}
+        reply = httpx.post(f"{server.url}/chat/completions", json=body, headers=headers, timeout=60)
+        return reply.status_code, reply.json().get("error", {}).get("code")
+
+    server = serve("--keys", path)
+    replies = [ask(server, ann)]
+    while replies[-1][0] == 200 and len(replies) < 9:
+        replies.append(ask(server, ann))
+    calls = len(provider.bodies)
+    server.stop()
+    server = serve("--keys", path)
+
+    assert 1 < len(replies) < 9
+    assert replies[-1] == ask(server, ann) == (429, "insufficient_quota")
+    assert len(provider.bodies) <= calls + 1
+    assert ask(server, bob) == (200, None)
+
+
+@pytest.mark.slow
+def test_a_key_leaves_workers_out(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    path = str(tmp_path / "keys.toml")
+    keys = {name: make_key(path, name, {"without": (name,)}) for name in ("bob", "boss", "nobody")}
+    server = serve("--keys", path, "--max-rounds", "0")
+    provider.plans = ["model_id = [0]\nsubtasks = ['x']\naccess_list = [[]]"]
+
+    def ask(key: str, model: str) -> httpx.Response:
+        body = {"model": model, "messages": ASK}
+        url = f"{server.url}/chat/completions"
+        return httpx.post(url, json=body, headers={"Authorization": bearer(keys[key])}, timeout=60)
+
+    refused = [ask("bob", "two"), ask("boss", "wfdsl"), ask("nobody", "two")]
+    codes = [reply.json()["error"]["code"] for reply in refused]
+    asked_before = len(provider.bodies)
+
+    assert [reply.status_code for reply in refused] == [403] * 3
+    assert codes == ["worker_not_allowed", "worker_not_allowed", "worker_not_known"]
+    assert asked_before == 0
+    assert ask("bob", "wfdsl").status_code == 200
+    assert "bob" not in [body["model"] for body in provider.bodies]
