@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Solution
-from wfdsl.conductor.round_log import Completion, RoundLog, rounds_of
+from wfdsl.conductor.round_log import Completion, RoundLog, rounds_inside
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.pictures import Drawable, ending_of, picture_of, round_panels
 from wfdsl.render.html import Fact, Labelled, Link, Page, Section, Span, StepText, fragment_of, html_of
@@ -67,7 +67,7 @@ def _page_of_run(run: Run, picture: Panel, svg: str) -> Page:
     return Page(
         title=picture.title,
         svg=svg,
-        facts=tuple(_facts_of_run(run)),
+        facts=tuple(facts_of_run(run)),
         notes=picture.notes,
         question=_messages(run.question),
         answer=run.answer,
@@ -82,7 +82,8 @@ def _messages(question: object) -> tuple[Labelled, ...]:
     return tuple(Labelled(message["role"], message["content"]) for message in question)
 
 
-def _facts_of_run(run: Run) -> Iterator[Fact]:
+def facts_of_run(run: Run) -> Iterator[Fact]:
+    """What is known of a run: status, time, tokens, cost."""
     yield Fact("status", ending_of(run))
     yield Fact("started", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started)))
     if run.seconds is not None:
@@ -98,9 +99,7 @@ def _facts_of_run(run: Run) -> Iterator[Fact]:
 def _round_sections(run: Run, step: StepRecord, path: tuple[int, ...], whole: Run) -> Iterator[Section]:
     """The rounds inside a step; each picture of a round has its section."""
     titles = iter(round_panels(run, step))
-    for place, nested in enumerate(step.nested):
-        logs = rounds_of([nested])
-        number = logs[0].round if logs else place
+    for number, nested, logs in rounds_inside(step):
         panel = next(titles)
         yield Section(
             anchor=f"round={_dotted((*path, number))}",
@@ -138,7 +137,7 @@ def _step(run: Run, step: StepRecord, path: tuple[int, ...], whole: Run) -> Step
         worker=step.worker_name or f"worker {step.worker}",
         subtask=run.workflow[step.step].subtask,
         state=step.picture().state,
-        facts=tuple(_facts_of_step(step)),
+        facts=tuple(facts_of_step(step)),
         span=_span(step, whole),
         sees=tuple(Link(run.name_of(other), _anchor((*path, other))) for other in seen),
         messages=_messages(step.messages),
@@ -148,7 +147,8 @@ def _step(run: Run, step: StepRecord, path: tuple[int, ...], whole: Run) -> Step
     )
 
 
-def _facts_of_step(step: StepRecord) -> Iterator[Fact]:
+def facts_of_step(step: StepRecord) -> Iterator[Fact]:
+    """What is known of a step: time, waits, tokens, cost, and what was unusual."""
     if step.seconds is not None:
         yield Fact("time", duration(step.seconds))
     if step.queue_s >= 0.001:

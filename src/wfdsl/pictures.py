@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from wfdsl.api import Checked
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Solution
-from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
+from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_inside, rounds_of
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import Run, StepRecord, shortened
 from wfdsl.language.workflow import Workflow
@@ -132,9 +132,7 @@ def _panel_of_run(run: Run, title: str, notes: tuple[Note, ...], options: Option
 def round_panels(run: Run, step: StepRecord, options: Options = _NO_OPTIONS) -> Iterator[Panel]:
     """The panels of the rounds inside a step."""
     where = "" if run.workflow == ROOT_WORKFLOW else f"{run.name_of(step.step)}, "
-    for place, nested in enumerate(step.nested):
-        logs = rounds_of([nested])
-        number = logs[0].round if logs else place
+    for number, nested, logs in rounds_inside(step):
         notes = tuple(note for log in logs[:1] for note in notes_on(log))
         yield _panel_of_run(nested, f"{where}round {number}: {ending_of(nested)}", notes, options)
         for log in logs[1:]:

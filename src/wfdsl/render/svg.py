@@ -6,8 +6,8 @@ brings its own background, and follows the reader's light or dark setting where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
 from wfdsl.language.tree import ALL
@@ -28,7 +28,7 @@ _SMALL = 11
 _SUBTASK_LINES = 4
 _REASON_LINES = 12
 _NOTE_LINES = 8
-_STACKED = 4  # how far the cards behind the first one of a stack stand out
+_STACKED = 4  # how far the cards of a stack after the first one stand out
 _INDENT = 28  # for each workflow that a workflow ran in
 _WIDEST_CAPTION = 720.0
 _BOLD = 1.15  # bold letters, and typefaces wider than Arial
@@ -75,9 +75,13 @@ STYLE = """
 """.strip()
 
 
-def svg_of(panel: Panel) -> str:
-    """Draw a picture as a complete SVG document."""
-    return "\n".join(_document([_Sheet(each) for each in placed(panel)]))
+LinkOf: TypeAlias = Callable[[Card], Mapping[str, str]]
+"""The attributes of the link that a card is, such as `href`."""
+
+
+def svg_of(panel: Panel, link: LinkOf | None = None) -> str:
+    """Draw a picture as a complete SVG document; with `link`, each card is a link."""
+    return "\n".join(_document([_Sheet(each) for each in placed(panel)], link))
 
 
 _EMPTY = Layout((), {}, {})
@@ -193,12 +197,13 @@ def _measure(size: float) -> Callable[[str], float]:
     return lambda text: text_width(text, size)
 
 
-def _document(sheets: list[_Sheet]) -> Iterator[str]:
+def _document(sheets: list[_Sheet], link: LinkOf | None) -> Iterator[str]:
     wide = max(_INDENT * sheet.level + sheet.width for sheet in sheets)
     size = f"{wide:.0f} {sum(sheet.height for sheet in sheets):.0f}"
     width, height = size.split()
+    role = "img" if link is None else "group"  # what an image holds cannot be reached
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="wfdsl" role="img" width="{width}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="wfdsl" role="{role}" width="{width}" height="{height}" '
         f'viewBox="0 0 {size}">'
     )
     first = sheets[0].panel
@@ -211,20 +216,20 @@ def _document(sheets: list[_Sheet]) -> Iterator[str]:
     top = 0.0
     for sheet in sheets:
         left = (wide - sheet.width) / 2 if not sheet.level else _INDENT * sheet.level
-        yield from _panel(sheet, left, top) if len(sheets) > 1 else _content(sheet)
+        yield from _panel(sheet, left, top, link) if len(sheets) > 1 else _content(sheet, link)
         top += sheet.height
     yield "</svg>\n"
 
 
-def _panel(sheet: _Sheet, left: float, top: float) -> Iterator[str]:
+def _panel(sheet: _Sheet, left: float, top: float, link: LinkOf | None) -> Iterator[str]:
     yield f'<g transform="translate({left:.1f} {top:.1f})">'
     if sheet.level:
         yield f'<rect class="inner" x="6" y="4" width="{sheet.width - 12:.1f}" height="{sheet.height - 8:.1f}" rx="9"/>'
-    yield from _content(sheet)
+    yield from _content(sheet, link)
     yield "</g>"
 
 
-def _content(sheet: _Sheet) -> Iterator[str]:
+def _content(sheet: _Sheet, link: LinkOf | None) -> Iterator[str]:
     base = float(_MARGIN)
     for line in sheet.caption:
         base += line.height
@@ -236,7 +241,13 @@ def _content(sheet: _Sheet) -> Iterator[str]:
         yield from _line(sheet, spots, is_faint=not _is_live(drawing, source, target))
     yield from _question(sheet)
     for at, lettered in enumerate(sheet.cards):
-        yield from _card(sheet, at, lettered)
+        if link is None:
+            yield from _card(sheet, at, lettered)
+        else:
+            attributes = "".join(f' {name}="{escape(value)}"' for name, value in link(lettered.card).items())
+            yield f"<a{attributes}>"
+            yield from _card(sheet, at, lettered)
+            yield "</a>"
 
 
 def _is_live(drawing: Drawing, source: int, target: int) -> bool:

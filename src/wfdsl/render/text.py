@@ -17,6 +17,7 @@ _UNSAFE = re.compile(
 )
 _BEYOND = frozenset(plane * 0x10000 + last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
 _REPLACEMENT = "\ufffd"
+_UNSAFE_IN_LINES = re.compile(f"(?![\n\t])(?:{_UNSAFE.pattern}|[{''.join(map(chr, sorted(_BEYOND)))}])")
 ELLIPSIS = "…"
 
 
@@ -27,8 +28,7 @@ def plain(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Text with its line breaks and tabs, where what cannot be shown becomes a visible sign."""
-    lines = text.replace("\r\n", "\n")
-    return "".join(each if each in "\n\t" else _visible(each) for each in lines)
+    return _UNSAFE_IN_LINES.sub(lambda found: _visible(found[0]), text.replace("\r\n", "\n"))
 
 
 def _visible(character: str) -> str:

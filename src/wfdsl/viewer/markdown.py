@@ -1,0 +1,71 @@
+"""A run as Markdown, to be pasted where people talk: the question, each step with its reply, and the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from wfdsl.html_page import facts_of_run, facts_of_step
+from wfdsl.interpreter.record import Run
+from wfdsl.render.text import plain
+from wfdsl.viewer.conversation import Section, messages_of, sections_of
+
+_FENCE: Final = re.compile(r"`{3,}")
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+def markdown_of(run: Run) -> str:
+    """The run as Markdown. Texts of workers are in fences, so that nothing in them acts as Markdown."""
+    return "\n\n".join(_parts(run)) + "\n"
+
+
+def _parts(run: Run) -> Iterator[str]:
+    yield f"# Run {_line(run.id)}"
+    yield "\n".join(f"- {fact.label}: {_line(fact.value)}" for fact in facts_of_run(run))
+    yield "## Question"
+    for message in messages_of(run.question):
+        if not isinstance(run.question, str):
+            yield f"{message['role']}:"
+        yield _fenced(message["content"])
+    for section in sections_of(run):
+        yield from _section(section, 2)
+    if run.error:
+        yield "## Error"
+        yield _fenced(run.error)
+    if run.answer is not None:
+        yield "## Answer"
+        yield _fenced(run.answer)
+
+
+def _section(section: Section, level: int) -> Iterator[str]:
+    mark = "#" * min(level, 6)
+    yield f"{mark} {_line(section.title)}"
+    yield from (_line(remark) for remark in section.remarks)
+    for written in section.written:
+        yield f"{_line(written.label)}:"
+        yield _fenced("\n".join("".join(piece.text for piece in line.pieces) for line in written.lines))
+    for place in section.steps:
+        yield f"{mark}# {_line(place.name)}: {_line(place.worker)}, {place.step.status}"
+        sees = ", ".join(_line(seen.name) for seen in place.seen) or "the question"
+        facts = ", ".join(_line(fact.value) for fact in facts_of_step(place.step))
+        yield f"Sees {sees}.{f' {facts}.' if facts else ''}"
+        yield _fenced(place.subtask)
+        for inside in section.inside(place):
+            yield from _section(inside, level + 2)
+        if place.step.error:
+            yield "Error:"
+            yield _fenced(place.step.error)
+        if place.step.response is not None:
+            yield "Reply:"
+            yield _fenced(place.step.response)
+
+
+def _line(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", plain(text))
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(found[0]) for found in _FENCE.finditer(text)), default=2)
+    fence = "`" * max(longest + 1, 3)
+    return f"{fence}text\n{text}\n{fence}"

@@ -1,0 +1,83 @@
+"""A text of the playground run on the viewer's pool: its price first, then a run in the journal that spends no more."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from wfdsl.api import Checked
+from wfdsl.errors import WfdslError
+from wfdsl.interpreter.arguments import checked_question
+from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.estimate import RunEstimate, estimate
+from wfdsl.interpreter.execution import require_runnable
+from wfdsl.interpreter.record import RunEnded
+from wfdsl.interpreter.running import new_run_id, run
+from wfdsl.language.workflow import Workflow
+from wfdsl.viewer.forms import price_field, rounded_up
+from wfdsl.viewer.redo_page import Redoing
+from wfdsl.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be run, and what it takes."""
+
+    workflow: Workflow
+    names: tuple[str, ...] | None
+    question: str
+    pool: Pool
+    estimate: RunEstimate
+
+    @property
+    def price(self) -> str:
+        """The price as forms carry it; empty if it is not known."""
+        return price_field(self.estimate.usd)
+
+    @property
+    def at_most(self) -> str:
+        """The price as it is shown; empty if it is not known."""
+        return rounded_up(self.estimate.usd)
+
+
+def plan_of(checked: Checked | None, question: str, pool: Pool | None) -> Plan | None:
+    """What running a text takes; None: there is no pool, no question or no workflow. Nothing is asked or written.
+
+    Raises:
+        UsageError: the workflow cannot run on the pool, or the question cannot be used.
+    """
+    if checked is None or checked.workflow is None or pool is None or not question.strip():
+        return None
+    workflow = checked.workflow
+    checked_question(question)
+    require_runnable(workflow, pool, RunConfig().max_depth)
+    names = None if checked.tree is None else checked.tree.names
+    return Plan(workflow, names, question, pool, estimate(workflow, question, pool))
+
+
+async def start_run(plan: Plan, redoing: Redoing) -> str:
+    """Start the run, which may spend what was shown; gives its id once the journal has it.
+
+    Raises:
+        WfdslError: it could not be started.
+    """
+    run_id, begun = new_run_id(), asyncio.Event()
+    work = run(
+        plan.workflow,
+        plan.question,
+        plan.pool,
+        journal=redoing.journal,
+        budget=None if plan.estimate.usd is None else Budget(usd=plan.estimate.usd),
+        names=plan.names,
+        run_id=run_id,
+        on_event=lambda _: begun.set(),
+    )
+    task = redoing.follow(run_id, work)
+    waiting = asyncio.create_task(begun.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    error = task.exception() if task.done() and not task.cancelled() else None
+    if isinstance(error, WfdslError) and not isinstance(error, RunEnded):
+        raise error
+    return run_id

@@ -1,0 +1,198 @@
+"""A run as bars over time: when each step waited, failed, was asked again and was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wfdsl.interpreter.conductor_node import OWN_STEP
+from wfdsl.interpreter.journal_reading import Attempt
+from wfdsl.interpreter.record import Run
+from wfdsl.render.status import duration
+from wfdsl.viewer.places import Path, Place, places
+
+Kind: TypeAlias = Literal["wait", "work", "retry", "lost", "inside"]
+"""What a part of a bar stands for: waiting, a call that counted, a call that failed, a call whose result is not known,
+or a Conductor's step, whose calls have bars of their own."""
+_LONGEST_GAP: Final = 0.1
+"""A gap in which nothing happened is squeezed if it takes more than this part of the whole. Our choice."""
+_SQUEEZED: Final = 0.03
+"""The part of the width that a squeezed gap takes. Our choice."""
+_FEWEST_S: Final = 2.0
+"""Seconds below which a gap is never squeezed. Our choice."""
+
+
+class Part(NamedTuple):
+    """A part of a bar, in seconds since 1970."""
+
+    kind: Kind
+    start: float
+    end: float
+
+
+class Drawn(NamedTuple):
+    """A part of a bar, in percent of the width."""
+
+    kind: Kind
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A step, or a completion of a Conductor, and its bar."""
+
+    id: str
+    """The step's path; of a completion, that of its step."""
+    name: str
+    worker: str
+    level: int
+    parts: Sequence[Drawn]
+    words: str
+    """The bar for those who do not see it."""
+
+
+class Gap(NamedTuple):
+    """A time in which nothing happened, which is not drawn to scale."""
+
+    x: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All bars on one scale."""
+
+    rows: Sequence[Row]
+    gaps: Sequence[Gap]
+    seconds: float
+    """The whole time, gaps included."""
+
+
+def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
+    """The bars of a run. Without attempts (a run that is not in the journal) they follow from the record alone.
+
+    `now` is where the bars of calls in flight end.
+    """
+    by_path: dict[Path, list[Attempt]] = {}
+    for attempt in attempts:
+        by_path.setdefault(attempt.path, []).append(attempt)
+    found: list[tuple[Path, Row, list[Part]]] = []
+    for place in places(run):
+        parts = list(_parts(place, by_path.get(place.path, []), now))
+        row = Row(place.id, place.name, place.worker, len(place.path) // 2, (), _words(parts))
+        found.append((place.path, row, parts))
+        found += _completions(place, by_path, now)
+    scale = _Scale([part for _, _, parts in found for part in parts if part.kind != "inside"])
+    found.sort(key=lambda each: each[0])  # so a completion comes before the steps that it wrote
+    rows = [_placed(row, parts, scale) for _, row, parts in found]
+    return Timeline(rows, scale.gaps, scale.seconds)
+
+
+def _parts(place: Place, attempts: Sequence[Attempt], now: float) -> Iterator[Part]:
+    step = place.step
+    if step.nested or (step.started is not None and not attempts):
+        if step.started is None:
+            return
+        end = step.finished or now
+        if step.nested:
+            yield Part("inside", step.started, end)
+            return
+        waited, failed = step.started + step.queue_s, step.started + step.queue_s + step.retry_s
+        yield from _some(Part("wait", step.started, waited), Part("retry", waited, failed), Part("work", failed, end))
+        return
+    at = step.started if step.started is not None and not step.replayed else None
+    for attempt in attempts:
+        if at is not None:
+            yield from _some(Part("wait", at, attempt.started))
+        at = attempt.finished or now
+        yield from _some(Part(_KINDS.get(attempt.status, "retry"), attempt.started, at))
+
+
+_KINDS: Final[dict[str, Kind]] = {"finished": "work", "started": "work", "duplicate": "work", "lost": "lost"}
+
+
+def _some(*parts: Part) -> Iterator[Part]:
+    return (part for part in parts if part.end > part.start or part.kind == "work")
+
+
+def _completions(
+    place: Place, by_path: dict[Path, list[Attempt]], now: float
+) -> Iterator[tuple[Path, Row, list[Part]]]:
+    """The Conductor's own calls, a row for each round."""
+    level = len(place.path)
+    own = sorted(path for path in by_path if len(path) == level + 2 and path[:level] == place.path)
+    for path in own:
+        if path[-1] != OWN_STEP:
+            continue
+        calls = by_path[path]
+        parts = [
+            part
+            for call in calls
+            for part in _some(Part(_KINDS.get(call.status, "retry"), call.started, call.finished or now))
+        ]
+        name = f"writes round {path[-2]}"
+        yield path, Row(place.id, name, calls[0].worker, len(path) // 2, (), _words(parts)), parts
+
+
+def _words(parts: Sequence[Part]) -> str:
+    return ", ".join(f"{_WORDS[part.kind]} {duration(part.end - part.start)}" for part in parts) or "no time is known"
+
+
+_WORDS: Final[dict[Kind, str]] = {
+    "wait": "waited",
+    "work": "worked",
+    "retry": "failed after",
+    "lost": "result not known after",
+    "inside": "took",
+}
+
+
+class _Scale:
+    """Where a time is on the page: in percent of the width, with long gaps squeezed."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._busy = _merged(parts)
+        self.seconds = self._busy[-1][1] - self._busy[0][0] if self._busy else 0.0
+        idle = [(end, start) for (_, end), (start, _) in pairwise(self._busy)]
+        self._long = [gap for gap in idle if gap[1] - gap[0] > max(_LONGEST_GAP * self.seconds, _FEWEST_S)]
+        kept = self.seconds - sum(end - start for start, end in self._long)
+        room = 1.0 - _SQUEEZED * len(self._long)
+        self._per_second = 100.0 * max(room, 0.1) / kept if kept > 0 else 0.0
+        self.gaps = [Gap(self.at(start), duration(end - start)) for start, end in self._long]
+
+    def at(self, when: float) -> float:
+        """The place of a time."""
+        if not self._busy:
+            return 0.0
+        taken, width = 0.0, 0.0
+        for start, end in self._long:
+            if when >= end:
+                taken += end - start
+                width += 100.0 * _SQUEEZED
+            elif when > start:
+                taken += when - start
+                width += 100.0 * _SQUEEZED * (when - start) / (end - start)
+        return min(max((when - self._busy[0][0] - taken) * self._per_second + width, 0.0), 100.0)
+
+
+def _merged(parts: Sequence[Part]) -> list[tuple[float, float]]:
+    """The times in which something happened, in order."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted((part.start, part.end) for part in parts):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _placed(row: Row, parts: Sequence[Part], scale: _Scale) -> Row:
+    drawn = []
+    for part in parts:
+        x = scale.at(part.start)
+        width = max(scale.at(part.end) - x, 0.3)
+        drawn.append(Drawn(part.kind, round(min(x, 99.7), 3), round(width, 3)))
+    return replace(row, parts=drawn)

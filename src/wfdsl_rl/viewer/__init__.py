@@ -1,0 +1,1 @@
+"""Pages of `wfdsl view` about what this package does. Entry points make them known to the viewer."""

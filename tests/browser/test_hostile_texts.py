@@ -1,0 +1,28 @@
+"""Texts that try to run a script or to fetch something, wherever a model or a person can put a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.viewer.test_hostile_texts import TEXTS, hostile_runs
+
+from .conftest import Watched, in_thread
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_hostile_text_is_only_ever_text(home: Path, watched: Watched, text: str) -> None:
+    runs = in_thread(lambda: hostile_runs(home, text))
+    first, second = (run.id for run in runs)
+    paths = ["/", f"/compare?a={first}", f"/compare?a={first}&b={second}"]
+    for run in (first, second):
+        paths += [f"/runs/{run}?view={view}#step=0" for view in ("conversation", "graph", "time")]
+        paths += [f"/runs/{run}/steps/3", f"/runs/{run}/export.md"]
+
+    for path in paths:
+        page = watched.go(path)
+        page.wait_for_load_state("networkidle") if "text/plain" in path else page.wait_for_timeout(60)
+        assert page.evaluate("window.hacked") is None, path
+        assert page.url.startswith(watched.root), path
+    assert watched.page.context.pages == [watched.page]

@@ -1,0 +1,137 @@
+"""The pages of evaluations: from tables to trials to runs, and two policies task by task."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from wfdsl import Journal, Pool
+from wfdsl.viewer.app import Viewer
+from wfdsl_rl import Evaluation, Task, evaluate
+from wfdsl_rl.evaluation.manifest import manifest_of, write_manifest
+from wfdsl_rl.evaluation.trials import Results
+from wfdsl_rl.policy_names import policies_of
+from wfdsl_rl.viewer.evaluations import pages
+
+
+async def four(messages: list[dict[str, str]]) -> str:
+    return "The answer is 4."
+
+
+async def five(messages: list[dict[str, str]]) -> str:
+    return "The answer is 5."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of an evaluation of two workers on four tasks, with its runs in the journal beside it."""
+    pool = Pool.from_functions([four, five])
+    tasks = [
+        Task(id=str(n), question=f"What is {n} + 1?", gold=str(n + 1), kind="text", metadata={"domain": "ab"[n % 2]})
+        for n in range(1, 5)
+    ]
+    evaluation = Evaluation(policies=policies_of(["workers"], pool), tasks=tasks, pool=pool, id="e1")
+    found = tmp_path / "evaluations" / "first"
+    found.mkdir(parents=True)
+    write_manifest(found, manifest_of(evaluation, task_sources=["tasks.jsonl"], command=["wfdsl-eval"]))
+
+    async def work() -> None:
+        with Journal(tmp_path / "journal.db") as journal, Results(found / "results.jsonl") as results:
+            await evaluate(evaluation, keep=results.keep, journal=journal)
+
+    asyncio.run(work())
+    return found
+
+
+def client_of(journal: Path, *folders: Path) -> Iterator[TestClient]:
+    viewer = Viewer(journal, [pages(folders)])
+    client = TestClient(Starlette(routes=[viewer.mount()]), base_url="http://127.0.0.1:8601")
+    client.get(viewer.path)
+    yield client
+    viewer.close()
+
+
+@pytest.fixture
+def client(tmp_path: Path, folder: Path) -> Iterator[TestClient]:
+    yield from client_of(tmp_path / "journal.db", tmp_path)
+
+
+def test_evaluations_are_found_in_folders_below(client: TestClient, folder: Path) -> None:
+    page = client.get("/view/evaluations").text
+
+    assert '<a href="/view/evaluations/e1">e1</a>' in page
+    assert str(folder) in page
+    assert '<a href="/view/evaluations" aria-current="page">Evaluations</a>' in page
+
+
+def test_each_figure_leads_to_its_trials_and_each_trial_to_its_run(client: TestClient) -> None:
+    page = client.get("/view/evaluations/e1").text
+    assert "25.0 ±" in page
+    address = re.search(r'href="(/view/evaluations/e1/trials\?[^"]*benchmark=a[^"]*)"', page)
+    assert address
+
+    trials = client.get(address[1].replace("&amp;", "&")).text
+
+    assert "2 trials" in trials
+    assert "benchmark: a" in trials
+    run = re.search(r'href="(/view/runs/[^"]+)"', trials)
+    assert run
+    assert client.get(run[1]).status_code == 200
+
+
+def test_two_policies_are_compared_on_the_tasks_where_they_differ(client: TestClient) -> None:
+    page = client.get("/view/evaluations/e1").text
+    address = re.search(r'href="(/view/evaluations/e1/compare\?[^"]*)"', page)
+    assert address
+
+    compared = client.get(address[1].replace("&amp;", "&")).text
+
+    assert "+0.0" in compared
+    runs = re.findall(r'href="(/view/compare\?a=[^"]+)"', compared)
+    assert len(runs) == 2
+    assert client.get(runs[0].replace("&amp;", "&")).status_code == 200
+
+
+def test_without_its_folder_the_journal_says_what_it_knows(tmp_path: Path, folder: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for client in client_of(tmp_path / "journal.db", empty):
+        everything, page = client.get("/view/evaluations").text, client.get("/view/evaluations/e1").text
+        assert client.get("/view/evaluations/e2").status_code == 404
+
+    assert "No folder of an evaluation was found" in everything
+    assert '<a href="/view/evaluations/e1">e1</a> <span class="soft">8 runs</span>' in everything
+    assert "worker:four" in page
+
+
+@pytest.mark.parametrize("path", ["e2", "e2/trials", "e1/compare?a=worker:four&b=none", "e1/compare"])
+def test_what_is_not_there_is_named(client: TestClient, path: str) -> None:
+    assert client.get(f"/view/evaluations/{path}").status_code == 404
+
+
+def test_a_folder_that_is_damaged_is_named_and_the_others_are_shown(
+    tmp_path: Path, folder: Path, client: TestClient
+) -> None:
+    other = tmp_path / "evaluations" / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text((folder / "manifest.json").read_text()[:-30])
+
+    page = client.get("/view/evaluations").text
+
+    assert "is not a manifest of an evaluation" in page
+    assert '<a href="/view/evaluations/e1">e1</a>' in page
+
+
+def test_new_results_are_shown_at_once(tmp_path: Path, folder: Path, client: TestClient) -> None:
+    results = folder / "results.jsonl"
+    assert "8 trials" in client.get("/view/evaluations/e1").text
+
+    results.write_text("".join(results.read_text().splitlines(keepends=True)[:3]))
+
+    assert "3 trials" in client.get("/view/evaluations/e1").text

@@ -1,0 +1,113 @@
+"""`wfdsl view` and `wfdsl serve --view` as processes: the address that they print, and their end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wfdsl.cli.view import require_pages
+from wfdsl.errors import UsageError
+
+from .conftest import Ask
+
+FILE = 'step solve by 0: "Solve it."\n'
+
+
+@pytest.fixture
+def start(journal: Path, tmp_path: Path) -> Iterator[Any]:
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*command: str) -> subprocess.Popen[str]:
+        env = {**os.environ, "WFDSL_HOME": str(journal.parent), "PYTHONUNBUFFERED": "1"}
+        words = [sys.executable, "-m", "wfdsl", *command]
+        running.append(subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True))
+        return running[-1]
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def address_in(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"the runs are shown on (\S+)", line):
+            return found[1]
+    raise AssertionError("no address was printed")
+
+
+@pytest.mark.slow
+def test_the_printed_address_shows_the_runs_and_a_signal_ends_the_command(start: Any, ask: Ask) -> None:
+    ask("Is it shown?")
+    process = start("view", "--port", "0")
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    address = address_in(process)
+    page = opener.open(address, timeout=30).read().decode()
+    assert "Is it shown?" in page
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(address.partition("?")[0], timeout=30)
+    stream = opener.open(address.partition("?")[0] + "events?since=none", timeout=30)
+    assert stream.readline() == b"retry: 2000\n"
+
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(30) == 0
+    assert time.monotonic() - began < 20
+    stream.close()
+
+
+@pytest.mark.slow
+def test_the_server_shows_them_beside_its_api(start: Any, ask: Ask, tmp_path: Path) -> None:
+    ask("Is it shown?")
+    (tmp_path / "one.wf").write_text(FILE)
+    (tmp_path / "pool.toml").write_text(
+        '[pool]\nname = "one"\n[[pool.workers]]\nname = "a"\nprovider = "scripted"\noptions = { replies = ["4"] }\n'
+    )
+    process = start("serve", "--view", "--port", "0", "--pool", "pool.toml", "--workflow", "one.wf")
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    address = address_in(process)
+
+    assert "Is it shown?" in opener.open(address, timeout=30).read().decode()
+    models = opener.open(address.partition("/view")[0] + "/v1/models", timeout=30).read().decode()
+    assert '"one"' in models
+
+
+def test_without_its_packages_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wfdsl.cli.view.find_spec", lambda name: None)
+
+    with pytest.raises(UsageError, match=r"wfdsl view needs jinja2, starlette, uvicorn: pip install"):
+        require_pages("wfdsl view")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["none"], "none is not a folder"),
+        (["--port", "70000"], "argument --port: must be at most 65535 (got 70000)"),
+        (["--set", "a=1"], "the runs keep the parameters that they were started with"),
+    ],
+)
+def test_what_cannot_be_used_is_named(start: Any, options: list[str], problem: str) -> None:
+    process = start("view", *options)
+
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 2
+    assert problem in errors
+    assert "Traceback" not in errors

@@ -1,0 +1,269 @@
+"""The playground: texts checked and drawn, formatted and converted, within limits, and never as markup."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+import wfdsl
+from wfdsl.api import analyze_text
+from wfdsl.viewer.app import Viewer
+from wfdsl.viewer.playground import examples
+
+from .test_hostile_texts import ADDRESSES, ELEMENTS, TEXTS, Structure
+from .test_redo import ended
+
+FILE = 'wfdsl 1\nparam n = 2\nstep try by 0 copies {n}: "Try it."\nstep end by 0 sees try: "End."\n'
+LISTS = 'model_id = [0, 1]\nsubtasks = ["Plan.", "Solve."]\naccess_list = [[], [0]]'
+ADDRESS = "/view/playground"
+Post = Callable[..., httpx2.Response]
+
+
+@pytest.fixture
+def post(client: TestClient) -> Post:
+    token = token_in(client.get(ADDRESS).text)
+
+    def send(text: str, form: str = "wf", action: str = "check", **more: str) -> httpx2.Response:
+        return client.post(ADDRESS, data={"token": token, "text": text, "form": form, "action": action, **more})
+
+    return send
+
+
+def token_in(page: str) -> str:
+    found = re.search(r'name="token" value="(\w+)"', page)
+    assert found
+    return found[1]
+
+
+def text_in(page: str) -> str:
+    found = re.search(r'<textarea name="text"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
+    assert found
+    return html.unescape(found[1])
+
+
+def status_in(page: str) -> str:
+    found = re.search(r'<p role="status">(.*?)</p>', page)
+    assert found
+    return found[1]
+
+
+def problem_in(page: str) -> str:
+    found = re.search(r'<p class="error" id="problem" role="alert">(.*?)</p>', page, re.DOTALL)
+    assert found
+    return html.unescape(found[1])
+
+
+def test_a_workflow_file_is_drawn_and_has_its_parameters_as_fields(post: Post) -> None:
+    page = post(FILE).text
+
+    assert status_in(page) == "3 steps"
+    assert "<svg" in page
+    assert re.search(r'<input name="param.n" value="" placeholder="2"', page)
+    assert problem_in(page) == ""
+    assert status_in(post(FILE, **{"param.n": "5"}).text) == "6 steps"
+
+
+def test_a_parameter_that_does_not_fit_is_told_and_kept(post: Post) -> None:
+    page = post(FILE, **{"param.n": "many"}).text
+
+    assert "many" in problem_in(page)
+    assert '<input name="param.n" value="many"' in page
+    assert text_in(page) == FILE
+
+
+@pytest.mark.parametrize("form", ["wf", "completion"])
+def test_a_problem_stands_below_its_line(post: Post, form: str) -> None:
+    text = FILE.replace("sees try", "sees tri") if form == "wf" else LISTS.replace("[0]]", "[1]]")
+    page = post(text, form).text
+
+    assert status_in(page) == "1 error"
+    listing = page[page.index('<pre class="completion"') :]
+    problem = analyze_text(text, form="wf" if form == "wf" else "completion").diagnostics[0]
+    line = analyze_text(text, form="wf" if form == "wf" else "completion").source.position(problem.span.start)[0]
+    before, _, after = listing.partition('<span class="problem">')
+    assert before.count("\n") == line + 1
+    assert problem.code in after
+    assert 'wrong"' in before
+    assert "<svg" not in page
+
+
+def test_formatting_a_file_keeps_its_parameters(post: Post) -> None:
+    page = post(FILE.replace(" by 0", "   by   0"), action="format").text
+
+    assert "param n = 2" in text_in(page)
+    assert post(text_in(page), action="format").text == page
+    assert analyze_text(text_in(page), form="wf").workflow == analyze_text(FILE, form="wf").workflow
+
+
+def test_converting_there_and_back_gives_the_same_workflow(post: Post) -> None:
+    there = post(LISTS, "completion", "convert").text
+    assert '<option value="wf" selected>' in there
+    back = post(text_in(there), "wf", "convert").text
+
+    assert '<option value="completion" selected>' in back
+    assert wfdsl.parse(text_in(back)) == wfdsl.parse(LISTS)
+
+
+def test_what_cannot_be_changed_stays_with_the_reason(post: Post) -> None:
+    named = 'wfdsl 1\nstep a by somebody: "x"\n'
+    page = post(named, action="convert").text
+    assert text_in(page) == named
+    assert "was not changed" in problem_in(page)
+    assert "somebody" in problem_in(page)
+
+    broken = post("step", action="format").text
+    assert text_in(broken) == "step"
+    assert "was not changed" in problem_in(broken)
+
+
+def test_every_example_is_valid_and_in_its_usual_layout(client: TestClient, post: Post) -> None:
+    assert {each.form for each in examples()} == {"wf", "completion"}
+    for each in examples():
+        page = client.get(ADDRESS, params={"example": each.name}).text
+        assert text_in(page) == each.text
+        assert "<svg" in page
+        assert problem_in(page) == ""
+        assert "error" not in status_in(page)
+        if each.form == "wf":
+            assert text_in(post(each.text, action="format").text) == each.text
+    assert client.get(ADDRESS, params={"example": "none"}).status_code == 404
+
+
+def test_many_nodes_are_drawn_when_asked_for(post: Post) -> None:
+    steps = "".join(f'step s{number} by 0: "Do {number}."\n' for number in range(120))
+    text = f'wfdsl 1\n{steps}step end by 0 sees all: "End."\n'
+
+    page = post(text).text
+    assert "<svg" not in page
+    assert "121 nodes" in page
+    assert "<svg" in post(text, action="draw").text
+
+
+def test_limits_on_size(client: TestClient, post: Post) -> None:
+    long = post("#" * 100_001)
+    assert long.status_code == 413
+    assert "at most 100,000" in problem_in(long.text)
+    assert text_in(long.text) == "#" * 100_001
+
+    huge = post("#" * 1_000_001)
+    assert huge.status_code == 413
+    assert "1,000,000 bytes" in huge.text
+
+
+def test_only_the_viewers_own_form_is_taken(client: TestClient, stranger: TestClient) -> None:
+    assert client.post(ADDRESS, data={"text": FILE, "form": "wf"}).status_code == 403
+    client.cookies.clear()
+    assert stranger.post(ADDRESS, data={"text": FILE, "form": "wf"}).status_code == 403
+    assert stranger.get(ADDRESS).status_code == 403
+
+
+def test_an_unknown_form_is_refused(post: Post) -> None:
+    assert post(FILE, "yaml").status_code == 400
+
+
+def test_empty_texts_and_empty_lists(post: Post) -> None:
+    assert status_in(post("  \n").text) == ""
+    page = post("model_id = []\nsubtasks = []\naccess_list = []", "completion", "convert").text
+    assert status_in(page) == "1 error"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_hostile_text_adds_no_element_and_no_attribute(post: Post, text: str) -> None:
+    as_string = text.replace("\\", "").replace('"', "'").replace("{", "").replace("}", "")
+    for page in (
+        post(text, "wf", "format", **{"param.x": text}).text,
+        post(text, "completion", "convert").text,
+        post(f'wfdsl 1\ntitle "{as_string}"\nparam n = "{as_string}"\nstep a by 0: "{as_string} {{n}}"').text,
+    ):
+        found = Structure(page).elements
+        assert [tag for tag, _ in found if tag not in ELEMENTS] == []
+        assert [attributes.get("type") for tag, attributes in found if tag == "script"] == ["module"]
+        for _, attributes in found:
+            assert [name for name in attributes if name.startswith("on") or name in ("style", "srcdoc")] == []
+            for name in ADDRESSES & attributes.keys():
+                assert attributes[name].startswith(("/view/", "#", "?"))
+
+
+def test_nothing_is_written(client: TestClient, post: Post, journal: Path) -> None:
+    post(FILE)
+    assert not journal.exists()
+
+
+POOL = """
+[pool]
+name = "two"
+[[pool.workers]]
+name = "quick"
+provider = "scripted"
+prices = { input = 1, output = 2 }
+max_tokens = 100
+options = { replies = ["One.", "Two.", "Three."] }
+"""
+
+
+@pytest.fixture
+def pooled(tmp_path: Path, journal: Path) -> Iterator[TestClient]:
+    """A client of pages that have a pool."""
+    path = tmp_path / "pool.toml"
+    path.write_text(POOL)
+    viewer = Viewer(journal, pool=wfdsl.Pool.load(str(path)))
+    app = Starlette(routes=[viewer.mount()])
+    with TestClient(app, base_url="http://127.0.0.1:8601", follow_redirects=False) as client:
+        client.get(viewer.path)
+        yield client
+    viewer.close()
+
+
+def form_of(pooled: TestClient, **fields: str) -> dict[str, str]:
+    """The form with its price, as a browser would send it."""
+    form = {"token": token_in(pooled.get(ADDRESS).text), "text": FILE, "form": "wf", "question": "How many?", **fields}
+    page = pooled.post(ADDRESS, data=form).text
+    found = re.search(r'name="price" value="([^"]*)"', page)
+    return form if found is None else {**form, "price": found[1], "action": "run"}
+
+
+def test_a_run_starts_with_its_price_as_budget_and_leads_to_its_page(pooled: TestClient, journal: Path) -> None:
+    form = form_of(pooled)
+    shown = pooled.post(ADDRESS, data={**form, "action": "check"}).text
+    assert re.search(r"Run for at most \$0\.000\d", shown)
+    assert "3 calls" in shown
+    assert not journal.exists()
+
+    answer = pooled.post(ADDRESS, data=form)
+    assert answer.status_code == 303
+    assert pooled.get(answer.headers["location"]).status_code == 200
+    done = ended(journal, answer.headers["location"].rpartition("/")[2])
+
+    assert (done.status, done.answer, done.question) == ("done", "Three.", "How many?")
+    assert done.names == ("try[1]", "try[2]", "end")
+    assert done.settings["budget"]["usd"] == pytest.approx(float(form["price"]))
+
+
+def test_a_price_that_was_not_shown_is_not_paid(pooled: TestClient, journal: Path) -> None:
+    form = form_of(pooled)
+    for changed in ({"param.n": "9"}, {"price": ""}, {"question": "How many? " * 90}):
+        answer = pooled.post(ADDRESS, data={**form, **changed})
+        assert answer.status_code == 409
+        assert "nothing was run" in problem_in(answer.text)
+    assert pooled.post(ADDRESS, data={**form, "token": ""}).status_code == 403
+    assert not journal.exists()
+
+
+def test_what_cannot_run_is_not_run(pooled: TestClient, client: TestClient, post: Post, journal: Path) -> None:
+    for changed in ({"question": " "}, {"text": "step"}, {"text": 'wfdsl 1\nstep a by 7: "x"\n'}):
+        form = form_of(pooled, **changed)
+        assert "price" not in form
+        answer = pooled.post(ADDRESS, data={**form, "action": "run", "price": ""})
+        assert answer.status_code == 400
+        assert "Nothing was run" in problem_in(answer.text)
+    without = post(FILE, action="run", question="How many?", price="")
+    assert without.status_code == 400
+    assert "a pool" in problem_in(without.text)
+    assert not journal.exists()

@@ -1,0 +1,179 @@
+"""A step asked again from its page: the price first, then a new run that may not cost more."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import wfdsl
+from wfdsl.interpreter.journal_reading import run_of, summaries
+
+from .conftest import KEEP, WRITTEN, Ask, conductor_of, plan, solve
+
+POOL = """
+[pool]
+name = "two"
+[[pool.workers]]
+name = "quick"
+provider = "scripted"
+prices = {{ input = 1, output = 2 }}
+max_tokens = {most}
+options = {{ replies = ["Multiply.", "170 km", "180 km"] }}
+[[pool.workers]]
+name = "careful"
+provider = "scripted"
+prices = {{ input = 5, output = 10 }}
+max_tokens = 100
+options = {{ replies = ["It is 180 km."] }}
+"""
+THREE = wfdsl.Workflow.from_lists([0, 0, 0], ["Plan it.", "Follow the plan.", "Answer."], [[], [0], [1]])
+NAMES = ("plan", "solve", "answer")
+
+
+@pytest.fixture
+def run(tmp_path: Path, ask: Ask) -> wfdsl.Run:
+    """A run on a pool that is found again by its name."""
+    pool = tmp_path / "pool.toml"
+    pool.write_text(POOL.format(most=100))
+    return ask("How far?", workflow=THREE, pool=wfdsl.Pool.load(str(pool)), names=NAMES, origin={"pool": str(pool)})
+
+
+def fields(page: str) -> dict[str, str]:
+    form = page[page.index('<form method="post"') :]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+
+
+def turns() -> Iterator[None]:
+    """Gives the event loop of the pages time, again and again, for a minute."""
+    for _ in range(3000):
+        yield
+        time.sleep(0.02)
+
+
+def ended(journal: Path, run_id: str) -> wfdsl.Run:
+    """The record of a run, once it is over."""
+    for _ in turns():
+        found = {each.id: each for each in summaries(journal)}[run_id]
+        record = run_of(journal, run_id)
+        if found.status != "running" and (record.finished or record.status == "done"):
+            return record
+    raise AssertionError(f"run {run_id} did not end: {found}")
+
+
+def test_the_page_says_what_is_asked_and_its_price(client: TestClient, run: wfdsl.Run) -> None:
+    page = client.get(f"/view/runs/{run.id}/steps/1/redo").text
+
+    assert "<dd>solve, answer</dd>" in page
+    assert "1 reply, for nothing" in page
+    shown = re.search(r"Ask again for at most \$(0\.\d{4})", page)
+    assert shown
+    assert 0 <= float(shown[1]) - float(fields(page)["price"]) < 0.0001
+    assert '<option value="0" selected>quick</option>' in page
+
+
+def test_another_worker_has_another_price_and_nothing_is_written(
+    client: TestClient, run: wfdsl.Run, journal: Path
+) -> None:
+    address = f"/view/runs/{run.id}/steps/1/redo"
+
+    prices = [float(fields(client.get(f"{address}?worker={worker}").text)["price"]) for worker in (0, 1)]
+
+    assert prices[1] > prices[0] > 0
+    assert [each.id for each in summaries(journal)] == [run.id]
+
+
+def test_asking_again_starts_a_new_run_that_keeps_the_other_replies(
+    client: TestClient, run: wfdsl.Run, journal: Path
+) -> None:
+    address = f"/view/runs/{run.id}/steps/2/redo"
+    form = fields(client.get(f"{address}?worker=1&subtask=Say+it.").text)
+    with client:
+        answer = client.post(address, data=form)
+        assert answer.status_code == 303
+        new_id = answer.headers["location"].rpartition("/")[2]
+        done = ended(journal, new_id)
+
+    assert done.status == "done"
+    assert done.answer == "It is 180 km."
+    assert done.workflow[2].subtask == "Say it."
+    assert done.paid_usd is not None
+    assert 0 < done.paid_usd <= float(form["price"])
+    assert [step.replayed for step in done.steps] == [True, True, False]
+    assert done.settings["origin"]["from"] == run.id
+    assert done.settings["budget"]["usd"] == pytest.approx(float(form["price"]))
+    assert run_of(journal, run.id) == run
+    assert "asked again" in client.get(f"/view/runs/{new_id}").text
+
+
+def test_a_price_that_has_changed_is_shown_again_instead_of_paid(
+    client: TestClient, run: wfdsl.Run, journal: Path, tmp_path: Path
+) -> None:
+    address = f"/view/runs/{run.id}/steps/1/redo"
+    form = fields(client.get(address).text)
+    (tmp_path / "pool.toml").write_text(POOL.format(most=1000))
+
+    answer = client.post(address, data=form)
+
+    assert answer.status_code == 409
+    assert "The price is not what it was." in answer.text
+    assert fields(answer.text)["price"] != form["price"]
+    assert [each.id for each in summaries(journal)] == [run.id]
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64, "ü"])
+def test_a_form_of_another_page_is_refused(client: TestClient, run: wfdsl.Run, journal: Path, token: str) -> None:
+    address = f"/view/runs/{run.id}/steps/1/redo"
+    form = fields(client.get(address).text) | {"token": token}
+
+    assert client.post(address, data=form).status_code == 403
+    assert [each.id for each in summaries(journal)] == [run.id]
+
+
+def test_a_form_that_is_too_large_is_refused(client: TestClient, run: wfdsl.Run) -> None:
+    assert client.post(f"/view/runs/{run.id}/steps/1/redo", content=b"x" * 1_100_000).status_code == 413
+
+
+@pytest.mark.parametrize("worker", ["9", "x", "-1", "²"])
+def test_a_worker_that_is_not_there_is_named(client: TestClient, run: wfdsl.Run, worker: str) -> None:
+    answer = client.get(f"/view/runs/{run.id}/steps/1/redo?worker={worker}")
+
+    assert answer.status_code == 400
+    assert "has no worker" in answer.text
+
+
+def test_a_pool_that_was_not_loaded_by_name_is_named(client: TestClient, ask: Ask) -> None:
+    answer = client.get(f"/view/runs/{ask().id}/steps/1/redo")
+
+    assert answer.status_code == 400
+    assert "was not loaded by name" in answer.text
+
+
+def test_of_a_conductor_s_round_the_page_gives_the_command(client: TestClient, journal: Path) -> None:
+    pool = wfdsl.Pool.from_functions([plan, solve])
+    solution = conductor_of(WRITTEN, KEEP).solve_sync("What is 2+2?", pool, journal=journal)
+
+    page = client.get(f"/view/runs/{solution.run.id}/steps/0.0.1/redo").text
+
+    assert f"wfdsl solve --from {solution.run.id} --round 0 --step 1 --dry-run" in page
+    assert client.get(f"/view/runs/{solution.run.id}/steps/0/redo").status_code == 404
+
+
+def test_a_pool_to_which_kept_replies_do_not_fit_is_said_on_the_new_run_s_page(
+    client: TestClient, run: wfdsl.Run, tmp_path: Path
+) -> None:
+    address = f"/view/runs/{run.id}/steps/1/redo"
+    (tmp_path / "pool.toml").write_text(POOL.format(most=100).replace("Multiply.", "Divide."))
+    form = fields(client.get(address).text)
+    with client:
+        new_id = client.post(address, data=form).headers["location"].rpartition("/")[2]
+        for _ in turns():
+            page = client.get(f"/view/runs/{new_id}").text
+            if "but to another request" in page:
+                return
+
+    raise AssertionError(page)

@@ -1,0 +1,157 @@
+"""The list of runs: what it shows, filters and folds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from wfdsl.interpreter.journal_reading import run_of, summaries
+from wfdsl.viewer.changes import RunIndex
+
+from .conftest import Ask
+
+
+def questions(page: str) -> list[str]:
+    return re.findall(r'<a href="/view/runs/[^"]+" dir="auto">([^<]*)</a>', page)
+
+
+def test_without_a_journal_the_page_says_how_to_begin(client: TestClient) -> None:
+    answer = client.get("/view/")
+
+    assert answer.status_code == 200
+    assert "There are no runs yet" in answer.text
+
+
+def test_runs_are_listed_newest_first_with_what_they_did(client: TestClient, ask: Ask) -> None:
+    ask("What is 2+2?", origin={"file": "/tmp/two.wf"})
+    ask("What is 3+3?")
+
+    page = client.get("/view/").text
+
+    assert questions(page) == ["What is 3+3?", "What is 2+2?"]
+    assert "2 in the journal" in page
+    assert "two.wf" in page
+    assert '<span class="state done">done</span>' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("text=3%2B3", ["What is 3+3?"]),
+        ("text=WHAT+is", ["What is 3+3?", "What is 2+2?"]),
+        ("text=nothing", []),
+        ("status=done", ["What is 3+3?", "What is 2+2?"]),
+        ("status=failed", []),
+        ("by=two.wf", ["What is 2+2?"]),
+        ("within=hour", ["What is 3+3?", "What is 2+2?"]),
+        ("cost=1", []),
+        ("page=99", ["What is 3+3?", "What is 2+2?"]),
+        ("page=nonsense", ["What is 3+3?", "What is 2+2?"]),
+    ],
+)
+def test_filters_say_which_runs_are_listed(client: TestClient, ask: Ask, query: str, found: list[str]) -> None:
+    ask("What is 2+2?", origin={"file": "/tmp/two.wf"})
+    ask("What is 3+3?")
+
+    assert questions(client.get(f"/view/?{query}").text) == found
+
+
+@pytest.mark.parametrize("query", ["status=odd", "within=year", "cost=much"])
+def test_a_filter_that_cannot_be_used_is_named(client: TestClient, query: str) -> None:
+    answer = client.get(f"/view/?{query}")
+
+    assert answer.status_code == 400
+    assert f"{query.partition('=')[0]} must be" in answer.text
+
+
+def test_the_runs_of_an_evaluation_are_one_row_that_leads_to_them(client: TestClient, ask: Ask) -> None:
+    for policy in ("worker:a", "worker:b"):
+        ask(origin={"evaluation": "e1", "policy": policy, "task": "1"})
+    ask("What is 3+3?")
+
+    page = client.get("/view/").text
+
+    assert questions(page) == ["What is 3+3?"]
+    assert 'href="/view/evaluations/e1" dir="auto">Evaluation of 2 runs</a>' in page
+    assert len(questions(client.get("/view/?evaluation=e1").text)) == 2
+
+
+def test_text_is_shown_as_text(client: TestClient, ask: Ask) -> None:
+    ask("<script>alert(1)</script> \u202e\x1b[31m")
+
+    page = client.get("/view/").text
+
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "\u202e" not in page
+
+
+def test_the_version_changes_with_the_runs_and_only_then(ask: Ask, journal: Path) -> None:
+    index = RunIndex(journal)
+    before = index.version()
+    first = ask()
+    after, of_first = index.version(), index.version(first.id)
+
+    ask()
+
+    assert before != after != index.version()
+    assert index.version(first.id) == of_first
+    assert index.version() == index.version()
+    index.close()
+
+
+def test_a_journal_that_was_replaced_is_read_again(ask: Ask, journal: Path, tmp_path: Path) -> None:
+    index = RunIndex(journal)
+    first = ask()
+    assert [run.id for run in index.runs()] == [first.id]
+    for path in journal.parent.glob("journal.db*"):
+        if path.is_file():
+            path.unlink()
+
+    second = ask()
+
+    assert [run.id for run in index.runs()] == [second.id]
+    index.close()
+
+
+def test_a_damaged_journal_is_an_error_page(client: TestClient, journal: Path) -> None:
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_bytes(b"no database" * 1000)
+
+    answer = client.get("/view/")
+
+    assert answer.status_code == 500
+    assert "is not a database" in answer.text
+
+
+def test_a_long_list_is_read_less_often_but_a_new_run_is_found_at_once(
+    ask: Ask, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wfdsl.viewer.changes._SLOW_S", 0.0)
+    monkeypatch.setattr("wfdsl.viewer.changes._PAUSE", 1e9)
+    index = RunIndex(journal)
+    first = ask()
+    assert [run.id for run in index.runs()] == [first.id]
+
+    second = ask()
+
+    assert [run.id for run in index.runs()] == [first.id]
+    assert index.find(second.id) is not None
+    assert [run.id for run in index.runs()] == [second.id, first.id]
+    index.close()
+
+
+def test_reading_a_journal_changes_nothing_in_it(ask: Ask, journal: Path) -> None:
+    run = ask()
+    index = RunIndex(journal)
+    index.runs()
+    before = index._file_version()
+
+    run_of(journal, run.id)
+    summaries(journal)
+
+    assert index._file_version() == before
+    index.close()

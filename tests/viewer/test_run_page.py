@@ -1,0 +1,248 @@
+"""The pages of one run: three views, one step with what its worker saw, texts and exports."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import wfdsl
+from wfdsl.api import analyze_file_text
+from wfdsl.conductor.round_log import Completion
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.viewer.completion_text import lines_of
+from wfdsl.viewer.markdown import markdown_of
+from wfdsl.viewer.places import place_at, places
+
+from .conftest import KEEP, NESTED, TWO, WRITTEN, Ask, conductor_of, nesting_pool, plan, solve
+
+
+@pytest.mark.parametrize("view", ["conversation", "graph", "time"])
+def test_each_view_shows_all_steps_with_the_same_links(client: TestClient, ask: Ask, view: str) -> None:
+    run = ask()
+
+    page = client.get(f"/view/runs/{run.id}?view={view}").text
+
+    for step in "01":
+        assert f'href="/view/runs/{run.id}/steps/{step}"' in page
+        assert f'data-steps="{step}"' in page
+    assert f'data-live="/view/events?run={run.id}"' in page
+
+
+def test_the_conversation_has_question_subtasks_replies_and_answer(client: TestClient, ask: Ask) -> None:
+    run = ask(names=("plan", "solve"))
+
+    page = client.get(f"/view/runs/{run.id}").text
+
+    places = [page.index(text) for text in ("What is 2+2?</pre>", "Plan it.", "First add, then check.", "Solve it.")]
+    assert places == sorted(places)
+    assert page.count("The answer is 4.") == 2
+    assert "sees the question only" in page
+    assert f'sees <a href="/view/runs/{run.id}/steps/0" data-step="0">plan</a>' in page
+
+
+def test_what_a_worker_saw_names_the_step_of_each_reply(client: TestClient, ask: Ask) -> None:
+    run = ask(names=("plan", "solve"))
+
+    page = client.get(f"/view/runs/{run.id}/steps/1").text
+
+    saw = page[page.index("What this worker saw") :]
+    assert re.search(r"assistant: the reply of <a href=\"[^\"]*/steps/0\" data-step=\"0\">plan</a>", saw)
+    assert "What is 2+2?\n\nPlan it." in saw
+    assert "Its reply is seen by" not in page
+    assert "Its reply is seen by" in client.get(f"/view/runs/{run.id}/steps/0").text
+
+
+@pytest.mark.parametrize("path", ["runs/none", "runs/none/steps/0", "runs/{id}/steps/7", "runs/{id}/steps/0.0.0"])
+def test_what_is_not_there_is_named(client: TestClient, ask: Ask, path: str) -> None:
+    run = ask()
+
+    answer = client.get(f"/view/{path.format(id=run.id)}")
+
+    assert answer.status_code == 404
+    assert "has no run &#39;none&#39;" in answer.text or "has no step" in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "?view=odd",
+        "/export.exe",
+        "/text?part=odd",
+        "/text?part=question&number=9",
+        "/text?part=question&number=-1",
+        "/steps/0/text?part=message&number=99",
+        "/steps/0/text?part=message&number=x",
+    ],
+)
+def test_odd_addresses_are_refused(client: TestClient, ask: Ask, path: str) -> None:
+    assert client.get(f"/view/runs/{ask().id}{path}").status_code == 404
+
+
+def test_copies_share_a_card_unless_each_is_asked_for(client: TestClient, ask: Ask) -> None:
+    workflow = wfdsl.Workflow.from_lists([0, 0, 0, 1], ["a", "a", "a", "b"], [[], [], [], "all"])
+    run = ask(workflow=workflow)
+
+    together = client.get(f"/view/runs/{run.id}?view=graph").text
+    alone = client.get(f"/view/runs/{run.id}?view=graph&copies=all").text
+
+    assert 'data-steps="0 1 2"' in together
+    assert 'data-steps="0 1 2"' not in alone
+    assert "One of 3 equal steps" in client.get(f"/view/runs/{run.id}/steps/1").text
+
+
+def test_a_large_graph_is_drawn_only_when_asked_for(client: TestClient, ask: Ask) -> None:
+    count = 120
+    workflow = wfdsl.Workflow.from_lists(
+        [0] * count, [f"step {n}" for n in range(count)], [[n - 1] if n else [] for n in range(count)]
+    )
+    run = ask(workflow=workflow)
+
+    page = client.get(f"/view/runs/{run.id}?view=graph").text
+    drawn = client.get(f"/view/runs/{run.id}?view=graph&draw=graph%3D").text
+
+    assert "This workflow has 120 nodes, more than 100." in page
+    assert "<svg" not in page
+    assert "&amp;draw=graph%3D" in page
+    assert drawn.count('data-steps="') == count
+
+
+def test_steps_inside_a_step_have_paths_and_pages_of_their_own(client: TestClient, ask: Ask) -> None:
+    run = ask(workflow=NESTED, pool=nesting_pool())
+
+    assert [place.id for place in places(run)] == ["0", "1", "1.0.0", "1.0.1", "2"]
+    for wrong in ("1.1.0", "1.0.9", "3", "1.0", "x", "", "0.0.0"):
+        assert place_at(run, wrong) is None
+    page = client.get(f"/view/runs/{run.id}/steps/1.0.1").text
+    assert f'the reply of <a href="/view/runs/{run.id}/steps/1.0.0" data-step="1.0.0">step 0</a>' in page
+
+
+def test_what_ran_inside_a_step_is_in_each_view(client: TestClient, ask: Ask) -> None:
+    run = ask(workflow=NESTED, pool=nesting_pool())
+
+    for view in ("conversation", "graph", "time"):
+        assert 'data-steps="1.0.1"' in client.get(f"/view/runs/{run.id}?view={view}").text, view
+    assert "writes round 0" in client.get(f"/view/runs/{run.id}?view=time").text
+    assert '<details class="inside">' in client.get(f"/view/runs/{run.id}?view=graph").text
+
+
+def test_what_a_conductor_wrote_is_shown_round_by_round_with_its_problems(client: TestClient, journal: Path) -> None:
+    wrong = WRITTEN.replace("[[], [0]]", "[[], [1]]")
+    pool = wfdsl.Pool.from_functions([plan, solve])
+    solution = conductor_of(wrong, WRITTEN, KEEP).solve_sync("What is 2+2?", pool, journal=journal)
+
+    page = client.get(f"/view/runs/{solution.run.id}").text
+
+    assert "What the Conductor wrote: invalid" in page
+    assert '<span class="problem">' in page
+    assert "Asked again, time 1: valid" in page
+    assert "round 1: answer kept (empty revision)" in page
+    assert '<span class="subtasks" title="subtasks, step 1">&#34;Solve it.&#34;</span>' in page
+    for view in ("graph", "time"):
+        assert 'data-steps="0.0.1"' in client.get(f"/view/runs/{solution.run.id}?view={view}").text, view
+    exported = client.get(f"/view/runs/{solution.run.id}/export.wf").text
+    assert analyze_file_text(exported).workflow == TWO
+
+
+def test_a_failed_attempt_has_a_bar_of_its_own(client: TestClient, ask: Ask) -> None:
+    tries = 0
+
+    async def flaky(messages: list[dict[str, str]]) -> str:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise ConnectionError("the line was busy")
+        return "4"
+
+    run = ask(workflow=wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.from_functions([flaky]))
+    page = client.get(f"/view/runs/{run.id}?view=time").text
+
+    wanted = ["retry", "work"] if run.status == "done" else ["retry"]
+    assert [kind for kind in ("retry", "work") if f'<rect class="{kind}"' in page] == wanted
+    assert "failed after" in page
+
+
+def test_long_texts_are_cut_and_whole_at_an_address_of_their_own(client: TestClient, ask: Ask) -> None:
+    long = "x" * 150_000 + "end"
+
+    async def speak(messages: list[dict[str, str]]) -> str:
+        return long
+
+    run = ask(workflow=wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.from_functions([speak]))
+    page = client.get(f"/view/runs/{run.id}")
+
+    assert len(page.content) < 1_000_000
+    assert "Show all: 130,003 more characters" in page.text
+    assert client.get(f"/view/runs/{run.id}/steps/0/text?part=reply").text == long
+    assert len(client.get(f"/view/runs/{run.id}/steps/0").content) < 1_000_000
+
+
+def test_a_run_is_taken_elsewhere_in_four_forms(client: TestClient, ask: Ask) -> None:
+    run = ask(names=("plan", "solve"))
+
+    def get(form: str) -> str:
+        answer = client.get(f"/view/runs/{run.id}/export.{form}")
+        assert answer.status_code == 200
+        return answer.text
+
+    assert wfdsl.Run.from_json(get("json")) == run
+    assert analyze_file_text(get("wf")).workflow == run.workflow
+    assert "<!doctype html>" in get("html")
+    assert "## Answer\n\n```text\nThe answer is 4.\n```" in get("md")
+
+
+def test_markdown_of_workers_cannot_leave_its_fence(ask: Ask) -> None:
+    async def speak(messages: list[dict[str, str]]) -> str:
+        return "```\n# no heading\n````"
+
+    run = ask(workflow=wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.from_functions([speak]))
+
+    assert "`````text\n```\n# no heading\n````\n`````" in markdown_of(run)
+
+
+def test_a_completion_has_its_items_marked_and_problems_below_their_line() -> None:
+    text = 'model_id = [0, 9]\nsubtasks = ["a",\n"b"]\naccess_list = [[], [1]]'
+    problem = "line 4: step 1 sees step 1, which is not an earlier step [later-step]"
+    lines = lines_of(Completion(text, "invalid", (problem, "beyond all lines")))
+
+    marked = [(piece.text, piece.list, piece.step) for line in lines for piece in line.pieces if piece.list]
+    assert marked[:4] == [("0", "workers", 0), ("9", "workers", 1), ('"a"', "subtasks", 0), ('"b"', "subtasks", 1)]
+    assert "".join(piece.text for piece in lines[0].pieces) == "model_id = [0, 9]"
+    assert lines[3].problems == ("step 1 sees step 1, which is not an earlier step [later-step]",)
+    assert lines[4].problems == ("beyond all lines",)
+
+
+def test_what_a_conductor_has_written_so_far_is_shown_while_the_run_is_in_progress(
+    client: TestClient, journal: Path
+) -> None:
+    seen: list[str] = []
+
+    async def looking(messages: list[dict[str, str]]) -> str:
+        (run,) = summaries(journal)
+        seen.append(client.get(f"/view/runs/{run.id}").text)
+        return "It is 4."
+
+    pool = wfdsl.Pool.from_functions([plan, looking])
+    conductor_of("No lists.", WRITTEN, KEEP).solve_sync("What is 2+2?", pool, journal=journal)
+
+    assert '<span class="state running">running</span>' in seen[0]
+    assert "What the Conductor wrote: invalid" in seen[0]
+    assert "Asked again, time 1: valid" in seen[0]
+    assert "First add, then check." in seen[0]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "model_id", "x" * 30_000, "\r\nmodel_id = [0]\u2028", "é" * 10])
+def test_every_completion_is_shown_whole(text: str) -> None:
+    shown = "\n".join("".join(piece.text for piece in line.pieces) for line in lines_of(Completion(text, "invalid")))
+
+    assert shown.replace("\n", "") == text.replace("\r", "").replace("\n", "")
+
+
+def test_a_page_of_a_run_is_read_again_once_the_run_has_changed(client: TestClient, ask: Ask, journal: Path) -> None:
+    run = ask()
+    before = client.get(f"/view/runs/{run.id}").headers["etag"]
+    ask()
+
+    assert client.get(f"/view/runs/{run.id}").headers["etag"] == before

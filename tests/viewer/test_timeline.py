@@ -1,0 +1,74 @@
+"""Bars over time: waits and failed calls in their own colour, long gaps squeezed, completions before their steps."""
+
+from __future__ import annotations
+
+import pytest
+
+import wfdsl
+from wfdsl.interpreter.journal_reading import Attempt
+from wfdsl.interpreter.record import Run, StepRecord
+from wfdsl.viewer.timeline import timeline_of
+
+WORKFLOW = wfdsl.Workflow.from_lists([0, 0], ["a", "b"], [[], [0]])
+
+
+def run_of(*steps: StepRecord) -> Run:
+    return Run("r", WORKFLOW, "q", steps, "done", 0.0, 100.0)
+
+
+def step(index: int, start: float | None, end: float | None, **more: object) -> StepRecord:
+    return StepRecord(index, 0, "w", status="done", started=start, finished=end, **more)  # type: ignore[arg-type]
+
+
+def attempt(index: int, status: str, start: float, end: float | None) -> Attempt:
+    return Attempt((index,), "w", status, start, end, "")
+
+
+def test_waits_and_failed_calls_are_parts_of_a_bar() -> None:
+    run = run_of(step(0, 0.0, 10.0), step(1, 10.0, 20.0))
+    calls = [attempt(0, "failed", 2.0, 4.0), attempt(0, "finished", 5.0, 10.0), attempt(1, "finished", 10.0, 20.0)]
+
+    first, second = timeline_of(run, calls, 99.0).rows
+
+    assert [(part.kind, part.x, part.width) for part in first.parts] == [
+        ("wait", 0.0, 10.0),
+        ("retry", 10.0, 10.0),
+        ("wait", 20.0, 5.0),
+        ("work", 25.0, 25.0),
+    ]
+    assert [(part.kind, part.x, part.width) for part in second.parts] == [("work", 50.0, 50.0)]
+    assert first.words == "waited 2.0 s, failed after 2.0 s, waited 1.0 s, worked 5.0 s"
+
+
+def test_without_the_journal_the_record_is_enough() -> None:
+    run = run_of(step(0, 0.0, 10.0, queue_s=1.0, retry_s=4.0, retries=1), step(1, None, None))
+
+    first, second = timeline_of(run, [], 99.0).rows
+
+    assert [(part.kind, part.x, part.width) for part in first.parts] == [
+        ("wait", 0.0, 10.0),
+        ("retry", 10.0, 40.0),
+        ("work", 50.0, 50.0),
+    ]
+    assert second.words == "no time is known"
+
+
+def test_a_long_time_without_any_event_is_not_drawn_to_scale() -> None:
+    run = run_of(step(0, 0.0, 10.0), step(1, 86_400.0, 86_410.0))
+    calls = [attempt(0, "finished", 0.0, 10.0), attempt(1, "finished", 86_400.0, 86_410.0)]
+
+    timeline = timeline_of(run, calls, 0.0)
+
+    assert [gap.text for gap in timeline.gaps] == ["1439 min 50 s"]
+    assert [part.width for row in timeline.rows for part in row.parts] == pytest.approx([48.5, 48.5])
+    assert timeline.gaps[0].x == pytest.approx(48.5)
+
+
+def test_a_call_in_flight_ends_now_and_one_whose_result_is_lost_is_marked() -> None:
+    run = run_of(step(0, 0.0, None), step(1, None, None))
+    lost, flying = attempt(0, "lost", 0.0, 5.0), attempt(0, "started", 5.0, None)
+
+    (first, _) = timeline_of(run, [lost, flying], 10.0).rows
+
+    assert [part.kind for part in first.parts] == ["lost", "work"]
+    assert first.parts[1].width == pytest.approx(50.0)
