@@ -13,9 +13,13 @@ NAMES = (
     "grading",
     "sandbox",
     "gym",
+    "optimum",
+    "equal_cost",
     "training",
     "conductor",
     "recursion",
+    "server",
+    "reward_server",
 )
 
 

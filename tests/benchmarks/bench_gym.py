@@ -1,8 +1,8 @@
-"""The gym's known figures: workers, baselines, random workflows, the best found, second rounds; and its speed.
+"""The gym's known figures: workers, baselines, random workflows, second rounds; and its speed.
 
-Run with `python -m tests.benchmarks gym`. All of it is simulated: nothing here measures a real model. Accuracies are
-expected shares of right answers, in percent, over the frozen questions; only the randomness of calls is drawn, and the
-largest standard error of a table is printed with it.
+Run with `python -m tests.benchmarks gym`; `optimum` has the best workflows. All of it is simulated: nothing here
+measures a real model. Accuracies are expected shares of right answers, in percent, over the frozen questions; only the
+randomness of calls is drawn, and the largest standard error of a table is printed with it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.gym_search import best_extension, best_team, random_teams, second_round, team
+from tests.benchmarks.gym_search import Effort, search, vocabulary, workflow_of
+from tests.benchmarks.gym_second_round import second_round
+from tests.benchmarks.gym_teams import random_teams, team
 from wfdsl import Pool, Workflow, run
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy
+from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy, mean_of
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
 from wfdsl_rl.gym.world.questions import USUAL_TOKENS
@@ -34,8 +36,8 @@ SEARCHED, RANDOM_TEAMS, RUNS = 1200, 150, 3000
 PAPER = {"5x context, best": 67.60, "5x self-reflection, best": 64.52, "MoA": 62.13}
 """Averages. Source: arXiv 2512.04388, controlled setting."""
 TARGET_RUNS_PER_MINUTE = 10_000
-ENOUGH = 0.005
-"""A length is enough if no other is better by more than this."""
+QUICK = Effort(kept=1, tried=60, climbs=1, exact=0)
+"""Of the search for first rounds."""
 
 console = Console(width=140)
 
@@ -51,12 +53,9 @@ def main() -> None:
 def figures_of(preset: Preset) -> None:
     exam, small = Exam(preset), Exam(preset, SEARCHED)
     workers(preset, exam)
-    best_alone = baselines(preset, exam)
+    baselines(preset, exam)
     random_workflows(preset, small)
-    unrouted, routed = by_length(exam, small)
-    by_family(exam)
-    values(best_alone, unrouted, routed)
-    if preset.name != "gym/open4":
+    if preset.members == preset_of("gym/paper7").members:
         second_rounds(preset)
 
 
@@ -93,19 +92,16 @@ def workers(preset: Preset, exam: Exam) -> None:
     caption(made, every)
 
 
-def baselines(preset: Preset, exam: Exam) -> float:
-    """The baselines; gives the mean of the best worker alone."""
+def baselines(preset: Preset, exam: Exam) -> None:
     made, every = table("Baselines", "", *DOMAINS, "mean", "paper"), []
     indices = range(len(preset.members))
-    means: dict[str, float] = {}
     for name, chosen in groups(indices).items():
         found = [(exam.accuracies(one, max_tokens=tokens), who) for one, tokens, who in chosen]
         best, who = max(found, key=lambda pair: sum(one.value for one in pair[0]))
-        paper = f"{PAPER[name]:.2f}" if preset.name == "gym/paper7" and name in PAPER else ""
-        means[name] = add(made, f"{name} ({who})", best, paper)
+        paper = f"{PAPER[name]:.2f}" if preset.members == preset_of("gym/paper7").members and name in PAPER else ""
+        add(made, f"{name} ({who})", best, paper)
         every += best
     caption(made, every)
-    return means["one worker, best"]
 
 
 def groups(indices: range) -> dict[str, list[tuple[Workflow, int, str]]]:
@@ -131,76 +127,29 @@ def random_workflows(preset: Preset, exam: Exam) -> None:
     for length in LENGTHS:
         teams = list(random_teams(length, len(preset.members), RANDOM_TEAMS, 1))
         shares = [
-            float(np.mean([expected_accuracy(one, exam.questions[domain], draws=1).value for one in teams]))
+            [expected_accuracy(one, each, draws=1) for one in teams for each in exam.questions[domain]]
             for domain in DOMAINS
         ]
-        add(made, f"{length} step{'s' * (length > 1)}", [Accuracy(share, 0.0) for share in shares])
+        add(made, f"{length} step{'s' * (length > 1)}", [mean_of(found) for found in shares])
     made.caption = f"simulated; {RANDOM_TEAMS} workflows of each length"
     console.print(made)
 
 
-def by_length(exam: Exam, small: Exam) -> tuple[list[float], list[float]]:
-    """The best found for all domains together, and for each; means for each length."""
-    sets = [small.questions[domain] for domain in DOMAINS]
-    unrouted, routed = [], []
-    made, every = table("Best found: one workflow for all (unrouted), or one for each domain (routed)",
-                        "", *DOMAINS, "mean", "workflow"), []  # fmt: skip
-    for length in LENGTHS:
-        one = best_team(sets, length, kept=3)
-        found = exam.accuracies(one.workflow)
-        unrouted.append(add(made, f"unrouted {length}", found, str(one)))
-        each = [best_team([questions], length) for questions in sets]
-        judged = [expected_accuracy(best.workflow, exam.questions[d]) for best, d in zip(each, DOMAINS, strict=True)]
-        routed.append(add(made, f"routed {length}", judged, " / ".join(map(str, each))))
-        every += [*found, *judged]
-    caption(made, every)
-    return unrouted, routed
-
-
-def by_family(exam: Exam) -> None:
-    """The best found for each family: how many steps it needs, and whether a second step pays at once."""
-    made = table("Best found for each family", "", *map(str, LENGTHS), "enough", "second step adds", "workflow")
-    rows = []
-    for domain in DOMAINS:
-        questions = exam.questions[domain]
-        for family in exam.preset.ease[domain]:
-            part = questions.only(questions.families == family)
-            best = [best_team([part], length, kept=3) for length in LENGTHS]
-            shares = [found.mean for found in best]
-            enough = next(at for at, share in enumerate(shares) if share > max(shares) - ENOUGH)
-            more = best_extension(best[0], part) - shares[0]
-            made.add_row(family, *(f"{100 * share:.1f}" for share in shares), str(enough + 1), f"{100 * more:+.1f}",
-                         str(best[enough]))  # fmt: skip
-            rows.append(shares)
-    made.add_row("mean", *(f"{100 * share:.1f}" for share in np.mean(rows, axis=0)), "", "", "")
-    made.caption = f"simulated; enough: no length is better by more than {100 * ENOUGH:.1f} points"
-    console.print(made)
-
-
-def values(best_alone: float, unrouted: Sequence[float], routed: Sequence[float]) -> None:
-    made = table("What it is worth, in points of the mean", "", "points")
-    best, most = max(range(len(LENGTHS)), key=routed.__getitem__), max(routed)
-    made.add_row("routing, one step: best worker per domain over best worker", f"{100 * (routed[0] - best_alone):.2f}")
-    made.add_row(f"routing, {best + 1} steps: per domain over one for all", f"{100 * (most - unrouted[best]):.2f}")
-    made.add_row("topology: best workflow for all over best worker", f"{100 * (max(unrouted) - best_alone):.2f}")
-    made.add_row("topology: best workflow per domain over best worker per domain", f"{100 * (most - routed[0]):.2f}")
-    made.caption = "simulated"
-    console.print(made)
-
-
 def second_rounds(preset: Preset) -> None:
-    """First rounds are the best found on gym/paper7: on gym/shifted, what one trained there would do."""
-    trained, tried = Exam(preset_of("gym/paper7"), SEARCHED), Exam(preset, SEARCHED)
+    """First rounds are the best for each domain: on gym/shifted those of gym/paper7, as one trained there would do."""
+    name = "gym/paper7" if preset.shifts else preset.name
+    trained, tried = Exam(preset_of(name), SEARCHED).questions, Exam(preset, SEARCHED).questions
+    found = {
+        domain: search(trained[domain], trained[domain], vocabulary(preset), effort=QUICK, longest=4)
+        for domain in DOMAINS
+    }
     made = table("A second round, by what the first round's final reply shows", "", "first round", "always revised",
                  "revised where it pays", "revised")  # fmt: skip
     for length in (1, 2, 3, 4):
-        found = [
-            second_round(best_team([trained.questions[domain]], length).workflow, tried.questions[domain], draws=4)
-            for domain in DOMAINS
-        ]
-        means = [np.mean([getattr(one, name) for one in found]) for name in ("first", "always", "best", "revised")]
+        rounds = [second_round(workflow_of(found[domain][length].team), tried[domain], draws=4) for domain in DOMAINS]
+        means = [np.mean([getattr(one, each) for one in rounds]) for each in ("first", "always", "best", "revised")]
         made.add_row(
-            f"best {f'{length} steps' if length > 1 else 'step'} of gym/paper7",
+            f"best {f'{length} steps' if length > 1 else 'step'} of {name}",
             *(f"{100 * mean:.1f}" for mean in means),
         )
     made.caption = "simulated; chosen on half of the questions, judged on the other half; less than twice the calls"

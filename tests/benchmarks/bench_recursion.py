@@ -1,11 +1,11 @@
 """A Conductor's second rounds on held-out gym questions: what they gain, what they cost, how often they keep.
 
-Run with `python -m tests.benchmarks recursion`; WFDSL_CONDUCTORS names other folders than the one that ships, parted by
-colons. All of it is simulated. Each question has its first round, greedy, and then a second one that sees it and its
-final reply; gains are paired. Nothing is asked again and nothing falls back: an invalid completion is wrong. The
-largest possible gain is what `tests.benchmarks.gym_search.second_round` finds for the workflow that the Conductor most
-often writes for each kind of question: it knows the gym, and chooses for each kind of reply between keeping and all
-revisions of up to two steps.
+Run with `python -m tests.benchmarks recursion`; WFDSL_CONDUCTORS names other folders than the one that ships, parted
+by colons. All of it is simulated. Each question has its first round, greedy, and then a second one that sees it and
+its final reply; gains are paired. Nothing is asked again and nothing falls back: an invalid completion is wrong. The
+largest possible gain is what `tests.benchmarks.gym_second_round.second_round` finds for the workflow that the
+Conductor most often writes for each kind of question: it knows the gym, and chooses for each kind of reply between
+keeping and all revisions of up to two steps.
 
 The last line of a Conductor has subsets of the workers that no training has offered, under shuffled indices, where
 no one has searched for the most to gain.
@@ -25,7 +25,7 @@ from rich.table import Table
 
 from tests.benchmarks.bench_conductor import SUBSET_QUESTIONS, alone_in, unseen_offers
 from tests.benchmarks.domains import mean_over_domains
-from tests.benchmarks.gym_search import second_round
+from tests.benchmarks.gym_second_round import second_round
 from tests.benchmarks.writing import Writer, conductors
 from wfdsl import Pool, Workflow
 from wfdsl.conductor.listing import WorkerListing

@@ -1,250 +1,328 @@
-"""The best workflows of a preset: by structure, by workers, by second round. What a Conductor could reach at most.
+"""The best workflows of a preset: for each family of questions, and one for all. What a Conductor could reach at most.
 
-The search goes over orders of planning, solving, verifying, refining and aggregating, and for the most promising ones
-over workers, one step at a time. The results are then scored with random streams that the search has not seen. They are
-lower bounds of what is possible.
+A workflow has up to five steps, each with any worker, any instruction of a closed vocabulary, and any set of earlier
+steps in view. All workflows of one step are tried, and of two where there are not too many. Others are found by search:
+from the best shorter ones with a step put in anywhere, from usual structures and from random ones, steps are changed
+for as long as it helps. Finalists are compared with other luck than the search had, and the winner is judged on other
+questions. Since lengths are searched one by one, a price of a step changes which length is best, and nothing else.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
-from typing import Final
+from itertools import combinations, product
+from math import sqrt
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from wfdsl.language.tree import Access
+from tests.benchmarks.gym_teams import SUBTASKS, structures
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.gym.world.accuracy import Accuracy, Questions, expected_accuracy, right_answers, states_of
-from wfdsl_rl.gym.world.roles import Role
-from wfdsl_rl.gym.world.states import Attempt
+from wfdsl_rl.gym.world.accuracy import Questions, expected_accuracy, right_answers
+from wfdsl_rl.gym.world.making import items
+from wfdsl_rl.gym.world.presets import Preset
+from wfdsl_rl.gym.world.profiles import DOMAINS
+from wfdsl_rl.gym.world.questions import stream_of
+from wfdsl_rl.gym.world.roles import instruction_of
+from wfdsl_rl.gym.world.simulate import SimulatedCall
+from wfdsl_rl.gym.world.states import State
 
-SUBTASKS: Final[Mapping[str, tuple[Role, str]]] = {
-    "P": ("plan", "Make a plan. Do not solve it yet."),
-    "S": ("solve", "Solve the problem."),
-    "V": ("verify", "Check the solution above and give the answer."),
-    "R": ("refine", "Improve the solution above and give the answer."),
-    "A": ("aggregate", "Compare the answers above and give the best one."),
+MAX_STEPS: Final = 5
+SEARCH_SEED: Final = 7001
+"""The series of questions that the search sees; judges have the frozen one."""
+_METHODS: Final = {"steps": "Go step by step.", "list": "Make a list.", "cases": "Try small cases."}
+_CHECKS: Final = {
+    "steps": "Check each step.",
+    "again": "Do it again.",
+    "facts": "Which facts are needless?",
+    "edges": "Mind edge cases.",
 }
-"""A letter for each kind of step, with an instruction that asks for it."""
-_PLANS: Final = 2
-_KEPT: Final = 5
-"""How many structures are searched for workers."""
-_SWEEPS: Final = 2
-_WORTH_A_CALL: Final = 0.01
-"""A revision that gains less than this after some kind of reply is not worth its calls."""
+_MEMORY: Final = 200_000_000
+"""Bytes of states that are kept, about."""
+
+Choice: TypeAlias = tuple[int, str, tuple[int, ...]]
+"""A step: worker, subtask, and the earlier steps in view."""
+Team: TypeAlias = tuple[Choice, ...]
+Change: TypeAlias = tuple[tuple[int, int | None, str | None, tuple[int, ...] | None], ...]
+"""For some steps: place, and new worker, subtask and view; None for what stays."""
 
 
-@dataclass(frozen=True, slots=True)
+def vocabulary(preset: Preset, family: str = "") -> tuple[str, ...]:
+    """The subtasks of a search: for all families, or those that can help on one.
+
+    Of a family, only the parts that it has, and the method and the check that fit it: others only take something away.
+    """
+    roles, families = tuple(SUBTASKS.values()), preset.families or {}
+    wanted = [families[family]] if family in families else list(families.values())
+    most = max((one.parts for one in wanted), default=1)
+    solving = [SUBTASKS["S"], *(f"Solve part {number}." for number in range(1, most + 1) if most > 1)]
+    methods = sorted({_METHODS[one.method] for one in wanted if one.method})
+    checks = sorted({f"Check the answer. {_CHECKS[one.check]}" for one in wanted if one.check})
+    return (*roles, *solving[1:], *(f"{each} {method}" for each in solving for method in methods), *checks)
+
+
+SAYS_NOTHING: Final = ("Work on the problem.",)
+"""The vocabulary of a search without instructions."""
+
+
+def workflow_of(team: Team) -> Workflow:
+    """The workflow of a team."""
+    return Workflow(tuple(Step(worker, subtask, access) for worker, subtask, access in team))
+
+
+def live(team: Team) -> tuple[int, ...]:
+    """The steps that the answer depends on."""
+    needed = {len(team) - 1}
+    for at in reversed(range(len(team))):
+        if at in needed:
+            needed.update(team[at][2])
+    return tuple(sorted(needed))
+
+
+class Scores:
+    """The mean accuracy of teams on some families of questions, with common luck; all domains count alike.
+
+    A step's state follows from its place, worker, instruction and what it sees, so each is computed once.
+    """
+
+    def __init__(self, sets: Sequence[Questions], *, draws: int = 1, stream: str = "search") -> None:
+        self._inputs = [(one.input, len(one), one.preset.domain_of(one.family)) for one in sets]
+        self._streams = [stream_of(f"{stream} {draw}", {}) for draw in range(draws)]
+        self._weights = weights_of(sets)
+        self._most_states = _MEMORY // (16 * max(len(one) for one in sets))
+        self._states: dict[tuple[object, ...], State] = {}
+        self._known: dict[Team, float] = {}
+
+    def __len__(self) -> int:
+        """How many teams have been tried."""
+        return len(self._known)
+
+    def __call__(self, team: Team) -> float:
+        """The mean accuracy of a team."""
+        if team not in self._known:
+            if len(self._states) > self._most_states:
+                self._states.clear()
+            self._known[team] = self._accuracy(team)
+        return self._known[team]
+
+    def _accuracy(self, team: Team) -> float:
+        total = 0.0
+        for number, ((_, size, _), weight) in enumerate(zip(self._inputs, self._weights, strict=True)):
+            for stream in self._streams:
+                total += weight * float(right_answers(self._final(team, number, stream), size).mean())
+        return total / len(self._streams)
+
+    def _final(self, team: Team, number: int, stream: str) -> State:
+        given, _, domain = self._inputs[number]
+        known: dict[int, tuple[tuple[object, ...], State]] = {}
+        for at in live(team):
+            worker, subtask, access = team[at]
+            instruction = instruction_of(subtask, domain)
+            key = (number, stream, at, worker, instruction, *(known[seen][0] for seen in access))
+            if key not in self._states:
+                call = SimulatedCall(worker, instruction, (at,), stream)
+                self._states[key] = call.state(given, [known[seen][1] for seen in access])
+            known[at] = (key, self._states[key])
+        return known[len(team) - 1][1]
+
+
+@dataclass(frozen=True)
+class Space:
+    """All teams of up to five steps."""
+
+    workers: int
+    subtasks: tuple[str, ...]
+
+    def choices(self, at: int) -> list[Choice]:
+        """The choices of step number `at`."""
+        return [(w, text, view) for w in range(self.workers) for text in self.subtasks for view in views(at)]
+
+    def any_team(self, length: int, chance: random.Random) -> Team:
+        """A team at random."""
+        return tuple(self._any_choice(at, chance) for at in range(length))
+
+    def _any_choice(self, at: int, chance: random.Random) -> Choice:
+        view = tuple(earlier for earlier in range(at) if chance.random() < 0.5)
+        return chance.randrange(self.workers), chance.choice(self.subtasks), view
+
+    def usual_teams(self, length: int, workers: Sequence[int], chance: random.Random) -> Iterator[Team]:
+        """Usual structures with some of these workers: solvers see plans, later steps everything."""
+        for structure in structures(length):
+            views = [tuple(range(at)) if structure[at] in "VRA" else tuple(range(structure[:at].count("P")))
+                     for at in range(length)]  # fmt: skip
+            for _ in range(_TRIED_FOR_EACH):
+                yield tuple(
+                    (chance.choice(workers), SUBTASKS[letter], () if letter == "P" else view)
+                    for letter, view in zip(structure, views, strict=True)
+                )
+
+    def longer(self, team: Team, chance: random.Random) -> Team:
+        """A team with a step put in at random, seen by some of those after it."""
+        place = chance.randrange(len(team) + 1)
+        rest = []
+        for worker, subtask, access in team[place:]:
+            moved = [seen + (seen >= place) for seen in access]
+            rest.append((worker, subtask, tuple(sorted([*moved, place] if chance.random() < 0.7 else moved))))
+        return (*team[:place], self._any_choice(place, chance), *rest)
+
+    def changes(self, length: int) -> tuple[list[Change], list[Change]]:
+        """What can be changed: worker and instruction of a step, or what it sees; and the workers of two steps."""
+        places, workers = range(length), range(self.workers)
+        one: list[Change] = [
+            ((at, worker, subtask, None),) for at in places for worker in workers for subtask in self.subtasks
+        ]
+        seen: list[Change] = [((at, None, None, view),) for at in places for view in views(at)]
+        two: list[Change] = [
+            ((left, worker, None, None), (right, other, None, None))
+            for left, right in combinations(places, 2)
+            for worker, other in product(workers, repeat=2)
+        ]
+        return [*one, *seen], two
+
+
+_TRIED_FOR_EACH: Final = 4
+
+
+def views(at: int) -> tuple[tuple[int, ...], ...]:
+    """Every set of steps before step `at`."""
+    return tuple(view for size in range(at + 1) for view in combinations(range(at), size))
+
+
+def climb(scores: Scores, space: Space, team: Team, chance: random.Random) -> Team:
+    """Take each change that helps, until none does."""
+    best, better = scores(team), True
+    while better:
+        better = False
+        for changes in space.changes(len(team)):
+            if better:
+                break  # two steps are changed where changing one helps no more
+            chance.shuffle(changes)
+            for change in changes:
+                other = _changed(team, change)
+                value = scores(other)
+                if value > best + 1e-9:
+                    team, best, better = other, value, True
+    return team
+
+
+def _changed(team: Team, change: Change) -> Team:
+    steps = list(team)
+    for at, worker, subtask, view in change:
+        old = steps[at]
+        steps[at] = (old[0] if worker is None else worker, subtask or old[1], old[2] if view is None else view)
+    return tuple(steps)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a search is."""
+
+    kept: int = 2
+    """Teams of a length that longer ones begin with."""
+    tried: int = 200
+    """Random steps that are put into each of them."""
+    climbs: int = 1
+    """Climbs from each of: those of the kept teams, usual structures, random teams."""
+    exact: int = 12_000
+    """All pairs of steps are tried if they are no more than this."""
+    finalists: int = 6
+
+
+@dataclass(frozen=True)
 class Found:
-    """A workflow, and how good it is."""
+    """A team and how good it is, on questions and with luck that no search has seen."""
 
-    structure: str
-    """Letters of `SUBTASKS`."""
-    workers: tuple[int, ...]
-    """Indices."""
-    accuracies: tuple[Accuracy, ...]
-    """One for each set of questions."""
-
-    @property
-    def workflow(self) -> Workflow:
-        return team(self.structure, self.workers)
-
-    @property
-    def mean(self) -> float:
-        """The mean over the sets of questions."""
-        return sum(accuracy.value for accuracy in self.accuracies) / len(self.accuracies)
+    team: Team
+    accuracy: float
+    error: float
 
     def __str__(self) -> str:
-        return " ".join(f"{letter}{worker}" for letter, worker in zip(self.structure, self.workers, strict=True))
+        return "; ".join(_shown(choice) for choice in self.team)
+
+    @property
+    def steps(self) -> int:
+        """Steps that are run."""
+        return len(live(self.team))
 
 
-@lru_cache(maxsize=65536)
-def team(structure: str, workers: tuple[int, ...]) -> Workflow:
-    """The workflow of a structure: solvers see plans only, later steps see everything."""
-    steps = []
-    for index, (letter, worker) in enumerate(zip(structure, workers, strict=True)):
-        plans = tuple(at for at in range(index) if structure[at] == "P")
-        access: Access = () if letter == "P" else plans if letter == "S" else "all"
-        steps.append(Step(worker, SUBTASKS[letter][1], access))
-    return Workflow(tuple(steps))
+def _shown(choice: Choice) -> str:
+    worker, subtask, view = choice
+    return f"{worker} {subtask.rstrip('.').lower()} [{' '.join(map(str, view))}]"
 
 
-@lru_cache(maxsize=8)
-def structures(length: int) -> tuple[str, ...]:
-    """The structures that make sense: plans, then attempts, then looks at them; at most one aggregation."""
-    every = ("".join(letters) for letters in product("PSVRA", repeat=length))
-    return tuple(structure for structure in every if _makes_sense(structure))
+def search(
+    sets: Sequence[Questions],
+    judges: Sequence[Questions],
+    subtasks: tuple[str, ...],
+    *,
+    effort: Effort = Effort(),
+    longest: int = MAX_STEPS,
+    known: Mapping[int, Found] = MappingProxyType({}),
+    seed: int = 0,
+) -> dict[int, Found]:
+    """For each number of steps the best team for these families of questions alike; `known` ones are starts too."""
+    space, chance, scores = Space(len(sets[0].preset.members), subtasks), random.Random(seed), Scores(sets)
+    single = {worker: scores(((worker, SUBTASKS["S"], ()),)) for worker in range(space.workers)}
+    best_workers = sorted(single, key=lambda worker: -single[worker])[:4]
+    found: dict[int, Found] = {}
+    begun: list[Team] = []
+    for length in range(1, longest + 1):
+        teams = set(_candidates(scores, space, length, begun, best_workers, effort, chance))
+        if length in known:
+            teams |= {known[length].team, climb(scores, space, known[length].team, chance)}
+        ranked = sorted(teams, key=lambda team: (-scores(team), team))[: effort.finalists]
+        again = Scores(sets, draws=4, stream="finalists")
+        begun = sorted(ranked, key=lambda team: (-again(team), team))[: effort.kept]
+        found[length] = judged(begun[0], judges)
+    return found
 
 
-def _makes_sense(structure: str) -> bool:
-    plans = len(structure) - len(structure.lstrip("P"))
-    rest = structure[plans:]
-    attempts = len(rest) - len(rest.lstrip("S"))
-    looks = rest[attempts:]
-    return (
-        plans <= _PLANS
-        and attempts > 0
-        and not {"P", "S"} & set(looks)
-        and looks.count("A") <= (1 if attempts > 1 else 0)
-    )
+def _candidates(
+    scores: Scores,
+    space: Space,
+    length: int,
+    begun: Sequence[Team],
+    workers: Sequence[int],
+    effort: Effort,
+    chance: random.Random,
+) -> Iterator[Team]:
+    if length == 1:
+        yield from ((choice,) for choice in space.choices(0))
+        return
+    firsts, seconds = space.choices(0), space.choices(1)
+    if length == 2 and len(firsts) * len(seconds) <= effort.exact:
+        yield from product(firsts, seconds)
+        return
+    pools = [{space.longer(short, chance) for _ in range(effort.tried)} for short in begun]
+    pools.append(set(space.usual_teams(length, workers, chance)))
+    pools.append({space.any_team(length, chance) for _ in range(effort.climbs)})
+    for pool in pools:
+        for team in sorted(pool, key=lambda team: (-scores(team), team))[: effort.climbs]:
+            yield climb(scores, space, team, chance)
 
 
-def best_team(sets: Sequence[Questions], length: int, *, draws: int = 1, kept: int = _KEPT) -> Found:
-    """The best workflow of this length for these sets of questions alike: one domain, or all four."""
-    search = _Search(sets, draws)
-    ranked = sorted(structures(length), key=lambda one: -search.score(one, search.usual_workers(one)))
-    climbed = [search.climb(one, search.usual_workers(one)) for one in ranked[:kept]]
-    _, structure, workers = max(climbed)
-    accuracies = tuple(expected_accuracy(team(structure, workers), one, stream="judge") for one in sets)
-    return Found(structure, workers, accuracies)
+def judged(team: Team, judges: Sequence[Questions], *, draws: int = 16) -> Found:
+    """How good a team is on families of questions; all domains count alike."""
+    found = [expected_accuracy(workflow_of(team), one, draws=draws, stream="judge") for one in judges]
+    weights = weights_of(judges)
+    error = sqrt(sum((weight * one.error) ** 2 for weight, one in zip(weights, found, strict=True)))
+    return Found(team, sum(weight * one.value for weight, one in zip(weights, found, strict=True)), error)
 
 
-def best_extension(one: Found, questions: Questions, *, draws: int = 4) -> float:
-    """The best accuracy of two steps that keep a single call: with a plan before it, or a second look after it."""
-    (solver,) = one.workers
-    indices = range(len(questions.preset.members))
-    ways = [team("PS", (other, solver)) for other in indices]
-    ways += [team(f"S{look}", (solver, other)) for look in "VR" for other in indices]
-    return max(expected_accuracy(way, questions, draws=draws).value for way in ways)
+def weights_of(sets: Sequence[Questions]) -> list[float]:
+    """What each family counts, where all domains count alike: tasks come in equal parts of each."""
+    domains = [one.preset.domain_of(one.family) for one in sets]
+    count = Counter(domains)
+    return [1 / len(count) / count[domain] for domain in domains]
 
 
-class _Search:
-    """Scores of teams on some sets of questions, with the same random streams for all."""
-
-    def __init__(self, sets: Sequence[Questions], draws: int) -> None:
-        self._sets = sets
-        self._draws = draws
-        preset = sets[0].preset
-        self._workers = range(len(preset.members))
-        single = {worker: self.score("S", (worker,)) for worker in self._workers}
-        self._ranked = sorted(self._workers, key=lambda worker: -single[worker])
-
-    def score(self, structure: str, workers: tuple[int, ...]) -> float:
-        workflow = team(structure, workers)
-        return sum(expected_accuracy(workflow, one, draws=self._draws).value for one in self._sets) / len(self._sets)
-
-    def usual_workers(self, structure: str) -> tuple[int, ...]:
-        """The best solvers solve, the second best plans, and the best two look in turns."""
-        ranked, looks, attempts = self._ranked, 0, 0
-        chosen = []
-        for letter in structure:
-            if letter == "S":
-                chosen.append(ranked[attempts % len(ranked)])
-                attempts += 1
-            elif letter == "P":
-                chosen.append(ranked[1])
-            else:
-                chosen.append(ranked[(1, 0)[looks % 2]])
-                looks += 1
-        return tuple(chosen)
-
-    def climb(self, structure: str, workers: tuple[int, ...]) -> tuple[float, str, tuple[int, ...]]:
-        """Change one worker at a time for as long as it helps."""
-        best = self.score(structure, workers)
-        for _ in range(_SWEEPS):
-            before = workers
-            for step, index in product(range(len(workers)), self._workers):
-                changed = (*workers[:step], index, *workers[step + 1 :])
-                score = self.score(structure, changed)
-                if score > best:
-                    best, workers = score, changed
-            if workers == before:
-                break
-        return best, structure, workers
-
-
-def random_teams(length: int, members: int, n: int, seed: int) -> Iterator[Workflow]:
-    """Well-formed workflows at random: a structure that makes sense, and any workers."""
-    chance = random.Random(f"{seed} {length}")
-    for _ in range(n):
-        structure = chance.choice(structures(length))
-        yield team(structure, tuple(chance.randrange(members) for _ in structure))
-
-
-@dataclass(frozen=True, slots=True)
-class SecondRound:
-    """What a second round is worth where only the first round's final reply is seen."""
-
-    first: float
-    """Accuracy after the first round."""
-    always: float
-    """After the best revision, made whatever the reply says."""
-    best: float
-    """After the best of revisions and keeping, by what the reply shows."""
-    revised: float
-    """The share of answers that the latter revises."""
-
-
-def second_round(first: Workflow, questions: Questions, *, draws: int = 8) -> SecondRound:
-    """Choose on half of the questions what to do after each kind of final reply, and judge it on the other half.
-
-    A reply shows whether a check failed or came out, whether it hedges, leaves something open, or was cut. A revision
-    makes no more calls than the first round, so that there are at most twice as many altogether.
-    """
-    options = [(), *_revisions(len(questions.preset.members), min(len(first), 2))]
-    seen, outcomes = _played_on(first, options, questions, draws)
-    learned = np.arange(len(questions)) % 2 == 0
-    judged = ~learned
-    choice = np.zeros(seen.max() + 1, dtype=int)
-    for pattern in np.unique(seen):
-        here = (seen == pattern) & learned
-        if here.any():
-            gains = outcomes[:, here].mean(axis=1)
-            gains[0] += _WORTH_A_CALL
-            choice[pattern] = int(np.argmax(gains))
-    chosen = choice[seen[:, judged]]
-    picked = np.take_along_axis(outcomes[:, :, judged], chosen[None], axis=0)[0]
-    always = 1 + int(np.argmax(outcomes[1:, :, learned].mean(axis=(1, 2))))
-    return SecondRound(
-        float(outcomes[0][:, judged].mean()),
-        float(outcomes[always][:, judged].mean()),
-        float(picked.mean()),
-        float((chosen > 0).mean()),
-    )
-
-
-def _revisions(members: int, longest: int) -> list[tuple[tuple[str, int], ...]]:
-    """Second looks by one or two workers, and new attempts that do not look back."""
-    indices = range(members)
-    one: list[tuple[tuple[str, int], ...]] = [((letter, worker),) for letter in "VRS" for worker in indices]
-    if longest < 2:
-        return one
-    return one + [
-        ((first, left), (second, right))
-        for first, second in ("RV", "VR", "SV", "PS")
-        for left, right in product(indices, repeat=2)
-    ]
-
-
-def _played_on(
-    first: Workflow, options: list[tuple[tuple[str, int], ...]], questions: Questions, draws: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """For each draw and question the pattern of the first answer, and for each option too whether it ends right."""
-    seen, outcomes = [], []
-    for draw in range(draws):
-        final = states_of(first, questions, f"rounds {draw}", prefix=(0, 0))[-1]
-        assert isinstance(final, Attempt)  # a first round that is worth a second does not end with a plan
-        seen.append(_pattern(final))
-        rights = [right_answers(final, len(questions))]
-        for option in options[1:]:
-            workflow, sees = _revision(option)
-            previous = final if sees else None
-            last = states_of(workflow, questions, f"rounds {draw}", prefix=(0, 1), previous=previous)[-1]
-            rights.append(right_answers(last, len(questions)))
-        outcomes.append(np.array(rights))
-    return np.array(seen), np.stack(outcomes, axis=1)
-
-
-def _revision(option: tuple[tuple[str, int], ...]) -> tuple[Workflow, bool]:
-    letters = "".join(letter for letter, _ in option)
-    return team(letters, tuple(worker for _, worker in option)), letters[0] in "VR"
-
-
-def _pattern(final: Attempt) -> NDArray[np.int64]:
-    shown = np.asarray(final.check) + 3 * np.asarray(final.hedged) + 6 * np.asarray(final.slipped)
-    return np.where(final.cut, 12, shown).astype(np.int64)
+def search_questions(preset: Preset, size: int, *, seed: int = SEARCH_SEED) -> dict[str, Questions]:
+    """For each family, questions for a search: of another series than those that judge."""
+    found: dict[str, Questions] = {}
+    for domain in DOMAINS:
+        families = tuple(preset.ease[domain])
+        asked = items(preset.name, domain, size * len(families), seed)
+        found |= {name: Questions.of(preset, [one for one in asked if one.family == name]) for name in families}
+    return found

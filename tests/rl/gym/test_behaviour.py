@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.benchmarks.gym_search import random_teams, team
+from tests.benchmarks.gym_search import Space, vocabulary, workflow_of
+from tests.benchmarks.gym_teams import team
 from wfdsl import Workflow
 from wfdsl_rl.gym.world.accuracy import Arrays, Questions, states_of
 from wfdsl_rl.gym.world.constants import Evidence
+from wfdsl_rl.gym.world.families import draw
+from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.making import items
 from wfdsl_rl.gym.world.presets import preset_of
-from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
+from wfdsl_rl.gym.world.profiles import Domain
 from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key
 from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
@@ -22,14 +25,19 @@ from wfdsl_rl.gym.world.states import FAILS, NO_ANSWER, PASSES, RIGHT, Attempt
 PRESET = preset_of("gym/paper7")
 
 
-def answers_to(workflow: Workflow, questions: Questions) -> list[NDArray[np.int64]]:
-    """The answers of a workflow without plans, step by step."""
-    states = states_of(workflow, questions, "x")
-    return [state.answer for state in states if isinstance(state, Attempt)]
+def some_questions(domain: Domain, size: int, seed: int = 8) -> list[Questions]:
+    """Family by family."""
+    some = items(PRESET.name, domain, size, seed)
+    return [Questions.of(PRESET, [one for one in some if one.family == name]) for name in PRESET.ease[domain]]
 
 
 def answers_of(workflow: Workflow, domain: Domain, size: int) -> list[NDArray[np.int64]]:
-    return answers_to(workflow, Questions.of(PRESET, items(domain, size, 8)))
+    """The answers of a workflow without plans, step by step."""
+    found = [states_of(workflow, questions, "x") for questions in some_questions(domain, size)]
+    return [
+        np.concatenate([np.broadcast_to(state.answer, (len(state.hedged),)) for state in states])
+        for states in zip(*found, strict=True)
+    ]
 
 
 def test_numbers_and_arrays_have_the_same_noise() -> None:
@@ -52,23 +60,28 @@ def test_noise_is_standard_normal_and_uncorrelated_between_streams() -> None:
     assert [quantile(share) for share in (0.001, 0.5, 0.975)] == pytest.approx([-3.0902, 0, 1.95996], abs=1e-4)
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_many_questions_at_once_are_answered_as_each_alone(domain: Domain) -> None:
-    some = items(domain, 25, 4)
-    questions = Questions.of(PRESET, some)
-    workflows = [workflow for length in range(1, 6) for workflow in random_teams(length, 7, 3, 9)]
+FAMILIES = [(name, family) for name in ("gym/paper7", "gym/axes") for family in preset_of(name).settings]
 
-    for workflow in workflows:
+
+@pytest.mark.parametrize(("name", "family"), FAMILIES)
+def test_many_questions_at_once_are_answered_as_each_alone(name: str, family: str) -> None:
+    preset, chance = preset_of(name), random.Random(family)
+    some = [draw(preset.domain_of(family), 4, index, families=(family,)) for index in range(8)]
+    questions, space = Questions.of(preset, some), Space(7, vocabulary(preset))
+
+    for length in [*range(1, 6)] * 2:
+        workflow = workflow_of(space.any_team(length, chance))
         together = states_of(workflow, questions, "x")
         for at, item in enumerate(some):
-            alone = simulate(workflow, item, PRESET, sample_id="x").states
+            alone = simulate(workflow, item, preset, sample_id="x").states
             for left, right in zip(together, alone, strict=True):
-                for name in right.__slots__:
-                    assert np.broadcast_to(getattr(left, name), (25,))[at] == getattr(right, name)
+                for each in right.__slots__:
+                    assert np.broadcast_to(getattr(left, each), (8,))[at] == getattr(right, each)
 
 
 def test_evidence_has_the_published_likelihood_ratios() -> None:
-    questions = Questions.of(PRESET, items("text", 1500, 8))
+    asked = items(PRESET.name, "text", 4500, 8)
+    questions = Questions.of(PRESET, [item for item in asked if item.family == "units"])
     state = states_of(team("S", (0,)), questions, "evidence")[0]
     assert isinstance(state, Attempt)
     right, wrong = state.answer == RIGHT, state.answer > RIGHT
@@ -118,12 +131,11 @@ def test_luck_differs_between_the_steps_of_one_worker() -> None:
 
 
 def test_which_questions_are_hard_does_not_depend_on_the_order_in_which_they_are_asked() -> None:
-    some = items("math", 40, 4)
+    some = [item for item in items(PRESET.name, "math", 120, 4) if item.family == "algebra"]
     shuffled = random.Random(1).sample(some, len(some))
 
-    one = answers_to(team("S", (0,)), Questions.of(PRESET, some))[0]
-    other = answers_to(team("S", (0,)), Questions.of(PRESET, shuffled))[0]
+    def hardness(asked: list[Item]) -> dict[str, list[float]]:
+        base = Questions.of(PRESET, asked).base[:, 0].T.tolist()
+        return {item.question: each for item, each in zip(asked, base, strict=True)}
 
-    assert dict(zip([i.question for i in some], one, strict=True)) == dict(
-        zip([i.question for i in shuffled], other, strict=True)
-    )
+    assert hardness(some) == hardness(shuffled)

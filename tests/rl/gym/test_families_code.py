@@ -63,8 +63,8 @@ def passes(item: Item, results: list[dict[str, Any]]) -> bool:
 
 
 def drawn(family: str, number: int) -> list[Item]:
-    items = (draw("code", 17, index, split=("train", "test")[index % 2]) for index in count())
-    return list(islice((item for item in items if item.family == family), number))
+    items = (draw("code", 17, index, families=(family,), split=("train", "test")[index % 2]) for index in count())
+    return list(islice(items, number))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -9,7 +9,8 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.world.families import FAMILIES, recognise
+from wfdsl_rl.gym.world.families import recognise
+from wfdsl_rl.gym.world.presets import EASE
 
 
 def test_kinds_and_families_come_in_equal_parts() -> None:
@@ -19,7 +20,7 @@ def test_kinds_and_families_come_in_equal_parts() -> None:
     families = Counter(task.metadata["family"] for task in tasks)
 
     assert set(kinds.values()) == {120}
-    assert set(families) == set(FAMILIES)
+    assert set(families) == {name for names in EASE.values() for name in names}
     assert set(families.values()) == {30, 40}
 
 
@@ -73,3 +74,12 @@ def test_a_family_that_has_run_dry_repeats_itself_instead_of_searching_for_ever(
 def test_what_cannot_be_made_is_said_with_what_can(arguments: dict[str, Any], part: str) -> None:
     with pytest.raises(UsageError, match=part):
         make(**{"preset": "gym/paper7", "n": 4, "seed": 0, **arguments})
+
+
+def test_series_of_axes_share_almost_no_question() -> None:
+    series = [{task.question for task in make("gym/axes", 1800, seed)} for seed in (1, 2)]
+    trained = {task.question for task in make("gym/axes", 1800, 1, split="train")}
+
+    assert [len(one) for one in series] == [1800, 1800]  # within a series none is repeated
+    assert len(series[0] & series[1]) <= 0.002 * 1800
+    assert not trained & (series[0] | series[1])

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.gym_calibration import fitted_levels
-from tests.benchmarks.gym_search import team
+from tests.benchmarks.gym_teams import team
 from wfdsl import Pool, Workflow
 from wfdsl.workers.pool import pool_names
 from wfdsl_rl.gym.world.accuracy import Exam, frozen_fingerprint
 from wfdsl_rl.gym.world.families import FAMILIES, domain_of
-from wfdsl_rl.gym.world.presets import LEVELS, PRESETS, preset_of
+from wfdsl_rl.gym.world.presets import PRESETS, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
 
 FROZEN = {
     "gym/paper7": "aa7017f1dc3b5c55",
     "gym/open4": "2dd91d689f69538b",
     "gym/shifted": "f84ed0e43b6a1408",
+    "gym/axes": "d72efa7ca11920cb",
 }
 """Content hashes of version 1. A change of behaviour is a new version: never change these."""
 BRANDS = ["gemini", "claude", "gpt", "deepseek", "r1", "qwen", "gemma"]
@@ -41,6 +42,7 @@ def test_presets_are_frozen(name: str) -> None:
 
 def test_the_questions_that_figures_are_for_are_frozen() -> None:
     assert frozen_fingerprint() == "3e35b13b674b27eb"
+    assert frozen_fingerprint("gym/axes") == "df267b1130c114c8"
 
 
 def test_the_hash_covers_the_numbers_that_behaviour_depends_on() -> None:
@@ -52,16 +54,18 @@ def test_the_hash_covers_the_numbers_that_behaviour_depends_on() -> None:
     assert len({preset.content_hash, bolder.content_hash, easier.content_hash}) == 3
 
 
-def test_every_family_has_an_ease() -> None:
-    ease = {family: domain for domain, families in preset_of("gym/paper7").ease.items() for family in families}
+def test_every_family_is_asked_in_its_domain() -> None:
+    eases = [preset.ease for preset in PRESETS.values()]
+    asked = {family: domain for ease in eases for domain, families in ease.items() for family in families}
 
-    assert ease == {family: domain_of(family) for family in FAMILIES}
+    assert asked == {family: domain_of(family) for family in FAMILIES}
 
 
-def test_levels_are_what_the_calibration_fits() -> None:
-    fitted = fitted_levels(preset_of("gym/paper7"), 2)
+@pytest.mark.parametrize("name", ["gym/paper7", "gym/axes"])
+def test_levels_are_what_the_calibration_fits(name: str) -> None:
+    preset = preset_of(name)
 
-    assert fitted == pytest.approx(LEVELS[2], abs=0.0011)
+    assert fitted_levels(preset, 2) == pytest.approx(preset.levels[2], abs=0.0011)
 
 
 @pytest.mark.parametrize("agent", range(7))

@@ -18,7 +18,7 @@ from wfdsl_rl.gym.world.replies import answers_of, read, render
 from wfdsl_rl.gym.world.roles import Role
 from wfdsl_rl.gym.world.states import MISLEADING, NO_ANSWER, OTHER, RIGHT, SOUND, STRANGER, WRONG, Attempt, Plan
 
-ITEMS = [item for domain in DOMAINS for item in items(domain, 12, 7)]
+ITEMS = [item for domain in DOMAINS for item in items("gym/paper7", domain, 12, 7)]
 ROLES = ["solve", "none", "verify", "refine", "aggregate"]
 
 agents = st.integers(0, len(PROFILES) - 1)
@@ -51,7 +51,7 @@ def test_graders_find_the_answer_that_is_meant(state: Attempt, item: Item, role:
 
 @pytest.mark.parametrize("domain", ["math", "choice", "text"])
 async def test_plans_and_cut_replies_are_never_right(domain: Domain) -> None:
-    for item, key in itertools.product(items(domain, 30, 3), range(3)):
+    for item, key in itertools.product(items("gym/paper7", domain, 30, 3), range(3)):
         task = task_of(item, "one", "gym/paper7", "test")
         for state in (Plan(key, SOUND), Plan(key, MISLEADING), Attempt(key, NO_ANSWER, cut=True)):
             text = render(state, item, "solve", key * 7919, something_in_view=False)

@@ -18,7 +18,7 @@ WORDINGS = {
     "refine": ["Improve the draft above.", "Refine the previous attempt.", "Fix the program.", "Rewrite it."],
     "aggregate": ["Compare the answers and give the best one.", "Combine the proposals into one.",
                   "Find the answer that most of the sound ones agree on.",
-                  "Choose the soundest of these attempts and mend its mistakes.",
+                  "Choose the soundest of these attempts and correct its mistakes.",
                   "Decide which answer is better supported."],
     "none": ["Hello!", "Help with the question."],
 }  # fmt: skip

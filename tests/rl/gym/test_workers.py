@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.benchmarks.gym_search import SUBTASKS, team
+from tests.benchmarks.gym_search import vocabulary
+from tests.benchmarks.gym_teams import SUBTASKS, team
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
 from wfdsl.language.completion import print_completion
@@ -28,7 +30,7 @@ from wfdsl_rl.tasks.task import Task
 
 POOL, PRESET = Pool.load("gym/paper7"), preset_of("gym/paper7")
 TASKS = make("gym/paper7", 40, 11)
-TEXTS = [subtask for _, subtask in SUBTASKS.values()] + ["Hello.", "Write a Python function.", "Choose the option."]
+TEXTS = [*SUBTASKS.values(), "Hello.", "Write a Python function.", "Choose the option."]
 
 
 def item_of(task: Task) -> Item:
@@ -37,14 +39,17 @@ def item_of(task: Task) -> Item:
     return item
 
 
+AXES = make("gym/axes", 36, 11)
+
+
 @st.composite
-def workflows(draw: Any) -> Workflow:
+def workflows(draw: Any, texts: Sequence[str] = TEXTS) -> Workflow:
     steps = []
     for index in range(draw(st.integers(1, 5))):
         access = draw(
             st.just("all") | st.sets(st.integers(0, max(index - 1, 0)), max_size=index).map(sorted).map(tuple)
         )
-        steps.append(Step(draw(st.integers(0, 6)), draw(st.sampled_from(TEXTS)), access if index else ()))
+        steps.append(Step(draw(st.integers(0, 6)), draw(st.sampled_from(texts)), access if index else ()))
     return Workflow(tuple(steps))
 
 
@@ -59,6 +64,18 @@ def test_a_run_and_a_simulation_with_the_same_sample_are_the_same(workflow: Work
             assert read(step.response, item_of(task)).state == state
     assert done.usage == played.usage
     assert done.list_usd == pytest.approx(played.usd)
+
+
+@given(workflows((*vocabulary(preset_of("gym/axes")), "Hello.")), st.sampled_from(AXES))
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+def test_parts_of_a_question_are_simulated_as_they_run(workflow: Workflow, task: Task) -> None:
+    done = run_sync(workflow, task.question, Pool.load("gym/axes"), sample_id="p")
+    played = simulate(workflow, task.question, preset_of("gym/axes"), sample_id="p")
+
+    for step, state in zip(done.steps, played.states, strict=True):
+        if step.response is not None:
+            assert read(step.response, item_of(task)).state == state
+    assert done.usage == played.usage
 
 
 @given(workflows(), workflows(), st.sampled_from(TASKS))

@@ -72,8 +72,16 @@ class TinyConfig(ExtensionConfig):
     """Synthetic workflows by number of steps: weights."""
     wordings: int = Field(default=1, ge=1, le=3)
     """How many wordings of each role are used."""
+    checks: bool = False
+    """Whether verifiers are told what to look at, by one of four sentences."""
     bias: float = Field(default=0.7, ge=0)
     """How strongly synthetic workers and shapes depend on the kind of question, in directions drawn from the seed."""
+    thrift: float = Field(default=0.0, ge=0)
+    """How much shorter synthetic workflows are at lower efforts: each step and effort changes their weights by this
+    number's exponential. A pretrained model knows it from the words."""
+    only_prefix: bool = False
+    """Whether completions in GRPO stages end with their reasoning prefix (`roles`), and code writes the lists that it
+    stands for: rewards then train the choices only, in a quarter of the tokens. Evaluations write whole completions."""
     second_rounds: float = Field(default=0.25, ge=0, le=1)
     """The fraction of the SFT completions that are second rounds, if a recursion stage follows."""
     logit_scale: float = Field(default=1.0, gt=0)
@@ -82,6 +90,9 @@ class TinyConfig(ExtensionConfig):
     """Whether a prompt is computed once for all of its completions: equal numbers up to rounding, in less time."""
     forced_prefix: Names = ()
     """Stages whose training completions begin with the correct annotation of their prompt, which is not trained."""
+    forced_shapes: Names = ()
+    """Those of these stages whose prefixes have a shape too, drawn for each question as in SFT: rewards then teach who
+    gets which role before a shape is judged by what its workers make of it."""
     class_balanced_groups: bool = False
     """Whether the fraction of forced groups that revise a doubtful answer equals the recent fraction of kept ones."""
     swapped_descriptions: float = Field(default=0.0, ge=0, le=1)
@@ -99,6 +110,8 @@ class TinyConfig(ExtensionConfig):
 
     def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:
         """Options that cannot be run."""
+        if self.only_prefix and self.reasoning_prefix != "roles":
+            yield 'train.tiny.only_prefix: only a prefix with roles stands for lists; set reasoning_prefix to "roles"'
         if not train.sft.steps or self.reasoning_prefix == "none":
             without = "without an SFT stage that teaches a reasoning prefix there is nothing to"
             for name in stages:
@@ -106,6 +119,8 @@ class TinyConfig(ExtensionConfig):
                     yield f"train.tiny.replay.{name}: {without} replay; set steps to 0"
                 if name in self.forced_prefix:
                     yield f"train.tiny.forced_prefix: {without} force; set it to []"
+        for unforced in set(self.forced_shapes) - set(self.forced_prefix):
+            yield f"train.tiny.forced_shapes: {unforced} needs a forced prefix, too; add it to forced_prefix"
         if train.lora is not None and any(self.replay_of(name).steps for name in stages):
             yield "train.tiny.replay: it trains all weights, not LoRA adapters; set steps to 0, or remove train.lora"
         if "recursion" in stages:

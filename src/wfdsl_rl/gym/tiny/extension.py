@@ -15,7 +15,7 @@ import torch
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.generation import force_prefix, write_all
+from wfdsl_rl.gym.tiny.generation import force_prefix, write_all, write_only_prefixes
 from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
 from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
@@ -67,7 +67,11 @@ class TinyExtension(Extension):
             return tokenized
         if stage not in self.config.forced_prefix:
             return rows
-        return [force_prefix(row, self._annotation(row), tokenizer) for row in rows]
+        prefixes = [self._annotation(row) for row in rows]
+        if stage in self.config.forced_shapes:
+            shapes = self._sft_rows(f"{stage} shapes").shapes(rows)
+            prefixes = [f"{prefix} {shape}" for prefix, shape in zip(prefixes, shapes, strict=True)]
+        return [force_prefix(row, prefix, tokenizer) for row, prefix in zip(rows, prefixes, strict=True)]
 
     def on_trainer(self, stage: StageName, trainer: Any) -> None:
         """The loss of a small vocabulary, the prefix cache, and the revisions of recursion."""
@@ -78,6 +82,8 @@ class TinyExtension(Extension):
             for network in (trainer.model, trainer.ref_model):
                 if network is not None:  # without a KL term there is no reference model
                     share_prompts(network)
+        if self.config.only_prefix:
+            write_only_prefixes(trainer)
         if isinstance(trainer, RecursionTrainer):
             rewarder, tokenizer = trainer.revisions.rewarder, trainer.processing_class
             trainer.revisions = TinyRevisions(self.setup, rewarder, self.config, tokenizer)

@@ -7,11 +7,44 @@ its prompt, or turns it into one more choice. Our choice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 
+from wfdsl_rl.gym.tiny.synthetic import with_lists
 from wfdsl_rl.training.config import GrpoConfig
+
+_COMPLETIONS: Final = 3
+"""The place of the completions in the result of TRL's `_generate`, a private name that a contract test holds."""
+
+
+def write_only_prefixes(trainer: Any) -> None:
+    """Let training completions end with their first line, and hand them on with the lists that it stands for.
+
+    Evaluations write whole completions.
+    """
+    generate, whole = trainer._generate, list(trainer.eos_token_ids)
+    (line_break,) = trainer.processing_class("\n", add_special_tokens=False).input_ids
+
+    def written(prompts: Any) -> Any:
+        training = trainer.model.training
+        ends = [*whole, line_break] if training else whole
+        trainer.eos_token_ids = trainer.generation_config.eos_token_id = ends
+        found = generate(prompts)
+        if not training:
+            return found
+        completions = [_with_lists(*each) for each in zip(prompts, found[_COMPLETIONS], strict=True)]
+        return (*found[:_COMPLETIONS], completions, *found[_COMPLETIONS + 1 :])
+
+    trainer._generate = written
+
+
+def _with_lists(prompt: Any, completion: Any) -> Any:
+    """A completion with the lists that it stands for, whose line may begin at the end of its prompt."""
+    if not isinstance(completion, str):
+        return [{**message, "content": with_lists(message["content"])} for message in completion]
+    *_, begun = prompt.splitlines()
+    return with_lists(f"{begun}{completion}").removeprefix(begun)
 
 
 def force_prefix(row: Mapping[str, Any], prefix: str, tokenizer: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Format, correct_annotation, named, shape_in
+from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Asked, Format, correct_annotation, named, shape_in
 from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import offer_of
@@ -44,6 +44,8 @@ class SftRows:
             form=config.reasoning_prefix,
             wordings=config.wordings,
             bias=config.bias,
+            thrift=config.thrift,
+            checks=config.checks,
             seed=setup.train.seed,
         )
 
@@ -52,12 +54,17 @@ class SftRows:
         train, config = self.setup.train, self.config
         rows = self._drawn(count, seed=train.seed + 1 if train.pools.iterations else train.seed)
         rng = random.Random(f"warmup:{train.seed}")
-        texts = [self.synthetic.completion(rng, offer_of(row, self.setup.pool), row["kind"]) for row in rows]
+        texts = [self.synthetic.completion(rng, offer_of(row, self.setup.pool), Asked.of(row)) for row in rows]
         if train.recursion.iterations:
             seconds = self._second_rounds(rows, texts, share=config.second_rounds, batch=train.sft.batch_size)
             for at, row in seconds.items():
                 rows[at], texts[at] = row, self._revision(rng, row)
         return [_shown(row, text) for row, text in zip(rows, texts, strict=True)]
+
+    def shapes(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """A shape for each row, drawn as for SFT."""
+        rng = random.Random(f"shapes:{self.setup.train.seed}")
+        return [self.synthetic.shape(rng, Asked.of(row)) for row in rows]
 
     def before_recursion(self, write: Write) -> list[dict[str, Any]]:
         """The model's own first rounds, and synthetic or alternative second rounds."""
@@ -96,10 +103,15 @@ class SftRows:
         questions = {task.id: task.question for task in setup.tasks}
         asked = [(row, self.alternatives(row)) for row in rows]
         texts = write(
-            [setup.prompt.ask(questions[row["task"]], others, max_steps=setup.max_steps) for row, others in asked],
-            [correct_annotation(self.config.reasoning_prefix, row["kind"], others, None) for row, others in asked],
+            [self._first_prompt(questions[row["task"]], row, others) for row, others in asked],
+            [correct_annotation(self.config.reasoning_prefix, Asked.of(row), others, None) for row, others in asked],
         )
         return [self._renumbered(*each, text) for each, text in zip(asked, texts, strict=True)]
+
+    def _first_prompt(self, question: str, row: Mapping[str, Any], offer: WorkerListing) -> Sequence[Any]:
+        """The prompt of a row's first round with other workers."""
+        setup, effort = self.setup, row["effort"] or None
+        return setup.prompt.ask(question, offer, max_steps=setup.max_steps, effort=effort)
 
     def alternatives(self, row: Mapping[str, Any]) -> WorkerListing:
         """The workers that a prefix names, without the first round's solver, numbered from 0.
@@ -128,7 +140,7 @@ class SftRows:
             return ""
         offer = offer_of(row, self.setup.pool)
         signs, renumbered = signs_in(row["previous"][1]), offer.from_pool(others.to_pool(workflow))
-        return self.synthetic.text(offer, row["kind"], signs, shape, renumbered)
+        return self.synthetic.text(offer, Asked.of(row), signs, shape, renumbered)
 
     def _annotation(self, row: Mapping[str, Any]) -> str:
         return correct_annotation_of(self.setup, self.config.reasoning_prefix, row)
@@ -136,7 +148,7 @@ class SftRows:
     def _revision(self, rng: random.Random, row: Mapping[str, Any], *, heuristic: float | None = None) -> str:
         """A synthetic completion for a second round."""
         offer, signs = offer_of(row, self.setup.pool), signs_in(row["previous"][1])
-        return self.synthetic.revision(rng, offer, row["kind"], signs, heuristic)
+        return self.synthetic.revision(rng, offer, Asked.of(row), signs, heuristic)
 
     def _drawn(self, count: int, *, seed: int) -> list[dict[str, Any]]:
         """Questions with workers; random subsets, if the stage of random pools is trained."""
@@ -179,7 +191,7 @@ class SftRows:
 
 def correct_annotation_of(setup: Setup, form: Format, row: Mapping[str, Any]) -> str:
     """The correct annotation of a row's prompt."""
-    return correct_annotation(form, row["kind"], offer_of(row, setup.pool), row["previous"])
+    return correct_annotation(form, Asked.of(row), offer_of(row, setup.pool), row["previous"])
 
 
 def workflow_in(setup: Setup, completion: str, offer: WorkerListing) -> Workflow | None:

@@ -14,35 +14,54 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.language.literals import quoted
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.gym.tiny.reasoning_prefix import (
     KEEP,
+    Asked,
     Format,
     annotation,
+    assigned,
+    assigned_in,
     by_advertisement,
     named,
-    placed,
+    shape_in,
     shows_doubt,
 )
 
 WORDINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "P": ("Plan it.", "Write a short plan.", "Plan the steps, do not solve."),
+    "P": ("Plan it. Do not solve it.", "Write a short plan.", "Plan the steps, do not solve."),
     "S": ("Solve it.", "Solve the question step by step.", "Answer the question."),
     "F": ("Use the plan.", "Follow the plan and solve it.", "Use the plan to answer."),
     "V": ("Check it.", "Check the answer, fix mistakes.", "Verify it step by step."),
-    "C": ("Combine the answers.", "Compare the answers and give the best.", "Aggregate the answers into one."),
+    "R": ("Improve it.", "Improve the answer.", "Revise it and answer again."),
+    "C": ("Compare the answers.", "Compare the answers and give the best.", "Aggregate the answers into one."),
+    "D": ("Do part {part}.", "Solve part {part}.", "Work out part {part}."),
+    "A": ("Do part {part}.", "Solve part {part}.", "Work out part {part}."),
+    "E": ("Solve it.", "Solve the rest.", "Give the whole answer."),
 }
-"""The subtasks of each role: plan, solve, follow a plan, verify, combine."""
+"""The subtasks of each role: plan, solve, follow a plan, verify, revise, compare; do a part that needs the part before
+(D), or one that needs no other (A); and the end of a question whose parts are done (E)."""
+
+CHECKS: Final[Mapping[str, str]] = {
+    "l": "Check each step.",
+    "m": "Check it. Do it again.",
+    "n": "Check it. Some facts are needless.",
+    "o": "Check it. Mind edge cases.",
+}
+"""What a verifier may be told to look at, by letter."""
+
+_CHECKS: Final = {text: letter for letter, text in CHECKS.items()}
 
 SHAPES: Final[Mapping[int, tuple[str, ...]]] = {
     1: ("S",),
-    2: ("PF", "SV"),
-    3: ("PFV", "SVV", "SSC"),
-    4: ("PFVV", "PFFC", "SSSC", "SVVV"),
-    5: ("PFVVV", "PFFFC", "SSSSC", "PFFCV", "SSSCV"),
+    2: ("PF", "SV", "SR", "DE", "AE"),
+    3: ("PFV", "SVV", "SRR", "SSC", "DDE", "AAE", "DEV"),
+    4: ("PFVV", "SSSC", "SVVV", "SRRR", "DDEV", "AAEV", "AAAE"),
+    5: ("PFVVV", "SSSSC", "SVVVV", "SRRRR", "DDEVV", "AAEVV", "AAAEV", "SSSCV"),
 }
 """Shapes by their number of steps, a letter a step."""
 
@@ -65,17 +84,27 @@ class SyntheticWorkflows:
     """How strongly shapes and workers depend on the kind of question, and workers on the role: the standard deviation
     of the logarithms of their weights. The direction is drawn from `seed` and has nothing to do with skill. But a model
     that never had to look at the kind when it names a worker hardly learns to from rewards."""
+    checks: bool = False
+    """Whether verifiers are told what to look at, which may matter to the answer."""
+    thrift: float = 0.0
+    """How much shorter workflows are at lower efforts: their weights change by this factor's exponential for each step
+    and effort. A pretrained model knows it from the words."""
     seed: int = 0
     """The seed of the bias."""
     form: Format = "sketch"
     """The format of the reasoning prefix. With `roles`, only workers that it names are used."""
 
-    def completion(self, rng: random.Random, offer: WorkerListing, kind: str) -> str:
-        """A completion for a question of a kind."""
-        return self._completion(rng, offer, kind, (), self._shape(rng, kind))
+    def completion(self, rng: random.Random, offer: WorkerListing, asked: Asked) -> str:
+        """A completion for what is asked."""
+        return self._completion(rng, offer, asked, (), self.shape(rng, asked))
 
     def revision(
-        self, rng: random.Random, offer: WorkerListing, kind: str, signs: Sequence[str], heuristic: float | None = None
+        self,
+        rng: random.Random,
+        offer: WorkerListing,
+        asked: Asked,
+        signs: Sequence[str],
+        heuristic: float | None = None,
     ) -> str:
         """A completion for a second round, which keeps the previous answer in about half of the cases.
 
@@ -89,44 +118,58 @@ class SyntheticWorkflows:
             part = 1 - heuristic if shows_doubt(signs) else heuristic
             keeping = sum(revisions) * part / (1 - part)
         (shape,) = rng.choices((KEEP, *REVISIONS), [keeping, *revisions])
-        return self._completion(rng, offer, kind, signs, shape)
+        return self._completion(rng, offer, asked, signs, shape)
 
-    def _completion(self, rng: random.Random, offer: WorkerListing, kind: str, signs: Sequence[str], shape: str) -> str:
-        asked = named(offer, kind) if self.form == "roles" else by_advertisement(offer, kind)
+    def _completion(
+        self, rng: random.Random, offer: WorkerListing, asked: Asked, signs: Sequence[str], shape: str
+    ) -> str:
+        ranked = named(offer, asked.kind) if self.form == "roles" else by_advertisement(offer, asked.kind)
         roles = "" if shape == KEEP else shape
-        workflow = self._filled(rng, roles, asked, kind)
-        return self.text(offer, kind, signs, shape, workflow if roles else None)
+        workflow = self._filled(rng, roles, ranked, asked)
+        return self.text(offer, asked, signs, shape, workflow if roles else None)
 
-    def text(self, offer: WorkerListing, kind: str, signs: Sequence[str], shape: str, workflow: Workflow | None) -> str:
+    def text(
+        self, offer: WorkerListing, asked: Asked, signs: Sequence[str], shape: str, workflow: Workflow | None
+    ) -> str:
         """The text of a workflow: its prefix and the lists; None keeps the previous round's answer."""
         lists = _EMPTY_LISTS if workflow is None else short_lists(workflow)
-        ranked = by_advertisement(offer, kind)
-        prefix = annotation(self.form, kind, ranked, signs)
+        ranked = by_advertisement(offer, asked.kind)
+        prefix = annotation(self.form, asked, ranked, signs)
         if self.form == "none":
             return lists
         if self.form != "kind":
             prefix = f"{prefix} {shape}"
-        if self.form == "roles":
-            places = [ranked.index(int(step.worker)) for step in workflow or ()]
-            prefix = " ".join([prefix, *placed(places, ranked)])
+        if self.form == "roles" and workflow is not None:
+            places = [ranked.index(int(step.worker)) for step in workflow]
+            checks = [_CHECKS.get(step.subtask, role) for step, role in zip(workflow, shape, strict=True)]
+            prefix = " ".join([prefix, *assigned(checks, places, ranked)])
         return f"{prefix}\n{lists}"
 
-    def _shape(self, rng: random.Random, kind: str) -> str:
+    def shape(self, rng: random.Random, asked: Asked) -> str:
+        """A shape for what is asked."""
         lengths = sorted(self.lengths)
-        length = rng.choices(lengths, [self.lengths[each] for each in lengths])[0]
+        (length,) = rng.choices(lengths, [self.lengths[each] * self._thrift(asked, each) for each in lengths])
         shapes = SHAPES[length]
-        return rng.choices(shapes, [self._weight(kind, shape) for shape in shapes])[0]
+        return rng.choices(shapes, [self._weight(asked.family or asked.kind, shape) for shape in shapes])[0]
+
+    def _thrift(self, asked: Asked, length: int) -> float:
+        """How much an effort favours a length: the lower the effort, the shorter."""
+        above = EFFORTS.index(asked.effort) - (len(EFFORTS) - 1) / 2 if asked.effort else 0.0
+        return math.exp(self.thrift * above * length)
 
     def _weight(self, kind: str, *choice: object) -> float:
-        """The weight of a choice for a kind of question."""
+        """The weight of a choice for a kind or family of questions."""
         return math.exp(self.bias * _leaning(self.seed, kind, *choice))
 
-    def _filled(self, rng: random.Random, roles: str, ranked: Sequence[int], kind: str) -> Workflow:
+    def _filled(self, rng: random.Random, roles: str, ranked: Sequence[int], asked: Asked) -> Workflow:
         """A workflow of a shape, with workers and wordings drawn at random."""
-        steps = []
+        steps, kind = [], asked.family or asked.kind
         for at, role in enumerate(roles):
             (worker,) = rng.choices(ranked, [self._weight(kind, role, place) for place in range(len(ranked))])
-            steps.append(Step(worker, rng.choice(WORDINGS[role][: self.wordings]), _access(roles, at)))
+            wording, check = rng.randrange(self.wordings), ""
+            if role == "V" and self.checks:
+                (check,) = rng.choices([*CHECKS], [self._weight(kind, each) for each in CHECKS])
+            steps.append(Step(worker, _subtask(roles, at, wording, check), _access(roles, at)))
         return Workflow(tuple(steps))
 
 
@@ -134,6 +177,21 @@ class SyntheticWorkflows:
 def _leaning(seed: int, *choice: object) -> float:
     """A standard normal number that the arguments fix."""
     return random.Random(f"habit:{seed}:" + ":".join(map(str, choice))).gauss(0.0, 1.0)
+
+
+def with_lists(prefix: str) -> str:
+    """A prefix with roles, and the lists that it stands for; the prefix alone if it stands for none."""
+    prefix = prefix.removesuffix("\n")
+    if shape_in(prefix) == KEEP:
+        return f"{prefix}\n{_EMPTY_LISTS}"
+    found = assigned_in(prefix)
+    if found is None:
+        return prefix
+    shape, words = found
+    steps = (
+        Step(worker, _subtask(shape, at, check=role), _access(shape, at)) for at, (role, worker) in enumerate(words)
+    )
+    return f"{prefix}\n{short_lists(Workflow(tuple(steps)))}"
 
 
 def short_lists(workflow: Workflow) -> str:
@@ -145,13 +203,23 @@ def short_lists(workflow: Workflow) -> str:
 
 
 def _access(shape: str, at: int) -> Access:
-    """The access of a step: a follower sees the plan, a verifier the attempt before it, a combiner everything.
+    """The access of a step: nothing that it does not need, because company distracts.
 
-    A verifier in the first place sees the previous round's answer.
+    A follower sees the plan; a verifier and a reviser the attempt before, or the previous round's answer if they are
+    first; who compares, everything; a part the part before, if it needs that; the end all parts.
     """
-    role = shape[at]
-    if role == "C":
+    role, before = shape[at], shape[:at]
+    if role == "C" or (role in "VR" and not at):
         return ALL
-    if role == "V":
-        return (at - 1,) if at else ALL
-    return (shape.index("P"),) if role == "F" else ()
+    if role in "VR" or (role == "D" and at):
+        return (at - 1,)
+    if role == "E":
+        return tuple(range(before.index("A"), at)) if "A" in before else (at - 1,)
+    return (before.index("P"),) if role == "F" else ()
+
+
+def _subtask(shape: str, at: int, wording: int = 0, check: str = "") -> str:
+    """The subtask of a step; `check` is the letter of what a verifier looks at."""
+    if check in CHECKS:
+        return CHECKS[check]
+    return WORDINGS[shape[at]][wording].format(part=shape[: at + 1].count(shape[at]))

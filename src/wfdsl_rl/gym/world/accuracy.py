@@ -79,14 +79,13 @@ Floats: TypeAlias = "NDArray[np.float64]"
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions of one domain for the workers of a preset."""
+    """Questions of one family for the workers of a preset."""
 
     preset: Preset
-    domain: Domain
-    families: NDArray[np.str_]
+    family: str
     keys: NDArray[np.uint64]
     base: Floats
-    """Ability less hardness, one row a agent."""
+    """Ability less hardness: (agents, parts, questions)."""
     blindness: Floats
     """One row a agent."""
     shared_errors: NDArray[np.int64]
@@ -94,37 +93,29 @@ class Questions:
 
     @classmethod
     def of(cls, preset: Preset, items: Sequence[Item]) -> Questions:
-        """The questions of these items, which are all of one domain."""
-        known = [known_item(preset, item) for item in items]
-        hidden = [each.latents for each in known]
-        ability = [[preset.abilities[agent, item.family] for item in items] for agent in range(len(preset.relatives))]
+        """The questions of these items, which are all of one family."""
+        (family,) = {item.family for item in items}
+        hidden = [known_item(preset, item).latents for item in items]
+        ability = np.array([preset.abilities[agent, family] for agent in range(len(preset.relatives))])
         hardness = np.array([latents.hardness for latents in hidden]).T
         return cls(
             preset,
-            known[0].domain,
-            np.array([item.family for item in items]),
+            family,
             np.array([latents.key for latents in hidden], dtype=np.uint64),
-            np.array(ability) - hardness,
+            ability[:, :, None] - hardness,
             np.array([latents.blindness for latents in hidden]).T,
             np.array([latents.shared_errors for latents in hidden]).T,
-        )
-
-    def only(self, chosen: NDArray[np.bool_]) -> Questions:
-        """A part of the questions."""
-        return Questions(
-            self.preset,
-            self.domain,
-            self.families[chosen],
-            self.keys[chosen],
-            self.base[:, chosen],
-            self.blindness[:, chosen],
-            self.shared_errors[:, chosen],
         )
 
     def worker(self, agent: int, limit: float = 0.0) -> WorkerOnQuestion:
         """A worker on all of them."""
         shared_error = self.shared_errors[self.preset.relatives[agent]]
-        return WorkerOnQuestion(agent, self.base[agent], shared_error, self.blindness[agent], limit)
+        return WorkerOnQuestion(agent, tuple(self.base[agent]), shared_error, self.blindness[agent], limit)
+
+    @property
+    def input(self) -> SimulationInput:
+        """All of them as what a workflow is simulated on."""
+        return SimulationInput(_ARRAYS, self.preset, self.family, self.worker, self.keys)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -147,21 +138,28 @@ class Accuracy:
     """Standard error of `value`, for these very questions."""
 
 
-def frozen_questions(preset: Preset, domain: Domain, *, size: int = FROZEN_SIZE) -> Questions:
-    """The first questions of the frozen test series, for the workers of a preset."""
-    return Questions.of(preset, _frozen_items(domain, size))
+def mean_of(parts: Sequence[Accuracy]) -> Accuracy:
+    """The mean over sets of questions of the same size."""
+    error = float(np.sqrt(sum(one.error**2 for one in parts))) / len(parts)
+    return Accuracy(sum(one.value for one in parts) / len(parts), error)
+
+
+def frozen_questions(preset: Preset, domain: Domain, *, size: int = FROZEN_SIZE) -> list[Questions]:
+    """The first questions of the frozen test series, family by family, for the workers of a preset."""
+    asked = _frozen_items(preset.name, domain, size)
+    return [Questions.of(preset, [item for item in asked if item.family == name]) for name in preset.ease[domain]]
 
 
 @lru_cache(maxsize=16)
-def _frozen_items(domain: Domain, size: int) -> tuple[Item, ...]:
-    return tuple(items(domain, size, FROZEN_SEED))
+def _frozen_items(preset: str, domain: Domain, size: int) -> tuple[Item, ...]:
+    return tuple(items(preset, domain, size, FROZEN_SEED))
 
 
-def frozen_fingerprint() -> str:
+def frozen_fingerprint(preset: str = "gym/paper7") -> str:
     """SHA-256 of the frozen questions with their answers; 16 digits of it. The levels are fitted on them."""
     digest = sha256()
     for domain in DOMAINS:
-        for item in _frozen_items(domain, FROZEN_SIZE):
+        for item in _frozen_items(preset, domain, FROZEN_SIZE):
             digest.update("\0".join((item.question, item.gold, *item.wrong[:WRONG], f"{item.difficulty:.4f}")).encode())
     return digest.hexdigest()[:16]
 
@@ -176,16 +174,13 @@ def states_of(
     previous: State | None = None,
 ) -> list[State]:
     """The states of all steps, each field an array; as `simulate` has them with this sample."""
-    given = SimulationInput(_ARRAYS, questions.preset, questions.domain, questions.worker, questions.keys)
-    limit = token_limit(max_tokens)
-    return simulate_states(
-        given, workflow, stream=stream_of(sample_id, {}), limit=limit, prefix=prefix, previous=previous
-    )
+    stream, limit = stream_of(sample_id, {}), token_limit(max_tokens)
+    return simulate_states(questions.input, workflow, stream=stream, limit=limit, prefix=prefix, previous=previous)
 
 
 def right_answers(state: State, size: int) -> NDArray[np.bool_]:
-    """Where a final state is right; a plan never is."""
-    if isinstance(state, Attempt):
+    """Where a final state is right; a plan or the result of one part never is."""
+    if isinstance(state, Attempt) and not state.part:
         return np.broadcast_to(np.asarray(state.answer == RIGHT), (size,))
     return np.zeros(size, dtype=bool)
 
@@ -211,14 +206,20 @@ def expected_accuracy(
 
 @dataclass(frozen=True)
 class Exam:
-    """The questions of all four domains for the workers of a preset."""
+    """The questions of all families for the workers of a preset."""
 
     preset: Preset
     size: int = FROZEN_SIZE
 
     @cached_property
-    def questions(self) -> Mapping[Domain, Questions]:
+    def questions(self) -> Mapping[Domain, Sequence[Questions]]:
+        """Of each domain, family by family; all families have as many, give or take one."""
         return {domain: frozen_questions(self.preset, domain, size=self.size) for domain in DOMAINS}
+
+    @property
+    def families(self) -> Mapping[str, Questions]:
+        """Of each family."""
+        return {each.family: each for found in self.questions.values() for each in found}
 
     def accuracies(self, workflow: Workflow, *, draws: int = 16, max_tokens: int = USUAL_TOKENS) -> list[Accuracy]:
         """On each domain, in their order.
@@ -227,6 +228,6 @@ class Exam:
             UsageError: a worker is not in the preset.
         """
         return [
-            expected_accuracy(workflow, self.questions[domain], draws=draws, max_tokens=max_tokens)
-            for domain in DOMAINS
+            mean_of([expected_accuracy(workflow, one, draws=draws, max_tokens=max_tokens) for one in found])
+            for found in self.questions.values()
         ]

@@ -35,6 +35,8 @@ CALL_NOISE, WHICH_WRONG, SHARED_WRONG, PLAN, ADOPT, DOUBT, CHECK, HEDGE, SLIP = 
 """Random streams: one for each random decision in a call."""
 ATTEMPT_READ: Final = 16
 """The first of many streams: one for each attempt that an aggregator reads."""
+PART_NOISE: Final = 64
+"""The first of the streams of a question's further parts."""
 _BEYOND: Final = 1e6
 """More than any sum of votes."""
 
@@ -69,8 +71,8 @@ class WorkerOnQuestion:
 
     agent: int
     """Agent id: an index of `wfdsl_rl.gym.world.profiles.PROFILES`."""
-    base: Numbers
-    """Ability, less the question's difficulty for this worker."""
+    base: tuple[Numbers, ...]
+    """For each part of the question: ability, less the difficulty for this worker."""
     shared_error: Numbers
     """The wrong answer that this worker's relatives fall for."""
     blindness: Numbers
@@ -86,8 +88,14 @@ class _Turn:
     m: Arithmetic
     setting: DomainSetting
     worker: WorkerOnQuestion
+    instruction: Instruction
+    part: int
+    """What is asked for: a part of the question, or 0 for the whole."""
     plans: tuple[Plan, ...]
     attempts: tuple[Attempt, ...]
+    """At what is asked for."""
+    results: tuple[Attempt, ...]
+    """Of parts."""
     key: Numbers
 
     @property
@@ -101,7 +109,7 @@ class _Turn:
     @property
     def beyond_one(self) -> int:
         """How many replies there are in view besides the first."""
-        return max(len(self.plans) + len(self.attempts) - 1, 0)
+        return max(len(self.plans) + len(self.attempts) + len(self.results) - 1, 0)
 
     def normal(self, stream: int) -> Numbers:
         return self.m.normal(self.key, stream)
@@ -120,17 +128,40 @@ def respond(
     key: Numbers,
 ) -> State:
     """The reply of a worker; the same arguments give the same reply. All randomness comes from the key."""
+    domain, behaviour = setting.domain, setting.behaviour
+    part = instruction.part if instruction.part < domain.parts + (not domain.chained) and domain.parts > 1 else 0
     plans = tuple(state for state in seen if isinstance(state, Plan))
-    attempts = tuple(state for state in seen if isinstance(state, Attempt))
-    turn, role = _Turn(m, setting, worker, plans, attempts, key), instruction.role
-    if role == "plan":
+    attempts = tuple(state for state in seen if isinstance(state, Attempt) and state.part == part)
+    results = tuple(state for state in seen if isinstance(state, Attempt) and state.part not in {part, 0})
+    turn = _Turn(m, setting, worker, instruction, part, plans, attempts, results, key)
+    if instruction.role == "plan":
         return _plan(turn)
-    shift = _shift_in_view(turn) - setting.behaviour.wrong_kind * instruction.wrong_kind
+    role, cost = _role_in_view(turn)
+    shift = _shift_in_view(turn) - behaviour.wrong_kind * instruction.wrong_kind - cost
     if role == "aggregate" and len(attempts) > 1:
         return _aggregate(turn, shift)
-    if role in setting.behaviour.second_look and attempts:
+    if role in behaviour.second_look and attempts:
         return _second_look(turn, role, shift)
-    return _solve(turn, shift - setting.behaviour.misplaced[role])
+    return _solve(turn, shift)
+
+
+def _role_in_view(turn: _Turn) -> tuple[Role, float]:
+    """What the worker does, and what the instruction takes from the margin."""
+    behaviour, instruction, role = turn.behaviour, turn.instruction, turn.instruction.role
+    beyond = instruction.part > turn.domain.parts or (instruction.part > 0 and turn.domain.parts == 1)
+    cost = behaviour.misplaced_part if beyond else 0.0
+    cost -= _fit(instruction.method, turn.domain.method, behaviour.method_gain, behaviour.method_loss)
+    if role == "none" and behaviour.by_view:
+        cost += 0.0 if instruction.part else behaviour.by_view_cost
+        role = "solve" if not turn.attempts else "verify" if len(turn.attempts) == 1 else "aggregate"
+    if role == "solve" or (role in behaviour.second_look and turn.attempts):
+        return role, cost
+    return role, cost + (0.0 if turn.results else behaviour.misplaced[role])
+
+
+def _fit(named: str, fitting: str, gain: float, loss: float) -> float:
+    """What it is worth that an instruction names a method, or a check."""
+    return 0.0 if not named else gain if named == fitting else -loss
 
 
 def _plan(turn: _Turn) -> Plan:
@@ -162,12 +193,33 @@ def _worth_of(turn: _Turn, plan: Plan) -> Numbers:
 def _own_answer(turn: _Turn, shift: Numbers) -> Numbers:
     """The answer that a worker finds by itself; none where it runs out of tokens just before the right one."""
     m, worker, long_gain = turn.m, turn.worker, turn.domain.long_gain
-    margin = worker.base + shift - turn.domain.noise_sd * turn.normal(CALL_NOISE)
-    right = margin + long_gain * worker.limit > 0
-    cut = m.no(right) & (margin + long_gain > 0)
+    todo, taken = _work(turn)
+    shift = shift - turn.domain.span * max(len(todo) - 1, 0)
+    right: Truths = True
+    nearly: Truths = True
+    for result in taken:
+        right, nearly = right & (result.answer == RIGHT), nearly & (result.answer == RIGHT)
+    for at in todo:
+        margin = worker.base[at] + shift - turn.domain.noise_sd * turn.normal(PART_NOISE + at if at else CALL_NOISE)
+        right, nearly = right & (margin + long_gain * worker.limit > 0), nearly & (margin + long_gain > 0)
+    cut = m.no(right) & nearly
     shared = turn.uniform(SHARED_WRONG) < turn.behaviour.shared_wrong
     wrong = m.where(shared, worker.shared_error, _tempting(turn))
     return m.where(right, RIGHT, m.where(cut, NO_ANSWER, wrong))
+
+
+def _work(turn: _Turn) -> tuple[list[int], list[Attempt]]:
+    """The parts that a worker has to do itself, from 0, and the results in view that it takes over.
+
+    Of several results of a part it takes the last one. A chain goes on from the latest part that is in view.
+    """
+    latest = {result.part: result for result in turn.results}
+    if turn.domain.chained:
+        end = (turn.part or turn.domain.parts) - 1
+        start = max((part for part in latest if part <= end), default=0)
+        return list(range(start, end + 1)), [latest[start]] if start else []
+    wanted = [turn.part] if turn.part else range(1, turn.domain.parts + 1)
+    return [part - 1 for part in wanted if part not in latest], [latest[part] for part in wanted if part in latest]
 
 
 def _tempting(turn: _Turn) -> Numbers:
@@ -208,17 +260,25 @@ def _doubts(turn: _Turn, role: Role) -> Truths:
     skill, wording = turn.setting.skill(worker.agent) + turn.setting.checking[worker.agent], behaviour.second_look[role]
     suspicion, blind = _suspicion(turn), _blindness(turn, target)
     keeps = domain.keep + domain.keep_slope * skill + wording.keep + behaviour.loyal * blind - suspicion
-    finds = domain.detect + domain.detect_slope * skill + wording.detect - blind + suspicion
+    finds = domain.detect + domain.detect_slope * skill + wording.detect - blind + suspicion + _focus(turn)
     alarm = -(keeps - behaviour.crowd * turn.beyond_one)
     moment = behaviour.blindness_weight * worker.blindness + behaviour.moment_weight * turn.normal(DOUBT)
     return moment < turn.m.where(target.answer == RIGHT, alarm, finds)
+
+
+def _focus(turn: _Turn) -> float:
+    """What the wording of a check adds to finding mistakes, or takes from it."""
+    behaviour, named = turn.behaviour, turn.instruction.check
+    found = _fit(named, turn.domain.check, behaviour.check_gain, behaviour.check_loss)
+    return found - (behaviour.by_view_cost if turn.instruction.role == "none" else 0.0)
 
 
 def _blindness(turn: _Turn, target: Attempt) -> float:
     """One's own mistakes look right, and a relative's a little."""
     if target.agent == turn.worker.agent:
         return turn.behaviour.self_blind
-    return turn.behaviour.relative_blind if turn.setting.related(target.agent, turn.worker.agent) else 0.0
+    related = turn.setting.related(target.agent, turn.worker.agent)
+    return turn.behaviour.relative_blind + turn.domain.relative_blind if related else 0.0
 
 
 def _suspicion(turn: _Turn) -> Numbers:
@@ -269,4 +329,4 @@ def _shown(turn: _Turn, answer: Numbers, *, doubted: Truths = False) -> Attempt:
     hedged = turn.uniform(HEDGE) < m.where(right, rates.hedged.right, rates.hedged.wrong)
     slipped = turn.uniform(SLIP) < m.where(right, rates.slipped.right, rates.slipped.wrong)
     check = m.where(whole, check, UNCHECKED)
-    return Attempt(turn.worker.agent, answer, check, whole & hedged, whole & slipped, m.no(whole))
+    return Attempt(turn.worker.agent, answer, check, whole & hedged, whole & slipped, m.no(whole), turn.part)

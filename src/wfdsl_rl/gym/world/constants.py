@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import Any
 
 from wfdsl_rl.gym.world.roles import Role
+
+
+def added(default: Any) -> Any:
+    """A field that came after the first presets: where it has its default, a content hash does not see it."""
+    return field(default=default, metadata={"added": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,20 @@ class DomainConstants:
     """An aggregator's vote for its own view; an attempt by a worker of skill 0 has 1. Fitted to MoA."""
     muddle: float
     """Standard deviation of how much more or less an attempt counts by how it happens to read. Fitted to MoA."""
+    parts: int = added(1)
+    """How many parts the question has. An answer is right if all of them are."""
+    chained: bool = added(default=False)
+    """Whether each part starts from the result of the one before it."""
+    span: float = added(0.0)
+    """What each further part that is done in the same call takes from the margin of all."""
+    part_sd: float = added(0.0)
+    """Standard deviation of a worker's skill between the parts."""
+    method: str = added("")
+    """The method of `wfdsl_rl.gym.world.roles.METHODS` that fits, if one does."""
+    check: str = added("")
+    """The check of `wfdsl_rl.gym.world.roles.CHECKS` that fits, if one does."""
+    relative_blind: float = added(0.0)
+    """Doubting a relative's attempt is harder by this, besides what holds on every domain."""
 
     @property
     def noise_sd(self) -> float:
@@ -168,6 +188,22 @@ class Behaviour:
     """What an instruction takes from the margin that asks for something that is not in view."""
     wrong_kind: float = 0.25
     """What an instruction takes that speaks of another kind of question."""
+
+    by_view: bool = added(default=False)
+    """Whether a worker without an instruction that fits does what its view suggests: one attempt is checked, several
+    are compared, and where there is none the question is solved."""
+    by_view_cost: float = added(0.0)
+    """What that takes from the margin, and from finding mistakes."""
+    method_gain: float = added(0.0)
+    """What an instruction adds to the margin that names the method that fits."""
+    method_loss: float = added(0.0)
+    """What it takes if it names another one."""
+    check_gain: float = added(0.0)
+    """What an instruction adds to finding mistakes that names the check that fits."""
+    check_loss: float = added(0.0)
+    """What it takes if it names another one."""
+    misplaced_part: float = added(0.0)
+    """What an instruction takes that asks for a part that is not there."""
 
     evidence: Evidence = Evidence()
 

@@ -8,7 +8,7 @@ from itertools import count, cycle
 from typing import Any
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw
+from wfdsl_rl.gym.world.families import SPLITS, draw
 from wfdsl_rl.gym.world.families.form import Item, Split
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
@@ -22,7 +22,7 @@ def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequen
     """Tasks for the workers of a preset: kinds in turns, their families in turns; a smaller `n` gives the first ones.
 
     Args:
-        preset: The pool's name; all presets are asked the same questions.
+        preset: The pool's name. It says which families of questions are asked.
         n: How many.
         seed: Which series.
         split: "train", or "test" with wordings that the other never has.
@@ -31,11 +31,11 @@ def make(preset: str, n: int, seed: int, *, split: Split = "test", kinds: Sequen
     Raises:
         UsageError: no such preset, split or kind, or a number below 0.
     """
-    preset_of(preset)
+    ease = preset_of(preset).ease
     wanted = _kinds(kinds)
     if n < 0:
         raise UsageError(f"the gym cannot make {n} tasks; give a number from 0")
-    series = {kind: _series(kind, seed, split) for kind in wanted}
+    series = {kind: _series(kind, seed, split, tuple(ease[kind])) for kind in wanted}
     turns = (wanted[at % len(wanted)] for at in range(n))
     return [
         task_of(item, f"{split}-{seed}-{kind}-{at}", preset, split)
@@ -54,13 +54,13 @@ def load(name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[s
     return make(name, count, seed, split=named[0], kinds=named[1])
 
 
-def items(kind: Domain, n: int, seed: int, *, split: Split = "test") -> list[Item]:
+def items(preset: str, kind: Domain, n: int, seed: int, *, split: Split = "test") -> list[Item]:
     """The items that the tasks of one kind are made from.
 
     Raises:
-        UsageError: no such split.
+        UsageError: no such preset or split.
     """
-    series = _series(kind, seed, split)
+    series = _series(kind, seed, split, tuple(preset_of(preset).ease[kind]))
     return [next(series)[1] for _ in range(n)]
 
 
@@ -95,21 +95,21 @@ def _kinds(kinds: Sequence[Domain] | None) -> tuple[Domain, ...]:
     return wanted
 
 
-def _series(kind: Domain, seed: int, split: Split) -> Iterator[tuple[int, Item]]:
+def _series(kind: Domain, seed: int, split: Split, families: tuple[str, ...]) -> Iterator[tuple[int, Item]]:
     """The series of a kind, each item with its place: families in turns, and repeated questions left out.
 
     A family that keeps repeating itself is exhausted; from then on its questions are repeated.
     """
     if split not in SPLITS:
         raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
-    waiting: dict[str, deque[tuple[int, Item]]] = {name: deque() for name in FAMILIES if domain_of(name) == kind}
+    waiting: dict[str, deque[tuple[int, Item]]] = {name: deque() for name in families}
     asked: set[str] = set()
     repeats = dict.fromkeys(waiting, 0)
     places = count()
     for family in cycle(waiting):
         while not waiting[family]:
             at = next(places)
-            item = draw(kind, seed, at, split=split)
+            item = draw(kind, seed, at, families=families, split=split)
             again = item.question in asked
             repeats[item.family] = repeats[item.family] + 1 if again else 0
             if not again or repeats[item.family] > _PATIENCE:

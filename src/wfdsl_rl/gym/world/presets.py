@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from wfdsl.errors import UsageError
+from wfdsl_rl.gym.world import axes
 from wfdsl_rl.gym.world.behaviour import DomainSetting
-from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants
+from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants, added
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES, RELATIVES, Domain, Profile
 from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key
-from wfdsl_rl.gym.world.roles import KIND_WORDS, RULES
+from wfdsl_rl.gym.world.roles import CHECKS, KIND_WORDS, METHODS, RULES
 
 VERSION: Final = 1
 SALT: Final = f"gym {VERSION}"
@@ -83,13 +84,20 @@ class Preset:
     behaviour: Behaviour = BEHAVIOUR
     domains: Mapping[Domain, DomainConstants] = field(default_factory=lambda: CONSTANTS)
     ease: Mapping[Domain, Mapping[str, float]] = field(default_factory=lambda: EASE)
+    """The families of its questions, and how much easier than its domain each is."""
     version: int = VERSION
+    families: Mapping[str, DomainConstants] | None = added(None)
+    """The constants of families that have their own."""
+    levels: tuple[tuple[float, ...], ...] = added(LEVELS)
+    """Of each agent, on each domain. Fitted."""
 
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of everything that the workers' answers depend on, besides the questions; 16 digits of it."""
-        profiles = [asdict(profile) for profile in PROFILES]
-        content = json.dumps([asdict(self), profiles, LEVELS, RULES, KIND_WORDS, SALT], sort_keys=True)
+        rules: list[object] = [RULES, KIND_WORDS]
+        if self.behaviour.by_view:
+            rules += [METHODS, CHECKS]
+        content = json.dumps([*map(_content, (self, PROFILES, LEVELS, *rules, SALT))], sort_keys=True)
         return sha256(content.encode()).hexdigest()[:16]
 
     def accuracy(self, agent: int, domain: Domain) -> float:
@@ -100,42 +108,67 @@ class Preset:
         """The profile of the worker with this index."""
         return PROFILES[self.members[index]]
 
+    def constants(self, family: str) -> DomainConstants:
+        """The constants of a family: its own, or its domain's."""
+        return (self.families or {}).get(family) or self.domains[self.domain_of(family)]
+
+    def domain_of(self, family: str) -> Domain:
+        """The domain of one of its families."""
+        return next(domain for domain, families in self.ease.items() if family in families)
+
     def level(self, agent: int, domain: Domain) -> float:
         """How able a worker is on a domain, before what sets its families apart."""
-        levels = self.shifted_levels.get(agent, LEVELS[agent])
+        levels = self.shifted_levels.get(agent, self.levels[agent])
         return levels[DOMAINS.index(domain)]
 
     @cached_property
-    def abilities(self) -> Mapping[tuple[int, str], float]:
-        """For each agent and family: its ability there. Single-call accuracy is about Φ of it."""
+    def abilities(self) -> Mapping[tuple[int, str], tuple[float, ...]]:
+        """For each agent and family: its ability at each part. Single-call accuracy on a part is about Φ of it."""
         return {
-            (agent, family): round(self.level(agent, domain) + ease + self._leaning(agent, family), 4)
+            (agent, family): tuple(
+                round(self.level(agent, domain) + ease + self._leaning(agent, family, part), 4)
+                for part in range(self.constants(family).parts)
+            )
             for domain in DOMAINS
             for family, ease in self.ease[domain].items()
             for agent in range(len(PROFILES))
         }
 
-    def _leaning(self, agent: int, family: str) -> float:
-        return self.behaviour.family_sd * Scalars().normal(text_key(SALT, "leaning", PROFILES[agent].name, family), 0)
+    def _leaning(self, agent: int, family: str, part: int) -> float:
+        key = text_key(SALT, "leaning", PROFILES[agent].name, family)
+        own = self.constants(family).part_sd * Scalars().normal(key, 1 + part)
+        return self.behaviour.family_sd * Scalars().normal(key, 0) + own
 
     @cached_property
-    def settings(self) -> Mapping[Domain, DomainSetting]:
-        """What behaviour needs to know of each domain."""
-        return {domain: self._setting(domain) for domain in DOMAINS}
+    def settings(self) -> Mapping[str, DomainSetting]:
+        """What behaviour needs to know of each family."""
+        return {family: self._setting(domain, family) for domain in DOMAINS for family in self.ease[domain]}
 
-    def _setting(self, domain: Domain) -> DomainSetting:
+    def _setting(self, domain: Domain, family: str) -> DomainSetting:
         closed = [agent for agent, profile in enumerate(PROFILES) if "closed" in profile.tags]
         levels = [quantile(self.accuracy(agent, domain)) for agent in range(len(PROFILES))]
         reference = sum(quantile(PROFILES[agent].accuracy[domain]) for agent in closed) / len(closed)
         skills = tuple(round(level - reference, 4) for level in levels)
         planning = tuple(profile.planning[domain] for profile in PROFILES)
         checking = tuple(profile.checking[domain] for profile in PROFILES)
-        return DomainSetting(self.behaviour, self.domains[domain], skills, planning, checking, _RELATIVES)
+        return DomainSetting(self.behaviour, self.constants(family), skills, planning, checking, _RELATIVES)
 
     @property
     def relatives(self) -> tuple[int, ...]:
         """Of each agent: its family of models."""
         return _RELATIVES
+
+
+def _content(value: Any) -> Any:
+    """A value as JSON, without fields that were added later and have their default."""
+    if is_dataclass(value):
+        named = [(each, getattr(value, each.name)) for each in fields(value)]
+        return {
+            each.name: _content(it) for each, it in named if not (each.metadata.get("added") and it == each.default)
+        }
+    if isinstance(value, Mapping):
+        return {key: _content(it) for key, it in value.items()}
+    return [_content(it) for it in value] if isinstance(value, tuple) else value
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -149,6 +182,15 @@ PRESETS: Final[Mapping[str, Preset]] = {
             tuple(range(7)),
             {0: {"math": 0.40, "choice": 0.60, "text": 0.12, "code": 0.08}},
             {0: (-0.132, 0.214, -1.371, -1.409)},
+        ),
+        Preset(
+            "gym/axes",
+            "The seven, on questions for which workflows of different kinds are best.",
+            tuple(range(7)),
+            behaviour=axes.BEHAVIOUR,
+            ease=axes.EASE,
+            families=axes.FAMILIES,
+            levels=axes.LEVELS,
         ),
     )
 }

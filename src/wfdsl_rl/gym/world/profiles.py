@@ -97,19 +97,20 @@ _LENGTH: Final = 120
 
 
 def usage_of(
-    state: State, seen: Sequence[State], domain: Domain, *, asked_chars: int, key: int, max_tokens: int
+    state: State, seen: Sequence[State], domain: Domain, *, parts: int = 1, asked_chars: int, key: int, max_tokens: int
 ) -> Usage:
-    """The tokens of a call."""
-    read = asked_chars // CHARS_PER_TOKEN + 1 + sum(round(_length(earlier, domain)) for earlier in seen)
+    """The tokens of a call on a question of so many parts."""
+    read = asked_chars // CHARS_PER_TOKEN + 1 + sum(round(_length(earlier, domain, parts)) for earlier in seen)
     if not isinstance(state, Plan) and state.cut:
         return Usage(read, max_tokens)
-    length = _length(state, domain) * exp(SPREAD * Scalars().normal(key, _LENGTH))
+    length = _length(state, domain, parts) * exp(SPREAD * Scalars().normal(key, _LENGTH))
     return Usage(read, max(1, min(round(length), max_tokens)))
 
 
-def _length(state: State, domain: Domain) -> float:
+def _length(state: State, domain: Domain, parts: int) -> float:
     wordiness = 1.0 if state.agent == STRANGER else PROFILES[state.agent].wordiness
-    return TYPICAL_TOKENS[domain] * wordiness * (PLAN_SHARE if isinstance(state, Plan) else 1.0)
+    share = PLAN_SHARE if isinstance(state, Plan) else 1 / parts if state.part else 1.0
+    return TYPICAL_TOKENS[domain] * wordiness * share
 
 
 def usd_of(profile: Profile, usage: Usage) -> float:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from wfdsl.protocols import Message, WorkerFailure
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion
+from wfdsl_rl.gym.world.constants import DomainConstants
 from wfdsl_rl.gym.world.families import FAMILIES, recognise
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import SALT, Preset
@@ -28,6 +29,10 @@ _SCALARS = Scalars()
 _COMMON_STREAMS = 40
 """Streams of the model families; a worker's own come after them."""
 _WORKER_STREAMS, _BLINDNESS_STREAMS = 80, 160
+_PART_STREAMS, _PART_DIFFICULTY = 256, 60
+"""Streams between those of two parts of a question, and the one of how hard a part is."""
+_ALIKE: Final = 0.6
+"""How much the parts of a question are as hard as the others, as a correlation with its difficulty (our choice)."""
 _GAP = "\n\n"
 """Separates the question from the first subtask; no question of the gym has an empty line in it."""
 
@@ -38,8 +43,8 @@ class Latents:
 
     key: int
     """64 bits that are the question's own."""
-    hardness: tuple[float, ...]
-    """For each agent: what it takes from the margin."""
+    hardness: tuple[tuple[float, ...], ...]
+    """For each part of the question and agent: what it takes from the margin."""
     blindness: tuple[float, ...]
     """For each agent: how blind it is to mistakes here, standard normal."""
     shared_errors: tuple[int, ...]
@@ -48,19 +53,28 @@ class Latents:
 
 def latents_of(preset: Preset, item: Item) -> Latents:
     """The hidden side of an item."""
-    domain = preset.domains[domain_of(item)]
+    constants = preset.constants(item.family)
     key = text_key(SALT, item.question)
-    common = sqrt(domain.common_share) * item.difficulty
-    shared = [sqrt(domain.relatives_share) * _SCALARS.normal(key, group) for group in range(len(RELATIVES))]
-    own = sqrt(domain.worker_share)
-    hardness = tuple(
-        common + shared[group] + own * _SCALARS.normal(key, _WORKER_STREAMS + agent)
-        for agent, group in enumerate(preset.relatives)
-    )
+    hardness = tuple(_hardness(preset, constants, item, key, part) for part in range(constants.parts))
     temptation = preset.behaviour.temptation
     shared_errors = tuple(_shared_error(temptation, key, group) for group in range(len(RELATIVES)))
     blindness = tuple(_SCALARS.normal(key, _BLINDNESS_STREAMS + agent) for agent in range(len(preset.relatives)))
     return Latents(key, hardness, blindness, shared_errors)
+
+
+def _hardness(preset: Preset, constants: DomainConstants, item: Item, key: int, part: int) -> tuple[float, ...]:
+    """For each agent: how hard a part is for it."""
+    first = _PART_STREAMS * part
+    difficulty = item.difficulty
+    if constants.parts > 1:
+        difficulty = _ALIKE * difficulty + sqrt(1 - _ALIKE**2) * _SCALARS.normal(key, first + _PART_DIFFICULTY)
+    common = sqrt(constants.common_share) * difficulty
+    shared = [sqrt(constants.relatives_share) * _SCALARS.normal(key, first + at) for at in range(len(RELATIVES))]
+    own = sqrt(constants.worker_share)
+    return tuple(
+        common + shared[group] + own * _SCALARS.normal(key, first + _WORKER_STREAMS + agent)
+        for agent, group in enumerate(preset.relatives)
+    )
 
 
 def domain_of(item: Item) -> Domain:
@@ -86,7 +100,9 @@ class Known:
 
     def worker(self, agent: int, limit: float) -> WorkerOnQuestion:
         """A worker on this question; `limit` is `WorkerOnQuestion.limit`."""
-        base = self.preset.abilities[agent, self.item.family] - self.latents.hardness[agent]
+        abilities = self.preset.abilities[agent, self.item.family]
+        parts = zip(abilities, self.latents.hardness, strict=True)
+        base = tuple(ability - hardness[agent] for ability, hardness in parts)
         shared_error = self.latents.shared_errors[self.preset.relatives[agent]]
         return WorkerOnQuestion(agent, base, shared_error, self.latents.blindness[agent], limit)
 

@@ -63,18 +63,19 @@ def _attempt_lines(state: Attempt, item: Item, manner: Sequence[str], key: int, 
     lines = [_one_of(wording.OPENINGS[state.agent], key, _OPENING)]
     lines += [_one_of(manner, key, _ROLE)] if manner else []
     lines.append(_one_of(wording.WORKING[domain], key, _WORKING))
+    lines += [wording.PARTS[state.part - 1]] if state.part else []
     if state.answer == NO_ANSWER:
         return [*lines, _one_of(wording.CUT, key, _END)]
     lines += [_one_of(wording.CHECKS[state.check], key, _CHECK)] if state.check != UNCHECKED else []
     lines += [_one_of(wording.HEDGES, key, _HEDGE)] if state.hedged else []
     lines += [_one_of(wording.SLIPS[domain], key, _SLIP)] if state.slipped else []
-    answer = other if state.answer == OTHER else answers_of(item)[state.answer]
+    answer = other if state.answer == OTHER else answers_of(item, state.part)[state.answer]
     return [*lines, _one_of(wording.ANSWERS[domain], key, _END).format(answer.rstrip("\n"))]
 
 
-def answers_of(item: Item) -> tuple[str, ...]:
-    """The right answer and the wrong ones that workers give, by their numbers."""
-    return (item.gold, *item.wrong[:WRONG])
+def answers_of(item: Item, part: int = 0) -> tuple[str, ...]:
+    """The right answer to a part or the whole, and the wrong ones that workers give, by their numbers."""
+    return item.parts[part - 1] if part else (item.gold, *item.wrong[:WRONG])
 
 
 def read(text: str, item: Item) -> ParsedReply:
@@ -87,11 +88,13 @@ def read(text: str, item: Item) -> ParsedReply:
     quality = _QUALITY_OF[domain].get(lines[1]) if len(lines) == 2 else None
     if quality is not None:
         return ParsedReply(Plan(agent, quality))
-    given = _given(lines, domain)
+    part, given = next((_PART_OF[line] for line in lines if line in _PART_OF), 0), _given(lines, domain)
     if given is None:
-        return ParsedReply(Attempt(agent, NO_ANSWER, cut=True)) if lines[-1] in _CUTS else _stranger(text, item)
-    answer = _numbers(answers_of(item)).get(given, OTHER)
-    return ParsedReply(_with_meaning(agent, answer, _meanings(lines[1:-1])), given)
+        return (
+            ParsedReply(Attempt(agent, NO_ANSWER, cut=True, part=part)) if lines[-1] in _CUTS else _stranger(text, item)
+        )
+    answer = _numbers(answers_of(item, part)).get(given, OTHER)
+    return ParsedReply(_with_meaning(agent, answer, _meanings(lines[1:-1]), part), given)
 
 
 def signs_in(text: str) -> tuple[str, ...]:
@@ -106,9 +109,9 @@ def _meanings(lines: Sequence[str]) -> set[str]:
     return {_MEANING[line] for line in lines if line in _MEANING}
 
 
-def _with_meaning(agent: int, answer: int, meanings: set[str]) -> Attempt:
+def _with_meaning(agent: int, answer: int, meanings: set[str], part: int) -> Attempt:
     check = FAILS if "fails" in meanings else PASSES if "passes" in meanings else UNCHECKED
-    return Attempt(agent, answer, check, "hedged" in meanings, "slipped" in meanings)
+    return Attempt(agent, answer, check, "hedged" in meanings, "slipped" in meanings, part=part)
 
 
 def _given(lines: list[str], domain: Domain) -> str | None:
@@ -166,6 +169,7 @@ _MEANING: Final = {
     **dict.fromkeys(wording.HEDGES, "hedged"),
     **{text: "slipped" for texts in wording.SLIPS.values() for text in texts},
 }
+_PART_OF: Final = {text: number for number, text in enumerate(wording.PARTS, start=1)}
 _CUTS: Final = frozenset(wording.CUT)
 _ENDINGS: Final = {
     domain: tuple(

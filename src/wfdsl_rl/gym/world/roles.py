@@ -60,6 +60,26 @@ KIND_WORDS: Final[dict[Domain, str]] = {
 }
 """Words that fit questions of one kind only. On a question of another kind they confuse the worker."""
 
+METHODS: Final[dict[str, str]] = {
+    "steps": r"\bstep by step\b|\bone (step|move|thing) at a time\b|\bkeep track\b",
+    "list": r"\b(make|write|draw up) (a|the) (list|table|tally)\b|\btally\b",
+    "cases": r"\b(small|simple|test) (cases|examples)\b",
+}
+"""Ways to solve that an instruction may name."""
+
+CHECKS: Final[dict[str, str]] = {
+    "steps": r"\b(each|every) (step|part|line|move)\b",
+    "again": r"\b(again|another way|from scratch|independently)\b",
+    "facts": r"\b(irrelevant|unneeded|needless|not needed|distract\w*|misleading)\b",
+    "edges": r"\b(edge|boundary|special) cases?\b|\bempty input\b",
+}
+"""What a check may look at."""
+
+_PART = re.compile(r"\bparts? (\d)\b|\b(first|second|third|fourth) part\b", re.IGNORECASE)
+_ORDINALS = ("first", "second", "third", "fourth")
+
+_METHODS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in METHODS.items()}
+_CHECKS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in CHECKS.items()}
 _RULES = tuple((role, re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)) for role, patterns in RULES)
 _KIND_WORDS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in KIND_WORDS.items()}
 
@@ -71,6 +91,12 @@ class Instruction:
     role: Role
     wrong_kind: bool = False
     """Whether it speaks of another kind of question."""
+    part: int = 0
+    """The one part of the question that it names, from 1; 0 if it names none, or several."""
+    method: str = ""
+    """The first of `METHODS` that it names."""
+    check: str = ""
+    """The first of `CHECKS` that it names."""
 
 
 @lru_cache(maxsize=16384)
@@ -83,4 +109,15 @@ def role_of(subtask: str) -> Role:
 def instruction_of(subtask: str, domain: Domain) -> Instruction:
     """What a subtask asks of a worker on a question of this domain."""
     fits = {kind: bool(pattern.search(subtask)) for kind, pattern in _KIND_WORDS.items()}
-    return Instruction(role_of(subtask), any(fits.values()) and not fits.get(domain, False))
+    wrong_kind = any(fits.values()) and not fits.get(domain, False)
+    method, check = _first_named(_METHODS, subtask), _first_named(_CHECKS, subtask)
+    return Instruction(role_of(subtask), wrong_kind, _part_of(subtask), method, check)
+
+
+def _first_named(patterns: dict[str, re.Pattern[str]], subtask: str) -> str:
+    return next((name for name, pattern in patterns.items() if pattern.search(subtask)), "")
+
+
+def _part_of(subtask: str) -> int:
+    named = {int(digit) if digit else _ORDINALS.index(word.lower()) + 1 for digit, word in _PART.findall(subtask)}
+    return named.pop() if len(named) == 1 else 0

@@ -5,7 +5,7 @@ It needs nothing but Python; `wfdsl_rl.gym.world.accuracy` simulates many questi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,10 +17,10 @@ from wfdsl.protocols import Usage
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion, respond
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import Preset
-from wfdsl_rl.gym.world.profiles import PROFILES, Domain, seconds_of, usage_of, usd_of
+from wfdsl_rl.gym.world.profiles import PROFILES, seconds_of, usage_of, usd_of
 from wfdsl_rl.gym.world.questions import USUAL_TOKENS, Known, call_key, known, known_item, stream_of, token_limit
 from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Scalars
-from wfdsl_rl.gym.world.roles import instruction_of
+from wfdsl_rl.gym.world.roles import Instruction, instruction_of
 from wfdsl_rl.gym.world.states import RIGHT, Attempt, State
 
 _SCALARS: Final = Scalars()
@@ -28,11 +28,11 @@ _SCALARS: Final = Scalars()
 
 @dataclass(frozen=True, slots=True)
 class SimulationInput:
-    """What a workflow is simulated on: one question, or many of a domain."""
+    """What a workflow is simulated on: one question, or many of a family."""
 
     arithmetic: Arithmetic
     preset: Preset
-    domain: Domain
+    family: str
     worker: Callable[[int, float], WorkerOnQuestion]
     """The worker with an agent id and a token limit."""
     key: Numbers
@@ -49,17 +49,32 @@ def simulate_states(
 ) -> list[State]:
     """The states of all steps; steps with access "all" see `previous` first."""
     states: list[State] = []
-    setting = given.preset.settings[given.domain]
+    domain = given.preset.domain_of(given.family)
     for index, step in enumerate(workflow.steps):
-        agent = given.preset.members[step.worker]  # type: ignore[index]  # resolved by the caller
         seen = [states[earlier] for earlier in workflow.sees(index)]
         if previous is not None and step.access == ALL:
             seen.insert(0, previous)
-        key = call_key(given.arithmetic, given.key, agent, (*prefix, index), stream)
-        instruction = instruction_of(step.subtask, given.domain)
-        worker = given.worker(agent, limit)
-        states.append(respond(given.arithmetic, setting, worker, instruction=instruction, seen=seen, key=key))
+        call = SimulatedCall(int(step.worker), instruction_of(step.subtask, domain), (*prefix, index), stream, limit)
+        states.append(call.state(given, seen))
     return states
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCall:
+    """One call of a worker of the preset."""
+
+    worker: int
+    instruction: Instruction
+    path: tuple[int, ...]
+    stream: str
+    limit: float = 0.0
+
+    def state(self, given: SimulationInput, seen: Sequence[State]) -> State:
+        """Its reply, with these in view."""
+        agent = given.preset.members[self.worker]
+        key = call_key(given.arithmetic, given.key, agent, self.path, self.stream)
+        setting, worker = given.preset.settings[given.family], given.worker(agent, self.limit)
+        return respond(given.arithmetic, setting, worker, instruction=self.instruction, seen=seen, key=key)
 
 
 _GAP = "\n\n"
@@ -109,7 +124,7 @@ def simulate(
         raise UsageError(f"the gym does not know this question: {question!r}; wfdsl_rl.gym.make gives some it knows")
     check_workers(workflow, preset)
     stream = stream_of(sample_id, {})
-    given = SimulationInput(_SCALARS, preset, this.domain, this.worker, this.latents.key)
+    given = SimulationInput(_SCALARS, preset, this.item.family, this.worker, this.latents.key)
     last = None if previous is None else previous[1]
     states = simulate_states(
         given, workflow, stream=stream, limit=token_limit(max_tokens), prefix=prefix, previous=last
@@ -149,7 +164,7 @@ def _simulated_run(workflow: Workflow, states: list[State], conditions: _Conditi
         total, usd = total + usage, usd + usd_of(profile, usage)
         seconds[index] = seconds_of(profile, usage)
     last = states[-1]
-    right = isinstance(last, Attempt) and bool(last.answer == RIGHT)
+    right = isinstance(last, Attempt) and bool(last.answer == RIGHT) and not last.part
     return SimulatedRun(right, tuple(states), total, usd, graph_of(workflow).critical_path(seconds).length)
 
 
@@ -161,4 +176,5 @@ def _usage(workflow: Workflow, states: list[State], index: int, conditions: _Con
         texts, seen = [*texts, conditions.previous[0]], [conditions.previous[1], *seen]
     key = call_key(_SCALARS, this.latents.key, state.agent, (*conditions.prefix, index), conditions.stream)
     chars = sum(map(len, texts))
-    return usage_of(state, seen, this.domain, asked_chars=chars, key=key, max_tokens=conditions.max_tokens)
+    parts = this.preset.constants(this.item.family).parts
+    return usage_of(state, seen, this.domain, parts=parts, asked_chars=chars, key=key, max_tokens=conditions.max_tokens)

@@ -47,6 +47,8 @@ class Attempt:
     """It leaves something open, such as a unit or a special case."""
     cut: Truths = False
     """It ended at the token limit, before its answer."""
+    part: int = 0
+    """Which part of the question it answers, from 1; 0 is the whole."""
 
 
 State: TypeAlias = Plan | Attempt

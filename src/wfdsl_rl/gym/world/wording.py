@@ -150,3 +150,5 @@ ANSWERS: Final[dict[Domain, tuple[str, ...]]] = {
     "code": ("```python\n{}\n```",),
 }
 """How an answer is given: the last line of a reply, or its program."""
+PARTS: Final = tuple(f"Only the {number} part is done here." for number in ("first", "second", "third", "fourth"))
+"""What a reply says that gives the result of one part."""

@@ -104,13 +104,15 @@ class SimulatedWorker:
         key = call_key(_SCALARS, question.latents.key, self._agent, call.path, stream)
         max_tokens = int(call.settings.get("max_tokens") or self._max_tokens)
         worker = question.worker(self._agent, token_limit(max_tokens))
-        setting = self._preset.settings[domain]
+        family = question.item.family
+        setting, parts = self._preset.settings[family], self._preset.constants(family).parts
         state = respond(_SCALARS, setting, worker, instruction=instruction, seen=seen, key=key)
         other = next((reply.given for reply in reversed(replies) if _is_other(reply.state)), "")
         looks = any(isinstance(earlier, Attempt) for earlier in seen)
         text = render(state, question.item, instruction.role, wording_key(key), something_in_view=looks, other=other)
         cut = isinstance(state, Attempt) and state.cut
-        usage = usage_of(state, seen, domain, asked_chars=asked.asked_chars, key=key, max_tokens=max_tokens)
+        chars = asked.asked_chars
+        usage = usage_of(state, seen, domain, parts=parts, asked_chars=chars, key=key, max_tokens=max_tokens)
         return Reply(text, "length" if cut else "stop", usage, f"simulated {PROFILES[self._agent].name}")
 
     def __repr__(self) -> str:

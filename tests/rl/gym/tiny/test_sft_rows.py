@@ -18,7 +18,7 @@ from wfdsl.conductor.listing import WorkerListing
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig, TinyConfig
-from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, named
+from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Asked, named
 from wfdsl_rl.gym.tiny.sft_rows import SftRows
 from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_loss
 from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
@@ -159,7 +159,7 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
             _, first, second, *_ = beginning.split()
             workers = f"[{first[1:]}, {second[1:]}]"
             lists = f'model_id = {workers}\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
-            texts.append(f"{beginning} PF {first} {second}\n{lists}")
+            texts.append(f"{beginning} PF P{first} F{second}\n{lists}")
         return texts
 
     rows = sft_rows(setup).before_recursion(write)
@@ -171,7 +171,7 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
     for row, text in revised:
         _, *asked = text.split()[:5]
         signs = signs_in(row["prompt"][-1]["content"])
-        assert text.split("\n")[0].split()[5:] == [*signs, "PF", asked[0], asked[2]]
+        assert text.split("\n")[0].split()[5:] == [*signs, "PF", f"P{asked[0]}", f"F{asked[2]}"]
         first, second = (analyze(each, pool=7, recursion=True) for each in (row["prompt"][1]["content"], text))
         assert first.workflow is not None
         assert second.workflow is not None
@@ -223,7 +223,7 @@ def test_keeping_has_habits_that_differ_by_the_signs() -> None:
     def keeps(*signs: str) -> float:
         rng = random.Random(0)
         prior = SyntheticWorkflows(bias=2.0, seed=1)
-        return sum(prior.revision(rng, offer, "math", signs).endswith(EMPTY) for _ in range(500)) / 500
+        return sum(prior.revision(rng, offer, Asked("math"), signs).endswith(EMPTY) for _ in range(500)) / 500
 
     shares = [keeps(), keeps("fails"), keeps("passes"), keeps("hedged", "passes")]
     assert max(shares) - min(shares) > 0.2
@@ -234,7 +234,7 @@ def test_sensible_second_rounds_revise_what_admits_a_doubt(sensible: float) -> N
     offer, rng = WorkerListing.of(GYM), random.Random(3)
 
     def kept(*signs: str) -> float:
-        said = [SyntheticWorkflows(seed=4).revision(rng, offer, "math", signs, sensible) for _ in range(400)]
+        said = [SyntheticWorkflows(seed=4).revision(rng, offer, Asked("math"), signs, sensible) for _ in range(400)]
         return sum(text.endswith(EMPTY) for text in said) / len(said)
 
     for signs in ((), ("passes",), ("hedged", "passes")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any, get_args
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 
 from tests.rl.training.toy import a_prompt
 from wfdsl.api import analyze, parse
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.reasoning_prefix import Format, annotation, annotation_in, by_advertisement, placed
-from wfdsl_rl.gym.tiny.synthetic import SHAPES, SyntheticWorkflows, short_lists
+from wfdsl_rl.gym.tiny.reasoning_prefix import Asked, Format, annotation, annotation_in, by_advertisement
+from wfdsl_rl.gym.tiny.synthetic import CHECKS, SHAPES, SyntheticWorkflows, short_lists, with_lists
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import make_reward, offer_of
@@ -40,7 +42,7 @@ KINDS = st.sampled_from(["math", "choice", "text", "code"])
 def test_what_the_prior_writes_is_strictly_valid(seed: int, indices: set[int], kind: str) -> None:
     offer = WorkerListing.of(GYM.subset(sorted(indices)))
 
-    written = SyntheticWorkflows().completion(random.Random(seed), offer, kind)
+    written = SyntheticWorkflows().completion(random.Random(seed), offer, Asked(kind))
 
     checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
@@ -58,19 +60,21 @@ def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, indices: set[in
     offer = WorkerListing.of(GYM.subset(sorted(indices)))
     ranked = by_advertisement(offer, kind)[:4]
 
-    written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, kind)
+    written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, Asked(kind))
 
     checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
     assert checked.workflow is not None
     sketch, lists = written.split("\n", 1)
     assert lists == short_lists(checked.workflow)
-    listing = placed(range(len(ranked)), ranked)
+    listing = [f"{letter}{index}" for letter, index in zip("abcd", ranked, strict=False)]
     assert sketch.split()[: len(ranked) + 1] == [kind, *listing]
     shape, *roles = sketch.split()[len(ranked) + 1 :]
-    assert [int(each[1:]) for each in roles] == [step.worker for step in checked.workflow]
-    assert len(shape) == len(roles)
-    assert set(roles) <= set(listing)
+    assert [int(each[2:]) for each in roles] == [step.worker for step in checked.workflow]
+    assert "".join(each[0] for each in roles) == shape
+    assert {each[1:] for each in roles} <= set(listing)
+    assert with_lists(f"{sketch}\n") == written
+    assert with_lists(written.partition(listing[-1])[2].partition("\n")[0]).endswith(lists)  # the rest was forced
 
 
 @given(st.integers(0, 10_000), KINDS)
@@ -85,28 +89,35 @@ def test_workers_stand_by_what_is_advertised_of_them(row: int, kind: str) -> Non
     assert numbers == sorted(numbers, reverse=True)
 
 
-@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.sampled_from(get_args(Format)), st.booleans())
+@given(
+    st.integers(),
+    st.sets(st.integers(0, 6), min_size=1),
+    KINDS,
+    st.sampled_from(get_args(Format)),
+    st.booleans(),
+    st.sampled_from([(), ("algebra", "low")]),
+)
 def test_what_the_prior_says_of_a_prompt_is_so(
-    seed: int, indices: set[int], kind: str, form: Format, again: bool
+    seed: int, indices: set[int], kind: str, form: Format, again: bool, said: tuple[str, ...]
 ) -> None:
     offer, prior, rng = (
         WorkerListing.of(GYM.subset(sorted(indices))),
         SyntheticWorkflows(form=form),
         random.Random(seed),
     )
-    signs = ("hedged", "passes") if again else ()
+    signs, asked = ("hedged", "passes") if again else (), Asked(kind, *said)
 
-    written = prior.revision(rng, offer, kind, signs) if again else prior.completion(rng, offer, kind)
+    written = prior.revision(rng, offer, asked, signs) if again else prior.completion(rng, offer, asked)
 
     if form != "none":
-        assert annotation_in(written) == annotation(form, kind, by_advertisement(offer, kind), signs)
+        assert annotation_in(written) == annotation(form, asked, by_advertisement(offer, kind), signs)
 
 
 @pytest.mark.parametrize("form", get_args(Format))
 def test_the_prior_writes_for_more_workers_than_there_are_letters(form: Format) -> None:
     offer = WorkerListing(tuple(range(40)), (), ("",) * 40, {})
 
-    written = SyntheticWorkflows(form=form).completion(random.Random(0), offer, "math")
+    written = SyntheticWorkflows(form=form).completion(random.Random(0), offer, Asked("math"))
 
     assert analyze(written, pool=40, max_steps=5).ok
 
@@ -123,7 +134,7 @@ def test_workers_that_say_nothing_stand_in_the_order_of_the_offer() -> None:
 def asked_by(prior: SyntheticWorkflows, kind: str) -> Counter[int | str]:
     rng = random.Random(0)
     offer = WorkerListing((0, 1, 2, 3), (), ("", "", "", ""), {})
-    written = (prior.completion(rng, offer, kind) for _ in range(3000))
+    written = (prior.completion(rng, offer, Asked(kind)) for _ in range(3000))
     return Counter(step.worker for text in written for step in parse(text, pool=4))
 
 
@@ -141,6 +152,71 @@ def test_habits_differ_by_kind_and_come_from_the_seed_alone() -> None:
     assert math.most_common() != code.most_common()
     assert math.most_common() != other.most_common()
     assert math == asked_by(SyntheticWorkflows(seed=0), "math")
+
+
+PARTS = {
+    "DDE Da0 Db1 Ec2": ([], [0], [1]),
+    "AAE Aa0 Ab1 Ec2": ([], [], [0, 1]),
+    "SRR Sa0 Rb1 Ra0": ([], [0], [1]),
+    "AAEV Aa0 Ab1 Ec2 na0": ([], [], [0, 1], [2]),
+    "SSSC Sa0 Sa0 Sb1 Ca0": ([], [], [], "all"),
+}
+
+
+@pytest.mark.parametrize("prefix", PARTS)
+def test_steps_see_only_what_they_need(prefix: str) -> None:
+    workflow = parse(with_lists(f"math {prefix}").partition("\n")[2], pool=7)
+
+    assert tuple(workflow.to_lists()["access_list"]) == PARTS[prefix]
+    if prefix[0] in "DA":
+        assert [step.subtask for step in workflow][:2] == ["Do part 1.", "Do part 2."]
+    if prefix.startswith("AAEV"):
+        assert workflow[3].subtask == CHECKS["n"]
+
+
+@pytest.mark.parametrize("family", ["decoy", "chain"])
+def test_what_verifiers_look_at_is_drawn_and_written_in_both_forms(family: str) -> None:
+    offer, prior, rng = WorkerListing.of(GYM), SyntheticWorkflows(form="roles", checks=True), random.Random(0)
+
+    written = [prior.completion(rng, offer, Asked("math", family, "high")) for _ in range(200)]
+
+    assert all(with_lists(text.partition("\n")[0]) == text for text in written)
+    assert {each for text in written for each in CHECKS.values() if each in text} == set(CHECKS.values())
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "math",
+        "math PFV",
+        "math PFV Pa0 Fa1",
+        "math PFV Pa0 Fa1 Sa0",
+        "math SV Sa0 Va1 Va2",
+        "math SV Sa0 b1",
+        "SV S0 V1",
+    ],
+)
+def test_a_prefix_that_names_no_workflow_stands_for_no_lists(prefix: str) -> None:
+    assert with_lists(f"{prefix}\n") == prefix
+
+
+def test_a_prefix_that_keeps_the_answer_stands_for_empty_lists() -> None:
+    assert with_lists("math a0 passes keep\n") == f"math a0 passes keep\n{KEEP}"
+
+
+def test_lower_efforts_show_shorter_workflows() -> None:
+    offer, prior = WorkerListing.of(GYM), SyntheticWorkflows(lengths={1: 1.0, 3: 1.0, 5: 1.0}, thrift=0.3)
+
+    def steps(effort: str) -> float:
+        rng = random.Random(0)
+        written = (prior.completion(rng, offer, Asked("math", "algebra", effort)) for _ in range(300))
+        return statistics.fmean(len(parse(text, pool=7)) for text in written)
+
+    means = [steps(effort) for effort in EFFORTS]
+
+    assert means == sorted(means)
+    assert means[-1] - means[0] > 1
 
 
 def test_shapes_are_as_long_as_they_say() -> None:
@@ -166,7 +242,7 @@ async def test_annotations_that_are_correct_are_counted() -> None:
     judging = rewarder(asked, on_samples=tiny_extension(asked, "kind").on_samples)
     rows = make_rows(asked, GYM, a_prompt(), count=len(asked), max_steps=5, draw=Draw())
     kinds = {task.id: task.kind for task in asked}
-    true = [f"A {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
+    true = [f"It is a {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
     logged: dict[str, float] = {}
 
     await judging.workflow_reward(
@@ -188,7 +264,7 @@ async def test_a_second_round_has_to_read_the_answer_before() -> None:
     signs = signs_in(row["previous"][1])
     ranked = by_advertisement(offer_of(row, GYM), asked[0].kind)
 
-    texts = [f"{annotation('sketch', asked[0].kind, ranked, said)} keep\n{KEEP}" for said in (signs, ("cut",))]
+    texts = [f"{annotation('sketch', Asked.of(row), ranked, said)} keep\n{KEEP}" for said in (signs, ("cut",))]
     found = await rewarder(asked).batch([row] * 2, texts, 0)
 
     assert signs

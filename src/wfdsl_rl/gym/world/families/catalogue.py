@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
@@ -21,7 +21,9 @@ from wfdsl_rl.gym.world.families import (
     dates,
     knowledge,
     numbers,
+    one_part,
     programs,
+    several_parts,
     strings,
     units,
 )
@@ -42,8 +44,17 @@ CATALOGUE = (
     programs.STRING_CODE,
     programs.NUMBER_CODE,
     programs.LINE_CODE,
+    one_part.SUMS,
+    several_parts.CHAIN,
+    several_parts.BASKET,
+    one_part.LARGEST,
+    one_part.DECOY,
+    several_parts.PAIR,
+    one_part.TALLY,
+    one_part.LONG_RUN,
+    several_parts.RELAY,
 )
-"""All families, kind by kind."""
+"""All families; a preset asks some of them."""
 _BY_NAME = {family.name: family for family in CATALOGUE}
 
 FAMILIES: tuple[str, ...] = tuple(_BY_NAME)
@@ -67,15 +78,15 @@ class _Wording:
     pattern: re.Pattern[str]
 
 
-def draw(kind: Kind, seed: int, index: int, *, split: Split = "train") -> Item:
-    """Item `index` of the endless series that the seed fixes, of a family of this kind, in a wording of the split.
+def draw(kind: Kind, seed: int, index: int, *, families: Collection[str] = (), split: Split = "train") -> Item:
+    """Item `index` of the endless series that the seed fixes, of one of the families of this kind, or of these only.
 
-    Raises: UsageError if there is no family of this kind, or no such split.
+    Raises: UsageError if none of the families is of this kind, or there is no such split.
     """
-    families = _of_kind(kind)
+    found = _of_kind(kind, tuple(families))
     if split not in SPLITS:
         raise UsageError(f"the gym has no split {split!r}; the splits are {', '.join(map(repr, SPLITS))}")
-    tries = (_tried(families, split, RandomStream(f"{kind}/{seed}/{index}/{split}/{attempt}")) for attempt in count())
+    tries = (_tried(found, split, RandomStream(f"{kind}/{seed}/{index}/{split}/{attempt}")) for attempt in count())
     return next(item for item in tries if item is not None)
 
 
@@ -126,8 +137,7 @@ def table() -> str:
 
 
 def _example(family: Family) -> str:
-    found = (draw(family.kind, 0, index) for index in count())
-    return next(item.question for item in found if item.family == family.name)
+    return draw(family.kind, 0, 0, families=(family.name,)).question
 
 
 def _tried(families: tuple[Family, ...], split: Split, rng: RandomStream) -> Item | None:
@@ -153,12 +163,13 @@ def _item(wording: _Wording, fields: Fields, question: str) -> Item | None:
         difficulty=round(max(-_MOST, min(_MOST, difficulty)), 4),
         choices=answer.choices,
         tests=answer.tests,
+        parts=answer.parts,
     )
 
 
 @cache
-def _of_kind(kind: str) -> tuple[Family, ...]:
-    found = tuple(family for family in CATALOGUE if family.kind == kind)
+def _of_kind(kind: str, names: tuple[str, ...]) -> tuple[Family, ...]:
+    found = tuple(family for family in CATALOGUE if family.kind == kind and (not names or family.name in names))
     if not found:
         kinds = ", ".join(dict.fromkeys(family.kind for family in CATALOGUE))
         raise UsageError(f"the gym has no questions of the kind {kind!r}; the kinds are {kinds}")

@@ -40,6 +40,8 @@ class Item:
     """The options of a choice question."""
     tests: CodeTests | None = None
     """The tests of a code question."""
+    parts: tuple[tuple[str, ...], ...] = ()
+    """Of a question in several parts, for each: its result, and three wrong ones."""
 
 
 T = TypeVar("T")
@@ -117,6 +119,7 @@ class Answer:
     """How much work it is, in the form's own unit; `Form.scale` makes it a difficulty."""
     choices: tuple[str, ...] = ()
     tests: CodeTests | None = None
+    parts: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,149 @@
+"""Accuracy at equal cost: all baselines and the Conductor at each effort, on questions that nothing was chosen on.
+
+Run with `python -m tests.benchmarks equal_cost`, or `python -m tests.benchmarks.bench_equal_cost PRESET [OPTION]...`.
+It is `wfdsl-eval` with the policies below, and `wfdsl-eval equal-cost` on its folder. `--docs` writes the table and the
+figure into docs/explanation/results.md. All of it is simulated: nothing here measures a real model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wfdsl_rl.cli.eval import main as wfdsl_eval
+from wfdsl_rl.evaluation.equal_cost import cost_in_usd
+from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost
+from wfdsl_rl.evaluation.report import EQUAL_COST, UNKNOWN, equal_cost_table, markdown_table, read_report, standings_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wfdsl_rl.evaluation.equal_cost import Standing
+    from wfdsl_rl.evaluation.report import Report
+
+PRESET = "gym/axes"
+SERIES, LIMIT = 90_210, 600
+"""A series of questions that no training, search or choice has used; how many of them."""
+PRICES = "0/0.01/0.02"
+"""What a further call has to be worth, in shares of right answers."""
+POLICIES = (
+    "workers",
+    "majority-vote:worker=each,n=2/4/8/16",
+    "long-context",
+    "self-reflection",
+    "consensus",
+    "moa",
+    "debate",
+    "planner-executor-verifier",
+    "tree-of-agents",
+    "random-workflow",
+    "best-worker-router",
+    "knn-router",
+    f"cascade-router:call_price={PRICES}",
+    "soft-target-router",
+    "routerdc",
+    "trinity",
+    "ab-mcts:n=2/4/8",
+    f"best-fixed:call_price={PRICES}",
+    f"best-fixed-by-kind:by=family,search_calls=120000,call_price={PRICES}",
+    str(Path(__file__).with_name("axes-constant.wf")),
+)
+CONDUCTORS = {"gym/paper7": "gym/tiny"}
+"""The Conductor that was trained for a preset; others are named with --conductor."""
+PAGE = Path("docs/explanation/results.md")
+PICTURES = Path("docs/pictures")
+_REGION = r"(<!-- measured: equal-cost {} -->\n).*?(<!-- end -->)"
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    args = _parser().parse_args(arguments)
+    conductor = args.conductor or CONDUCTORS.get(args.preset, "")
+    folders = [Path(folder) for folder in args.folder]
+    if not folders:
+        folders = [Path(f"equal-cost-{args.preset.replace('/', '-')}")]
+        evaluate(args, folders[0], conductor)
+    text = report_of([read_report(folder) for folder in folders], conductor, docs=args.docs)
+    print(text)
+    if args.docs:
+        region = re.compile(_REGION.format(re.escape(args.preset)), re.DOTALL)
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(region.sub(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page), encoding="utf-8")
+
+
+def evaluate(args: argparse.Namespace, folder: Path, conductor: str) -> None:
+    """Evaluate all policies, or continue where it was interrupted."""
+    begin = ["--resume", str(folder)] if (folder / "manifest.json").exists() else ["--out", str(folder)]
+    options = ["--tasks", args.preset, "--pool", args.preset, "--limit", str(args.limit), "--parallel", "64"]
+    asked = [*POLICIES, *args.policy, *([conductor] if conductor else [])]
+    policies = [word for name in asked for word in ("--policy", name)]
+    code = wfdsl_eval([*begin, *options, "--sample-seed", str(args.series), "--no-journal", *policies])
+    if code:
+        sys.exit(code)
+
+
+def report_of(reports: Sequence[Report], conductor: str, *, docs: bool) -> str:
+    """The table, and what it says of the Conductor, as Markdown; for the documentation with the figure."""
+    summary, standings = standings_in(reports)
+    few = shown(standings, reports[0].workers.values())
+    if docs:
+        best = max(reports[0].workers.values(), key=lambda name: alone_of(standings).get(name, 0.0))
+        names = {each.policy for each in few if each.efficient or vote_of(each) in (None, best)}
+        kept = tuple(policy for policy in summary.policies if policy.policy in names)
+        [_, svg] = draw_accuracy_against_cost(replace(summary, policies=kept), Path(tempfile.mkdtemp()))
+        shutil.copy(svg, PICTURES / f"equal-cost-{reports[0].manifest['pool']['name'].partition('/')[2]}.svg")
+    head, rows = equal_cost_table(few, in_usd=cost_in_usd(summary.policies))
+    said = [said_of(each) for each in standings if conductor and each.policy.startswith(conductor.partition("@")[0])]
+    questions = f"{summary.policies[0].overall.tasks:,} questions of `{reports[0].manifest['pool']['name']}`"
+    rows = [[f"`{name}`", *figures, others if others == UNKNOWN else f"`{others}`"] for name, *figures, others in rows]
+    return "\n\n".join([f"{questions}; simulated workers.", markdown_table(head, rows), EQUAL_COST, *said])
+
+
+def shown(standings: Sequence[Standing], workers: Iterable[str]) -> list[Standing]:
+    """All but the votes of workers that are neither the best two alone nor on the frontier."""
+    alone = alone_of(standings)
+    best = sorted(workers, key=lambda name: -alone.get(name, 0.0))[:2]
+    return [each for each in standings if each.efficient or vote_of(each) in (None, *best)]
+
+
+def alone_of(standings: Iterable[Standing]) -> dict[str, float]:
+    """The accuracy of each worker alone, by its name."""
+    found = {each.policy.partition("worker:")[2]: each.accuracy.value for each in standings}
+    return {name: value for name, value in found.items() if name}
+
+
+def vote_of(each: Standing) -> str | None:
+    """Whose votes are counted; None if it is no majority vote of a worker."""
+    found = re.match(r"majority-vote:.*worker=([^,]+)", each.policy)
+    return None if found is None else found.group(1)
+
+
+def said_of(each: Standing) -> str:
+    """Whether a policy is above all others at its cost, in a sentence."""
+    rival = each.rival
+    if rival is None or rival.difference.low is None or rival.difference.high is None:
+        return f"`{each.policy}` has no rival at its cost."
+    value, low, high = 100 * rival.difference.value, 100 * rival.difference.low, 100 * rival.difference.high
+    sign = "above" if low > 0 else "below" if high < 0 else "level with"
+    return f"`{each.policy}` is {sign} all others at no more cost: {value:+.1f} points ({low:+.1f} to {high:+.1f})."
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("preset", nargs="?", default=PRESET)
+    parser.add_argument("--conductor", help="such as FOLDER@each: a checkpoint at each effort")
+    parser.add_argument("--policy", action="append", default=[], help="a further policy")
+    parser.add_argument("--limit", type=int, default=LIMIT)
+    parser.add_argument("--series", type=int, default=SERIES)
+    parser.add_argument("--folder", action="append", default=[], help="read this evaluation instead of making one")
+    parser.add_argument("--docs", action="store_true", help="write the table and the figure into the documentation")
+    return parser
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

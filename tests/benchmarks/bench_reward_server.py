@@ -1,0 +1,166 @@
+"""The reward server: many requests at once, memory over many requests, waiting calls in one process, and capacity.
+
+Run with `python -m tests.benchmarks reward_server`; WFDSL_REQUESTS sets how many requests the memory is watched over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from wfdsl import Pool
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.journal import Journal
+from wfdsl.protocols import Call, Reply
+from wfdsl.workers.entry import Limits, WorkerEntry
+from wfdsl_rl.engines.capacity import Capacity
+from wfdsl_rl.reward import make_reward
+from wfdsl_rl.tasks.task import Task
+
+AT_ONCE, DELAY_S, WAITING, WAIT_S = 1000, 0.05, 10_000, 2.0
+REQUESTS = int(os.environ.get("WFDSL_REQUESTS", "50000"))
+TASKS = [Task(id="t", question="Q?", gold="yes", kind="text")]
+ONE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+THREE = 'model_id = [0, 0, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], [0], [1]]'
+
+
+def pool(delay_s: float, **limits: int) -> Pool:
+    """A worker that only waits."""
+
+    async def wait(call: Call) -> Reply:
+        await asyncio.sleep(delay_s)
+        return Reply("yes")
+
+    return Pool.from_workers([(WorkerEntry(name="w", provider="function", limits=Limits.model_validate(limits)), wait)])
+
+
+def serve(folder: Path) -> None:
+    """The server's process."""
+    from wfdsl.experiment import ServeSettings
+    from wfdsl.server.listening import address_of, listen
+    from wfdsl.server.listening import serve as answer
+    from wfdsl.server.metrics import Metrics
+    from wfdsl_rl.engines.server import build_app
+    from wfdsl_rl.engines.service import RewardService
+
+    with Journal(folder / "journal.db") as journal, listen("127.0.0.1", 0) as listening:
+        tracker = BudgetTracker(Budget())
+        reward = make_reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
+        service = RewardService(reward, journal, tracker, Metrics(), parallel=1024, lease_s=30.0)
+        app = build_app(service, ServeSettings(max_requests=4096), keys=None, log=lambda _: None)
+        answer(app, listening, 5.0, lambda: print(address_of(listening), file=sys.stderr, flush=True))
+
+
+def resident_mib(pid: int) -> float:
+    """The memory of a process."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def ask(url: str, count: int, at_once: int, *, first: int = 0) -> tuple[list[float], int, float]:
+    """Seconds of each request, the failures, and seconds of all."""
+    left, seconds, failed = iter(range(first, first + count)), list[float](), 0
+    limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        nonlocal failed
+        for number in left:
+            began = time.perf_counter()
+            body = {"task": "t", "completion": ONE, "sample_id": f"s{number}"}
+            answer = await client.post("/v1/score", json=body)
+            seconds.append(time.perf_counter() - began)
+            failed += answer.status_code != 200 or answer.json()["score"] != 1.0
+
+    began = time.perf_counter()
+    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as client, asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(work(client))
+    return seconds, failed, time.perf_counter() - began
+
+
+def over_http(folder: Path) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.bench_reward_server", str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        url = server.stderr.readline().strip()
+        seconds, failed, total = asyncio.run(ask(url, AT_ONCE, AT_ONCE))
+        worst = sorted(seconds)[int(len(seconds) * 0.99)]
+        print(
+            f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failed} failed, {total:.2f} s in all, ",
+            end="",
+        )
+        print(f"median {statistics.median(seconds):.2f} s, 99th percentile {worst:.2f} s")
+        done, part = AT_ONCE, max(REQUESTS // 5, 1)
+        for _ in range(5):
+            before = processor_s(server.pid)
+            _, failed, total = asyncio.run(ask(url, part, 64, first=done))
+            done += part
+            memory, rate, used_s = resident_mib(server.pid), part / total, processor_s(server.pid) - before
+            print(f"after {done:6} requests: {memory:6.1f} MiB, {rate:5.0f} a second", end="")
+            print(f", {used_s / part * 1000:.2f} ms of a processor for each, {failed} failed")
+        server.terminate()
+
+
+async def waiting(folder: Path) -> None:
+    with Journal(folder / "waiting.db") as journal:
+        reward = make_reward(pool(WAIT_S), TASKS, journal=journal, concurrency=WAITING)
+        began, before = time.perf_counter(), time.process_time()
+        scored = await reward([ONE] * WAITING, ["t"] * WAITING)
+        total, used_s = time.perf_counter() - began, time.process_time() - before
+    assert all(each.score == 1.0 for each in scored)
+    each_us, memory = used_s / WAITING * 1e6, resident_mib(os.getpid())
+    print(f"{WAITING} calls of {WAIT_S:.0f} s wait in one process: {total:.1f} s, {memory:.0f} MiB", end="")
+    print(f", {each_us:.0f} us of a processor for each")
+
+
+async def measured(setup: Capacity, completion: str, rollouts: int, **limits: int) -> float:
+    """Rollouts an hour, of so many."""
+    reward = make_reward(pool(setup.latency_s, **limits), TASKS, concurrency=setup.workflows)
+    began = time.perf_counter()
+    await reward([completion] * rollouts, ["t"] * rollouts)
+    return rollouts / (time.perf_counter() - began) * 3600
+
+
+async def capacity() -> None:
+    fast: dict[str, Any] = {"latency_s": 0.2, "process_per_s": 1e9}
+    rows = [
+        ("workflows in flight", Capacity(calls=3, workflows=8, **fast), THREE, 64, {}),
+        ("calls in flight", Capacity(calls=3, calls_in_flight=12, **fast), THREE, 96, {"concurrency": 12}),
+        ("calls in flight", Capacity(calls=1, calls_in_flight=25, **fast), ONE, 500, {"concurrency": 25}),
+    ]
+    for limit, setup, completion, rollouts, limits in rows:
+        assert setup.limit == limit
+        found = await measured(setup, completion, rollouts, **limits)
+        print(
+            f"capacity by {limit}: {setup.rollouts_per_hour:,.0f} an hour by the model, {found:,.0f} measured", end=""
+        )
+        print(f" ({found / setup.rollouts_per_hour:.0%})")
+
+
+def main() -> None:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(capacity())
+        asyncio.run(waiting(Path(folder)))
+        over_http(Path(folder))
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

@@ -1,0 +1,238 @@
+"""The server under load: what it adds to a run with 200 requests at a time, and whether its memory grows.
+
+Run with `make bench` or `python -m tests.benchmarks server`. A workflow of two steps runs on scripted workers of 50 ms,
+so the critical path of each request is 100 ms. The floor is a bare Starlette app on the same HTTP server, which sleeps
+as long and sends a reply of the same size. Both are processes of their own, asked in turn by a client that writes its
+requests by hand; what it adds itself is in the floor, too. *At once*: all requests begin together, so that the last
+one waits until all others were read. *One after the other*: 200 connections begin at even distances.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Final, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+CONNECTIONS: Final = 200
+ROUNDS: Final = 10
+WORKER_S: Final = 0.05
+PATH_S: Final = 2 * WORKER_S
+APART_S: Final = 0.01
+"""Seconds between two beginnings where requests come one after the other: 100 a second."""
+REQUESTS: Final = 20_000
+TARGET_MEDIAN_MS, TARGET_P99_MS, TARGET_MIB = 15.0, 60.0, 8.0
+POOL: Final = f"""
+[pool.defaults]
+provider = "scripted"
+prices = {{ input = 1.0, output = 2.0 }}
+options = {{ replies = ["A short reply."], repeat = true, delay_s = {WORKER_S} }}
+[[pool.workers]]
+name = "ann"
+[[pool.workers]]
+name = "bob"
+"""
+WORKFLOW: Final = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it."\n'
+BODY: Final = json.dumps({"model": "two", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}).encode()
+
+
+def floor(reply: str) -> None:
+    """Serve a bare app that sleeps and sends the same reply each time."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    from wfdsl.server.listening import listen, serve
+
+    content = json.loads(reply)
+
+    async def answer(request: Request) -> JSONResponse:
+        json.loads(await request.body())
+        await asyncio.sleep(PATH_S)
+        return JSONResponse(content)
+
+    listening = listen("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    app = Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])
+    serve(app, listening, 1, lambda: print(address, file=sys.stderr, flush=True))
+
+
+@contextmanager
+def running(command: list[str], folder: Path) -> Iterator[tuple[int, int]]:
+    """A server as a process of its own; its port and its process id."""
+    env = {**os.environ, "WFDSL_HOME": str(folder / "home"), "PYTHONPATH": os.getcwd()}  # noqa: PTH109
+    with (folder / "log").open("w+") as log:
+        process = subprocess.Popen([sys.executable, *command], cwd=folder, env=env, stderr=log)
+        try:
+            while not (found := re.search(r"http://127.0.0.1:(\d+)", (folder / "log").read_text())):
+                if process.poll() is not None:
+                    raise SystemExit((folder / "log").read_text())
+                time.sleep(0.05)
+            yield int(found[1]), process.pid
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+class Connection:
+    """A connection that is kept open."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self.failures = 0
+
+    async def ask(self) -> tuple[float, bytes]:
+        """Send the request; the seconds until all of the reply was there, and its body.
+
+        The server closes connections on which nothing happens for a while; such a one is opened again.
+        """
+        try:
+            return await self._ask()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            await self.close()
+            self._reader = None
+            return await self._ask()
+
+    async def _ask(self) -> tuple[float, bytes]:
+        if self._reader is None or self._writer is None:
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n"
+        began = time.perf_counter()
+        self._writer.write(head.encode() + BODY)
+        answered = await self._reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", answered)
+        body = await self._reader.readexactly(int(length[1])) if length else b""
+        seconds = time.perf_counter() - began
+        if not answered.startswith(b"HTTP/1.1 200"):
+            self.failures += 1
+        return seconds, body
+
+    async def close(self) -> None:
+        """End it."""
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(ConnectionError):
+                await self._writer.wait_closed()
+
+
+async def at_once(connections: list[Connection]) -> list[float]:
+    """All requests begin together, several times."""
+    return [each for _ in range(ROUNDS) for each in await _asked(connections, 0.0)]
+
+
+async def apart(connections: list[Connection]) -> list[float]:
+    """Each request begins a little after the one before."""
+    return [each for _ in range(ROUNDS // 2) for each in await _asked(connections, APART_S)]
+
+
+async def _asked(connections: list[Connection], apart_s: float) -> list[float]:
+    async def one(index: int, connection: Connection) -> float:
+        await asyncio.sleep(index * apart_s)
+        return (await connection.ask())[0]
+
+    return await asyncio.gather(*(one(index, each) for index, each in enumerate(connections)))
+
+
+class Found(NamedTuple):
+    """What was measured."""
+
+    added_ms: list[float]
+    """What each request took beyond the critical path."""
+    processor_ms: float
+    """Processor time of the server for each request."""
+    failures: int
+
+
+async def measured(port: int, pid: int, how: Callable[[list[Connection]], Awaitable[list[float]]]) -> Found:
+    """One server under one kind of load."""
+    connections = [Connection(port) for _ in range(CONNECTIONS)]
+    await _asked(connections, APART_S)
+    before = _processor_ms(pid)
+    added = [(seconds - PATH_S) * 1e3 for seconds in await how(connections)]
+    used = _processor_ms(pid) - before
+    await asyncio.gather(*(each.close() for each in connections))
+    return Found(added, used / len(added), sum(each.failures for each in connections))
+
+
+async def memory(port: int, pid: int) -> tuple[list[float], float, int]:
+    """The memory after each tenth of the requests, in MiB; the requests per second; and how many failed."""
+    connections, sizes = [Connection(port) for _ in range(CONNECTIONS)], []
+    began = time.perf_counter()
+    for _ in range(10):
+        await asyncio.gather(*(_repeated(each, REQUESTS // CONNECTIONS // 10) for each in connections))
+        sizes.append(_resident_mib(pid))
+    rate = REQUESTS / (time.perf_counter() - began)
+    await asyncio.gather(*(each.close() for each in connections))
+    return sizes, rate, sum(each.failures for each in connections)
+
+
+async def _repeated(connection: Connection, times: int) -> None:
+    for _ in range(times):
+        await connection.ask()
+
+
+def _resident_mib(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _processor_ms(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") * 1e3
+
+
+def _row(table: Table, name: str, found: Found, target: str) -> None:
+    added = found.added_ms
+    shown = f"{median(added):.1f} ms", f"{quantiles(added, n=100)[98]:.1f} ms", f"{found.processor_ms:.2f} ms"
+    table.add_row(name, *shown, f"{found.failures} of {len(added)}", target)
+
+
+def main() -> None:
+    """Print the table."""
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
+    title = f"{CONNECTIONS} requests at a time, load {load} on {os.cpu_count()} processors"
+    table = Table(
+        "what is added to 100 ms", "median", "99th percentile", "processor", "failures", "target", title=title
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "pool.toml").write_text(POOL)
+        (folder / "two.wf").write_text(WORKFLOW)
+        options = ("--pool", "pool.toml", "--workflow", "two.wf", "--port", "0", "--max-requests", str(2 * CONNECTIONS))
+        with running(["-m", "wfdsl", "serve", *options], folder) as (port, pid):
+            reply = asyncio.run(Connection(port).ask())[1].decode()
+            other = folder / "floor"
+            other.mkdir()
+            with running(["-m", "tests.benchmarks.bench_server", "floor", reply], other) as (floor_port, floor_pid):
+                for what, how in (("at once", at_once), ("one after the other", apart)):
+                    _row(table, f"{what}: floor", asyncio.run(measured(floor_port, floor_pid, how)), "")
+                    target = f"<= {TARGET_MEDIAN_MS:g}, {TARGET_P99_MS:g} ms"
+                    _row(table, f"{what}: wfdsl serve", asyncio.run(measured(port, pid, how)), target)
+            sizes, rate, failures = asyncio.run(memory(port, pid))
+    Console(width=120).print(table)
+    grown = sizes[-1] - sizes[0]
+    shown = " ".join(f"{size:.0f}" for size in sizes)
+    print(f"{REQUESTS} requests, {failures} failed, {rate:.0f} a second; MiB after each tenth: {shown}")
+    print(f"grown from the first tenth to the last: {grown:.1f} MiB (target: at most {TARGET_MIB:g})")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["floor"]:
+        floor(sys.argv[2])
+    else:
+        main()
