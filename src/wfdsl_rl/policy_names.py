@@ -4,8 +4,10 @@ workers                 each worker of the pool alone
 baselines               those, and every baseline
 worker:NAME             one worker alone, by name or index
 NAME                    a baseline (`wfdsl_rl.baselines`)
-NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker means one policy for each worker
+NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker means one policy for each worker, and
+                        `n=1/2/4` one policy for each number
 baselines:KEY=VALUE     all baselines, those that have the parameter with this value
+CONDUCTOR@EFFORT        a Conductor at an effort, such as gym/tiny@low; with @each, one policy for each effort
 anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a Conductor by its model
 """
 
@@ -14,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.named import named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
@@ -24,7 +27,7 @@ from wfdsl.language.diagnostics.suggestions import Suggestions
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 from wfdsl_rl.baselines.catalogue import BASELINES
-from wfdsl_rl.baselines.parameters import name_and_settings, worker_called
+from wfdsl_rl.baselines.parameters import Parameter, name_and_settings, worker_called
 from wfdsl_rl.baselines.single_worker import alone, own_tasks, workers_of
 
 WORKER: Final = "worker:"
@@ -71,7 +74,10 @@ def expanded(name: str, pool: Pool) -> tuple[str, ...]:
     head = name.partition(":")[0]
     if head == GROUP:
         return (*expanded(WORKERS, pool), *_all_with(name_and_settings(name)[1], name, pool))
-    return _for_each(name, pool) if head in BASELINES else (name,)
+    if head in BASELINES:
+        return _for_each(name, pool)
+    model, effort = _effort_of(name)
+    return tuple(f"{model}@{each}" for each in EFFORTS) if effort == EACH else (name,)
 
 
 def label_of(name: str, pool: Pool) -> str:
@@ -97,10 +103,18 @@ def policy_of(
         raise UsageError(f"--policy {name}: it names several policies; give the name of one")
     if head in BASELINES:
         return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
+    model, effort = _effort_of(name)
+    known = config or ConductorConfig()
     try:
-        return named_policy(replace(config or ConductorConfig(), model=name), pool, params=params)
+        return named_policy(replace(known, model=model, effort=effort or known.effort), pool, params=params)
     except UsageError as error:
         raise _unknown(name, head, error) from error
+
+
+def _effort_of(name: str) -> tuple[str, Any]:
+    """A Conductor's name and its effort; None if it has none. What stands after an @ may also be a server's address."""
+    model, _, effort = name.rpartition("@")
+    return (model, effort) if model and effort in {*EFFORTS, EACH} else (name, None)
 
 
 def _unknown(name: str, head: str, error: UsageError) -> UsageError:
@@ -135,14 +149,21 @@ def _with(name: str, settings: Mapping[str, str]) -> str:
 
 
 def _for_each(name: str, pool: Pool) -> tuple[str, ...]:
-    """The name for every worker in the place of `each`."""
+    """The name for every worker instead of `each`, and for every number of several."""
     head, settings = name_and_settings(name)
-    workers = {parameter.name for parameter in BASELINES[head].parameters if parameter.kind == "worker"}
-    key = next((key for key, value in settings.items() if value == EACH and key in workers), None)
-    if key is None:
-        return (name,)
-    names = [_with(head, {**settings, key: pool.entry(index).name}) for index in workers_of(pool)]
-    return tuple(name for each in names for name in _for_each(each, pool))
+    for parameter in BASELINES[head].parameters:
+        values = _several(parameter, settings.get(parameter.name, ""), pool)
+        if values:
+            names = [_with(head, {**settings, parameter.name: value}) for value in values]
+            return tuple(name for each in names for name in _for_each(each, pool))
+    return (name,)
+
+
+def _several(parameter: Parameter, text: str, pool: Pool) -> list[str]:
+    """The values that a text lists; none if it is a single value."""
+    if parameter.kind == "worker" and text == EACH:
+        return [pool.entry(index).name for index in workers_of(pool)]
+    return text.split("/") if parameter.kind in {"count", "share", "seed"} and "/" in text else []
 
 
 def _ordinal(name: str, pool: Pool) -> int:

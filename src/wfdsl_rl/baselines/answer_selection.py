@@ -39,7 +39,7 @@ async def run_and_pick(
     Raises:
         RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
     """
-    seated = _PickingPool(pool, Picker(pick, attempts=len(workflow) - 1), picker)
+    seated = PickingPool(pool, Picker(pick, attempts=len(workflow) - 1), picker)
     return Solution(await run(workflow, question, seated, **options))
 
 
@@ -61,12 +61,14 @@ class Picker:
         return Reply(responses[await self._pick(responses)])
 
 
-class _PickingPool:
-    """A pool with a picker beside its workers."""
+class PickingPool:
+    """A pool with a computed worker beside its workers, at an index of its own."""
 
-    def __init__(self, pool: Pool, picker: Picker, name: str) -> None:
+    def __init__(self, pool: Pool, picker: Worker, name: str, index: int = PICKER) -> None:
+        """`name` says what picks, with all that its choice depends on."""
         self._pool = pool
         self._picker = picker
+        self._index = index
         self._entry = WorkerEntry(
             name=name.split("@", maxsplit=1)[0],
             provider="function",
@@ -81,22 +83,22 @@ class _PickingPool:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        return (PICKER, *self._pool.indices)
+        return (self._index, *self._pool.indices)
 
     @property
     def conductors(self) -> tuple[int, ...]:
         return self._pool.conductors
 
     def entry(self, index: int) -> WorkerEntry:
-        return self._entry if index == PICKER else self._pool.entry(index)
+        return self._entry if index == self._index else self._pool.entry(index)
 
     def worker(self, index: int) -> Worker:
-        return self._picker if index == PICKER else self._pool.worker(index)
+        return self._picker if index == self._index else self._pool.worker(index)
 
     def subset(self, indices: Iterable[int]) -> WorkerPool:
-        return self._pool.subset(index for index in indices if index != PICKER)
+        return self._pool.subset(index for index in indices if index != self._index)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[_PickingPool]:
+    async def open(self) -> AsyncIterator[PickingPool]:
         async with self._pool.open():
             yield self

@@ -13,12 +13,16 @@ from typing import Any, Final
 from wfdsl.api import load
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.baselines.best_fixed import BestFixed, BestFixedByKind
+from wfdsl_rl.baselines.coordinator import Coordinator
 from wfdsl_rl.baselines.fitted import FittedPolicy
 from wfdsl_rl.baselines.parameters import Parameter, values_of
 from wfdsl_rl.baselines.random_policies import RandomRouter, RandomWorkflow
 from wfdsl_rl.baselines.routers import BestWorker, Cascade, NearestNeighbours
 from wfdsl_rl.baselines.single_worker import LongContext, workers_of
 from wfdsl_rl.baselines.smoothie import SmoothieDependent, SmoothieIndependent
+from wfdsl_rl.baselines.trained_routers import RouterDC, SoftTargets
+from wfdsl_rl.baselines.tree_search import TreeSearch
 from wfdsl_rl.baselines.validation import validation_for
 from wfdsl_rl.baselines.voting import MajorityVote
 
@@ -74,6 +78,11 @@ _LEARNING = (
     Parameter("validation", "tasks", None, "the tasks to fit on; a pool of the gym has its own"),
     Parameter("limit", "count", 960, "how many of them at most; a Conductor is trained on as many"),
     Parameter("seed", "seed", 0, "which of them, and the calls' random numbers"),
+)
+_SEARCH = (
+    Parameter("search_calls", "count", 60_000, "calls of the search, on all validation tasks together"),
+    Parameter("call_price", "share", 0.0, "the share of right answers that a further call has to be worth"),
+    Parameter("max_steps", "count", 5, "the most steps"),
 )
 
 _ROWS: Final = (
@@ -237,11 +246,10 @@ _ROWS: Final = (
     ),
     Baseline(
         name="cascade-router",
-        about="for each question a way to work together, then how many, then who, by counts on the nearest validation "
-        "tasks",
-        simplifies="counts instead of trained networks; four ways to work together, up to four steps, our own roles",
+        about="for each question a way to work together, then who, by counts on the nearest validation tasks",
+        simplifies="counts instead of trained networks; eleven ways to work together, our own roles",
         source="in the spirit of MASRouter, arXiv 2502.11133",
-        calls="1 to 4; to fit: (workers + 17) * limit",
+        calls="1 to 5; to fit: (workers + 32) * limit",
         parameters=(
             _K,
             Parameter("call_price", "share", 0.01, "the share of right answers that a further call has to be worth"),
@@ -249,6 +257,65 @@ _ROWS: Final = (
             *_LEARNING,
         ),
         policy=Cascade,
+    ),
+    Baseline(
+        name="soft-target-router",
+        about="the worker that a small network gives the largest share, trained on who was right on validation tasks",
+        simplifies="one hidden layer over a fixed embedding; each worker is asked once for each task; our choice",
+        source="none",
+        calls="1; to fit: workers * limit",
+        parameters=(_EMBEDDING, *_LEARNING),
+        policy=SoftTargets,
+    ),
+    Baseline(
+        name="routerdc",
+        about="the worker whose vector is nearest to the question's, both trained with two contrastive losses",
+        simplifies="a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores",
+        source="RouterDC, arXiv 2409.19886",
+        calls="1; to fit: workers * limit",
+        parameters=(_EMBEDDING, *_LEARNING),
+        policy=RouterDC,
+    ),
+    Baseline(
+        name="trinity",
+        about="for each turn a worker and a role (thinker, worker, verifier), by a head that sep-CMA-ES evolves",
+        simplifies="the head sees the question's embedding and not the conversation; a verifier always ends it",
+        source="TRINITY, arXiv 2512.04695",
+        calls="1 to turns; to fit: search_calls",
+        parameters=(Parameter("turns", "count", 5, "the most turns"), *_SEARCH[:2], _EMBEDDING, *_LEARNING),
+        policy=Coordinator,
+    ),
+    Baseline(
+        name="ab-mcts",
+        about="a tree of answers that grows wider or deeper, where Thompson sampling says; the answer most agree on",
+        simplifies="an answer's score is how many others agree with it; validation accuracies of workers are the prior",
+        source="AB-MCTS with several models, arXiv 2503.04412",
+        calls="n; to fit: workers * limit",
+        parameters=(Parameter("n", "count", 8, "answers in the tree"), *_LEARNING),
+        policy=TreeSearch,
+    ),
+    Baseline(
+        name="best-fixed",
+        about="the workflow that a search finds to be right most often on validation tasks, for every question",
+        simplifies="nothing: it is what a Conductor that reads the question has to beat; our choice",
+        source="none",
+        calls="1 to max_steps; to fit: (workers + 32) * limit, and search_calls",
+        parameters=(*_SEARCH, *_LEARNING),
+        policy=BestFixed,
+    ),
+    Baseline(
+        name="best-fixed-by-kind",
+        about="such a workflow for each kind of question, and the kind of the nearest validation questions",
+        simplifies="nothing; the kinds have to be known of the validation tasks; our choice",
+        source="none",
+        calls="as `best-fixed`",
+        parameters=(
+            Parameter("by", "choice", "domain", "what a kind is: a field of the tasks' metadata", ("domain", "family")),
+            *_SEARCH,
+            _EMBEDDING,
+            *_LEARNING,
+        ),
+        policy=BestFixedByKind,
     ),
 )
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.policy import Policy, Solution
+from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
@@ -35,6 +36,35 @@ class Router(Protocol):
         ...
 
 
+class WorkflowRouter(ABC):
+    """A router that chooses a workflow by the question's text."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def workflow_for(self, question: str) -> Workflow:
+        """The workflow for a question."""
+
+    async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
+        """Run the workflow for this question.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        return Solution(await run(self.workflow_for(question_text(question)), question, pool, **options))
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(WorkflowRouter):
+    """The same workflow for every question."""
+
+    workflow: Workflow
+
+    def workflow_for(self, question: str) -> Workflow:  # noqa: ARG002  (as every router)
+        """The workflow."""
+        return self.workflow
+
+
 class Method(ABC):
     """How to fit: a frozen dataclass of its parameters."""
 
@@ -49,9 +79,9 @@ class Method(ABC):
         """Calls of workers for a question at most, fitting apart: one worker is asked."""
         return 1
 
-    def fit_calls_per_task(self, pool: Pool) -> int:
-        """Calls of workers for each validation task: each worker alone."""
-        return len(workers_of(pool))
+    def fit_calls(self, pool: Pool, tasks: int) -> int:
+        """Calls of workers to fit on a number of validation tasks, at most: each worker alone."""
+        return len(workers_of(pool)) * tasks
 
 
 @dataclass(slots=True)
@@ -74,14 +104,26 @@ class TrainingSet:
         """The validation questions."""
         return [task.question for task in self.validation.tasks]
 
-    async def results(self, workflows: Iterable[Workflow], *, graded: bool = True) -> list[list[Result]]:
-        """The results of workflows: by workflow, then by task.
+    async def results(
+        self, workflows: Iterable[Workflow], tasks: Sequence[int] | None = None, *, graded: bool = True
+    ) -> list[list[Result]]:
+        """The results of workflows: by workflow, then by task; `tasks` are indices, all unless given.
 
         Raises:
             BudgetExhausted, UsageError: as `Validation.results` does.
         """
-        found = await self.validation.results(workflows, self.pool, self.options, graded=graded)
+        found = await self.validation.results(workflows, self.pool, self.options, tasks, graded=graded)
         self._costs.update((result.run_id, result.cost) for results in found for result in results)
+        return found
+
+    async def results_of_pairs(self, pairs: Sequence[tuple[Workflow, int]]) -> list[Result]:
+        """The results of workflows on tasks, which are given by their indices.
+
+        Raises:
+            BudgetExhausted, UsageError: as `Validation.results_of_pairs` does.
+        """
+        found = await self.validation.results_of_pairs(pairs, self.pool, self.options)
+        self._costs.update((result.run_id, result.cost) for result in found)
         return found
 
 
@@ -137,7 +179,7 @@ class FittedPolicy:
 
     def fit_calls(self, pool: Pool) -> int:
         """Calls of workers for fitting, if the journal has none of them."""
-        return self.method.fit_calls_per_task(pool) * len(self.validation.tasks)
+        return self.method.fit_calls(pool, len(self.validation.tasks))
 
     def describe(self) -> dict[str, Any]:
         """What it is, as plain values."""
@@ -153,15 +195,6 @@ def _with_tracker(options: RunOptions) -> RunOptions:
     """A budget covers everything that a question leads to: fitting is a part of the first one."""
     budget = options.get("budget")
     return {**options, "budget": BudgetTracker(budget)} if isinstance(budget, Budget) else options
-
-
-async def solved(workflow: Workflow, question: Question, pool: Pool, options: RunOptions) -> Solution:
-    """The solution of a workflow.
-
-    Raises:
-        RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-    """
-    return Solution(await run(workflow, question, pool, **options))
 
 
 FILE: Final = "fit_costs.json"

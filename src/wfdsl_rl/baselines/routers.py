@@ -1,29 +1,25 @@
 """Routers fitted on right and wrong answers: the best worker of all, the best one nearby, and a cascade of teams.
 
-The cascade makes three choices for each question: how workers work together, how many do, and who they are. Each stage
-is a count: how often its choices were right on the validation tasks nearest to the question. The first two stages are
-counted with the workers that are best overall, the last one by what workers do alone.
+The cascade makes two choices for each question: how workers work together, and who they are. Each stage is a count: how
+often its choices were right on the validation tasks nearest to the question. The first stage is counted with the
+workers that are best overall, the second one by what workers do alone.
 
 Source of the cascade: in the spirit of arXiv 2502.11133, whose stages are trained networks over a larger space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
 
-from wfdsl.conductor.policy import Solution
-from wfdsl.conductor.prompt import question_text
-from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.running import RunOptions
-from wfdsl.language.tree import Access
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Workflow
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
-from wfdsl_rl.baselines.fitted import Method, TrainingSet, solved
-from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
+from wfdsl_rl.baselines.fitted import Fixed, Method, TrainingSet, WorkflowRouter
+from wfdsl_rl.baselines.single_worker import alone, workers_of
+from wfdsl_rl.baselines.teams import TEAMS, team
 from wfdsl_rl.baselines.validation import Result
 
 NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
@@ -36,22 +32,11 @@ class BestWorker(Method):
 
     name: ClassVar[str] = "best-worker-router"
 
-    async def fit(self, training_set: TrainingSet) -> Always:
+    async def fit(self, training_set: TrainingSet) -> Fixed:
         """Count."""
         workers = workers_of(training_set.pool)
         counts = Counts.of(await training_set.results(map(alone, workers)))
-        return Always(workers[best(counts.overall)])
-
-
-@dataclass(frozen=True, slots=True)
-class Always:
-    """One worker for every question."""
-
-    worker: int
-
-    async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
-        """Ask it."""
-        return await solved(alone(self.worker), question, pool, options)
+        return Fixed(alone(workers[best(counts.overall)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +57,7 @@ class NearestNeighbours(Method):
 
 
 @dataclass(frozen=True, slots=True)
-class Nearby:
+class Nearby(WorkflowRouter):
     """Counts, by the questions' places."""
 
     workers: tuple[int, ...]
@@ -81,14 +66,10 @@ class Nearby:
     k: int
     embedding: EmbeddingName
 
-    def worker_for(self, question: str) -> int:
-        """The index of the worker to ask."""
+    def workflow_for(self, question: str) -> Workflow:
+        """The worker that was best near the question, alone."""
         [place] = embed([question], self.embedding)
-        return self.workers[best(self.counts.near(nearest(place, self.places, self.k)))]
-
-    async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
-        """Ask the one for this question."""
-        return await solved(alone(self.worker_for(question_text(question))), question, pool, options)
+        return alone(self.workers[best(self.counts.near(nearest(place, self.places, self.k)))])
 
 
 def fitting_k(counts: Counts, places: Vectors) -> int:
@@ -145,24 +126,9 @@ def _share(row: Sequence[bool | None], tasks: Sequence[int], *, prior: float, we
     return (sum(map(bool, judged)) + weight * prior) / known if known else 0.0
 
 
-TEAMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "alone": ("S",),
-    "chain": ("SV", "SVV"),
-    "plan": ("PS", "PSV"),
-    "group": ("SSA", "SSSA"),
-}
-"""Ways to work together, each in its sizes, a letter a step: solve, verify, plan, aggregate. Our choice."""
-SUBTASKS: Final[Mapping[str, str]] = {
-    "S": SOLVE,
-    "V": "Verify the solution above, correct what is wrong, and give the final answer.",
-    "P": "Write a short plan for the task. Do not solve it.",
-    "A": "Compare the answers above and give the soundest final answer.",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Cascade(Method):
-    """Counts for three choices, one after the other."""
+    """Counts for two choices, one after the other."""
 
     name: ClassVar[str] = "cascade-router"
     k: int | None = None
@@ -176,28 +142,26 @@ class Cascade(Method):
         workers = workers_of(training_set.pool)
         single = Counts.of(await training_set.results(map(alone, workers)))
         order = [workers[at] for at in ranked(single.overall)]
-        shapes = [shape for sizes in TEAMS.values() for shape in sizes]
-        teams = Counts.of(await training_set.results(team(shape, order) for shape in shapes))
+        teams = Counts.of(await training_set.results(team(shape, order) for shape in TEAMS))
         places = embed(training_set.questions, self.embedding)
-        return Cascaded(workers, single, shapes, teams, places, self.k or fitting_k(single, places), self)
+        return Cascaded(workers, single, teams, places, self.k or fitting_k(single, places), self)
 
     def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
         """Those of the largest team."""
-        return max(len(shape) for sizes in TEAMS.values() for shape in sizes)
+        return max(map(len, TEAMS))
 
-    def fit_calls_per_task(self, pool: Pool) -> int:
+    def fit_calls(self, pool: Pool, tasks: int) -> int:
         """Each worker alone, then each team of more than one."""
-        teams = sum(len(shape) for sizes in TEAMS.values() for shape in sizes if len(shape) > 1)
-        return len(workers_of(pool)) + teams
+        teams = sum(len(shape) for shape in TEAMS if len(shape) > 1)
+        return (len(workers_of(pool)) + teams) * tasks
 
 
 @dataclass(frozen=True, slots=True)
-class Cascaded:
+class Cascaded(WorkflowRouter):
     """Counts, by the questions' places."""
 
     workers: tuple[int, ...]
     single: Counts
-    shapes: Sequence[str]
     teams: Counts
     places: Vectors
     k: int
@@ -207,27 +171,7 @@ class Cascaded:
         """The team for a question."""
         [place] = embed([question], self.method.embedding)
         near = nearest(place, self.places, self.k)
-        worth = dict(zip(self.shapes, self.teams.near(near), strict=True))
-        worth = {shape: share - self.method.call_price * len(shape) for shape, share in worth.items()}
-        ways = list(TEAMS.values())
-        sizes = ways[best([sum(worth[shape] for shape in sizes) / len(sizes) for sizes in ways])]
-        shape = sizes[best([worth[size] for size in sizes])]
+        price = self.method.call_price
+        worth = [share - price * len(shape) for shape, share in zip(TEAMS, self.teams.near(near), strict=True)]
+        shape = TEAMS[best(worth)]
         return team(shape, [self.workers[at] for at in ranked(self.single.near(near))])
-
-    async def solve(self, question: Question, pool: Pool, options: RunOptions) -> Solution:
-        """Run the team for this question."""
-        return await solved(self.workflow_for(question_text(question)), question, pool, options)
-
-
-def team(shape: str, order: Sequence[int]) -> Workflow:
-    """A team with workers in the order of their worth: solvers first, then those who check, then planners."""
-    places = sorted(range(len(shape)), key=lambda at: ("SVAP".index(shape[at]), at))
-    chosen = {place: order[turn % len(order)] for turn, place in enumerate(places)}
-    return Workflow(tuple(Step(chosen[at], SUBTASKS[letter], _access(shape, at)) for at, letter in enumerate(shape)))
-
-
-def _access(shape: str, at: int) -> Access:
-    """Solvers see the plan, if there is one; who checks or aggregates sees everything."""
-    if shape[at] == "S":
-        return (0,) if shape[0] == "P" else ()
-    return "all" if at else ()

@@ -23,8 +23,7 @@ from wfdsl.language.workflow import Step
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.baselines.answer_selection import picked_from, run_and_pick
 from wfdsl_rl.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
-from wfdsl_rl.baselines.fitted import Method, TrainingSet
-from wfdsl_rl.baselines.routers import Always
+from wfdsl_rl.baselines.fitted import Fixed, Method, TrainingSet
 from wfdsl_rl.baselines.single_worker import SOLVE, alone, workers_of
 from wfdsl_rl.baselines.validation import Result
 
@@ -39,7 +38,7 @@ class SmoothieIndependent(Method):
     name: ClassVar[str] = "smoothie-independent"
     embedding: EmbeddingName = "hashing"
 
-    async def fit(self, training_set: TrainingSet) -> Always:
+    async def fit(self, training_set: TrainingSet) -> Fixed:
         """Compare the replies.
 
         Raises:
@@ -47,7 +46,7 @@ class SmoothieIndependent(Method):
         """
         workers = _enough(training_set.pool)
         scattered = await _scattered(training_set, workers, self.embedding)
-        return Always(workers[_least(_mean(scattered, len(workers)))])
+        return Fixed(alone(workers[_least(_mean(scattered, len(workers)))]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,29 @@ class Validation:
         return hash(self.key)
 
     async def results(
-        self, workflows: Iterable[Workflow], pool: Pool, options: RunOptions, *, graded: bool = True
+        self,
+        workflows: Iterable[Workflow],
+        pool: Pool,
+        options: RunOptions,
+        tasks: Sequence[int] | None = None,
+        *,
+        graded: bool = True,
     ) -> list[list[Result]]:
-        """Results by workflow, then by task. What is known is not run again; one caller at a time asks.
+        """Results by workflow, then by task; `tasks` are the indices of those that are wanted, all unless given.
+
+        Raises:
+            BudgetExhausted, UsageError: as `results_of_pairs` does.
+        """
+        wanted = range(len(self.tasks)) if tasks is None else tasks
+        pairs = ([(workflow, at) for at in wanted] for workflow in workflows)
+        return [await self.results_of_pairs(each, pool, options, graded=graded) for each in pairs]
+
+    async def results_of_pairs(
+        self, pairs: Sequence[tuple[Workflow, int]], pool: Pool, options: RunOptions, *, graded: bool = True
+    ) -> list[Result]:
+        """Results of workflows on tasks. What is known is not run again; one caller at a time asks.
+
+        Runs of a task have the same seed under every workflow, so that differences between workflows are less noisy.
 
         Raises:
             BudgetExhausted: the budget does not cover the next call.
@@ -99,8 +119,7 @@ class Validation:
         """
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock, pool.open():
-            work = _Measuring(self, pool, options, graded=graded)
-            return [await work.on_all(workflow) for workflow in workflows]
+            return await _Measuring(self, pool, options, graded=graded).on(pairs)
 
 
 class _Measuring:
@@ -115,15 +134,11 @@ class _Measuring:
         self._graded = graded
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def on_all(self, workflow: Workflow) -> list[Result]:
-        steps = workflow_to_list(workflow)
-        validation = self._validation
+    async def on(self, pairs: Sequence[tuple[Workflow, int]]) -> list[Result]:
+        steps = {workflow: workflow_to_list(workflow) for workflow, _ in pairs}
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [
-                    group.create_task(self._on_one(workflow, task, self._run_id(steps, content)))
-                    for task, content in zip(validation.tasks, validation.hashes, strict=True)
-                ]
+                asked = [group.create_task(self._on_one(workflow, steps[workflow], at)) for workflow, at in pairs]
         except BaseExceptionGroup as several:
             raise _first(several) from several
         return [task.result() for task in asked]
@@ -132,18 +147,19 @@ class _Measuring:
         shown = self._options.get("question_for", "all")
         return f"fit-{hash_of([self._pool_hash, steps, task, self._validation.seed, self._seeded, shown])[:20]}"
 
-    async def _on_one(self, workflow: Workflow, task: Task, run_id: str) -> Result:
-        known = self._validation._results
+    async def _on_one(self, workflow: Workflow, steps: object, at: int) -> Result:
+        task, content, known = self._validation.tasks[at], self._validation.hashes[at], self._validation._results
+        run_id = self._run_id(steps, content)
         async with self._turns:
             result = known.get(run_id)
             if result is None:
-                result = known[run_id] = await self._measured(workflow, task, run_id)
+                result = known[run_id] = await self._measured(workflow, task, content, run_id)
             if self._graded and not result.graded:
                 result = known[run_id] = replace(result, graded=True, right=await _verdict(task, result.reply))
         return result
 
-    async def _measured(self, workflow: Workflow, task: Task, run_id: str) -> Result:
-        seed = crc32(run_id.encode()) & 0x7FFFFFFF if self._seeded else None
+    async def _measured(self, workflow: Workflow, task: Task, content: str, run_id: str) -> Result:
+        seed = crc32(f"fit {self._validation.seed} {content}".encode()) & 0x7FFFFFFF if self._seeded else None
         options = cast("RunOptions", {**self._options, "run_id": run_id, "sample_id": run_id, "seed": seed})
         options["origin"] = {"fit": task.id}
         try:

@@ -122,11 +122,17 @@ async def majority(ballots: Sequence[Ballot | None]) -> int:
 
     Replies without an answer have no vote; if none has one, the first reply is taken.
     """
+    groups = await agreeing(ballots)
+    return max(groups, key=len)[0] if groups else 0
+
+
+async def agreeing(ballots: Sequence[Ballot | None]) -> list[list[int]]:
+    """The indices of ballots in groups of equal answers, in the order of their first; without those that have none."""
     groups: list[list[int]] = []
     for index, one in enumerate(ballots):
         if one is not None:
             await _join(groups, index, one, ballots)
-    return max(groups, key=len)[0] if groups else 0
+    return groups
 
 
 async def _join(groups: list[list[int]], index: int, one: Ballot, ballots: Sequence[Ballot | None]) -> None:

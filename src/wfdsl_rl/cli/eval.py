@@ -1,7 +1,7 @@
 """Evaluate policies on tasks: accuracy with standard error, tokens, cost, latency and steps, by benchmark.
 
 `wfdsl-eval --policy NAME ... --tasks NAME ... --pool POOL` writes a folder with results, summaries, plots and a
-manifest. `compare`, `strategies` and `report` read such folders.
+manifest. `compare`, `equal-cost`, `strategies` and `report` read such folders.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from wfdsl.cli.options import (
     OUTPUT,
     Parser,
     add_config_options,
+    add_limit_server_option,
     add_options,
     add_pool_option,
     add_protocol_option,
     answer_tab,
     complete,
     count,
-    count_or_zero,
     group,
     words_before_tab,
 )
@@ -33,15 +33,17 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
+from wfdsl_rl.cli.task_options import add_task_options
 
 PROGRAM = "wfdsl-eval"
 COMMANDS = {
     "compare": "compare the policies of one or two evaluations, task by task",
+    "equal-cost": "show how far each policy is above all others that cost as much",
     "strategies": "show what the workflows of an evaluation look like",
     "report": "make the summaries and plots of an evaluation again",
 }
 EXIT_CODES = """\
-commands: wfdsl-eval compare DIR [DIR], wfdsl-eval strategies DIR, wfdsl-eval report DIR
+commands: wfdsl-eval compare DIR [DIR], equal-cost DIR, strategies DIR, report DIR
 
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 runs failed, 4 budget spent, 130 interrupted"""
 EXAMPLES = (
@@ -51,6 +53,7 @@ EXAMPLES = (
 )
 _EXAMPLES = {
     "compare": ("wfdsl-eval compare first", "wfdsl-eval compare first second"),
+    "equal-cost": ("wfdsl-eval equal-cost first", "wfdsl-eval equal-cost first second --policy moa --plot ."),
     "strategies": ("wfdsl-eval strategies first",),
     "report": ("wfdsl-eval report first --json",),
 }
@@ -87,7 +90,7 @@ def _execute(arguments: list[str]) -> int:
         raise UsageError(f"unknown command {arguments[0]!r}; give {', '.join(COMMANDS)}, or options for an evaluation")
     if command:
         args = parser.parse_args(arguments[1:])
-        return int(getattr(import_module("wfdsl_rl.cli.eval_reports"), f"execute_{command}")(args))
+        return int(getattr(import_module("wfdsl_rl.cli.eval_reports"), f"execute_{command.replace('-', '_')}")(args))
     args = completed(arguments, parser.parse_args)
     return int(import_module("wfdsl_rl.cli.eval_run").execute(args, arguments))
 
@@ -120,36 +123,19 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="a baseline, a .wf file, worker:NAME, a Conductor by its model (local, PROVIDER:MODEL, a checkpoint's "
         "folder, a pool file with one worker), or a group: workers, baselines; may be repeated",
     )
-    asked.add_argument(
-        "--tasks", action="append", default=[], metavar="NAME", help="a file, a data set or a gym; may be repeated"
-    )
     add_pool_option(parser, "the workers")
     add_config_options(parser)
     add_protocol_option(parser)
-    _add_task_options(parser)
+    add_limit_server_option(parser)
+    add_task_options(parser)
+    group(parser, INPUT).add_argument(
+        "--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)"
+    )
     _add_run_options(parser)
     _add_output_options(parser)
     add_options(parser, ConductorConfig, "conductor", without=["model"])
     add_options(parser, Budget, "budget", only=["usd"])
     add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
-
-
-def _add_task_options(parser: argparse.ArgumentParser) -> None:
-    asked = group(parser, INPUT)
-    asked.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
-    asked.add_argument(
-        "--sample-seed",
-        type=count_or_zero,
-        metavar="N",
-        help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
-    )
-    asked.add_argument(
-        "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
-    )
-    asked.add_argument(
-        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
-    )
-    asked.add_argument("--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)")
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -200,6 +186,14 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
+def _configure_equal_cost(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl-eval equal-cost`."""
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="folders of evaluations on the same tasks")
+    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="show only these policies")
+    parser.add_argument("--plot", metavar="DIR", help="draw accuracy-against-cost into this folder")
+    _add_json(parser)
+
+
 def _configure_strategies(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl-eval strategies`."""
     parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
@@ -222,7 +216,12 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
     group(parser, OUTPUT).add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
-_CONFIGURE = {"compare": _configure_compare, "strategies": _configure_strategies, "report": _configure_report}
+_CONFIGURE = {
+    "compare": _configure_compare,
+    "equal-cost": _configure_equal_cost,
+    "strategies": _configure_strategies,
+    "report": _configure_report,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

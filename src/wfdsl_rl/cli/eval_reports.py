@@ -1,4 +1,4 @@
-"""`wfdsl-eval compare`, `strategies` and `report`: what the folders of evaluations say."""
+"""`wfdsl-eval compare`, `equal-cost`, `strategies` and `report`: what the folders of evaluations say."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from rich.text import Text
 from wfdsl.cli.display.consoles import stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.errors import UsageError
-from wfdsl_rl.evaluation.plots import draw_strategies
+from wfdsl_rl.evaluation.equal_cost import Standing, cost_in_usd
+from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost, draw_strategies, require_matplotlib
 from wfdsl_rl.evaluation.report import (
     COMPARED,
+    EQUAL_COST,
     Report,
     accuracy_table,
     comparison_table,
     cost_table,
+    equal_cost_table,
     markdown_table,
     read_report,
+    standings_in,
     strategy_table,
     write_summaries,
 )
@@ -47,6 +51,28 @@ def execute_compare(args: argparse.Namespace) -> int:
     print_table(*comparison_table(found), title=", ".join(filter(None, [title, _marked(*reports)])))
     print(f"\n{COMPARED}")
     return 0
+
+
+def execute_equal_cost(args: argparse.Namespace) -> int:
+    """Print each policy among the others at its cost."""
+    reports = [read_report(Path(folder)) for folder in args.folders]
+    summary, standings = standings_in(reports)
+    if args.plot:
+        require_matplotlib()
+        draw_accuracy_against_cost(summary, Path(args.plot))
+    found = [each for each in standings if each.policy in args.policy or not args.policy]
+    if not found:
+        raise UsageError(f"no evaluation has the policy {args.policy[0]!r}; they have {', '.join(_names(standings))}")
+    if args.json:
+        print_json([each.to_dict() for each in found], indent=2)
+        return 0
+    print_table(*equal_cost_table(found, in_usd=cost_in_usd(summary.policies)), title=_marked(*reports))
+    print(f"\n{EQUAL_COST}")
+    return 0
+
+
+def _names(standings: Sequence[Standing]) -> list[str]:
+    return [each.policy for each in standings]
 
 
 def execute_strategies(args: argparse.Namespace) -> int:

@@ -16,15 +16,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import stopped_by_signals
-from wfdsl.cli.options import experiment_of, parameters_of
+from wfdsl.cli.options import experiment_of, leases_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.render.status import dollars
 from wfdsl_rl.baselines.fitted import fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
 from wfdsl_rl.cli.eval_reports import print_summary, print_table
+from wfdsl_rl.cli.task_options import tasks_of
 from wfdsl_rl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl_rl.evaluation.evaluate import evaluate
 from wfdsl_rl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
@@ -33,8 +35,6 @@ from wfdsl_rl.evaluation.report import RESULTS, Report, read_report, write_summa
 from wfdsl_rl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
 from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.policy_names import policies_of
-from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.task import Task
 
 _SEED = 0
 _LINES: Final = 20
@@ -83,19 +83,21 @@ class _Session:
 
     def _evaluate(self, settled: Mapping[TrialKey, Trial]) -> str:
         store = Journal() if self._experiment.run.journal else nullcontext()
-        with store as journal, Results(self._results) as results:
+        with store as journal, Results(self._results) as results, leases_of(self._args) as leases:
             try:
                 return asyncio.run(
-                    stopped_by_signals(self._trials(settled, journal, results), f"to continue: {self._again()}")
+                    stopped_by_signals(self._trials(settled, journal, results, leases), f"to continue: {self._again()}")
                 )
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
-    async def _trials(self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results) -> str:
+    async def _trials(
+        self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results, leases: LeaseClient | None
+    ) -> str:
         total = len(self._evaluation.trials())
         simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
         counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
-        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled)
+        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled, leases)
         with progress_on_stderr(total, counts, quiet=self._args.quiet) as count:
 
             def keep(trial: Trial) -> None:
@@ -127,17 +129,22 @@ class _Session:
 
 
 def _budget_tracker(
-    evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Mapping[TrialKey, Trial]
+    evaluation: Evaluation,
+    experiment: Experiment,
+    journal: Journal | None,
+    settled: Mapping[TrialKey, Trial],
+    leases: LeaseClient | None,
 ) -> BudgetTracker | None:
-    """The budget with what earlier sessions have spent; None without one."""
+    """The budget with what earlier sessions have spent; None without one and without leases."""
     budget = experiment.budget
-    if budget == UNLIMITED:
+    if budget == UNLIMITED and leases is None:
         return None
     if journal is not None:
-        return BudgetTracker(budget, spent_on(evaluation.id, journal.path))
+        return BudgetTracker(budget, spent_on(evaluation.id, journal.path), leases=leases)
     trials = settled.values()
     calls, tokens = sum(trial.calls + trial.completions for trial in trials), sum(trial.tokens for trial in trials)
-    return BudgetTracker(budget, BudgetUsage(calls, tokens, sum(trial.paid_usd or 0.0 for trial in trials)))
+    usd = sum(trial.paid_usd or 0.0 for trial in trials)
+    return BudgetTracker(budget, BudgetUsage(calls, tokens, usd), leases=leases)
 
 
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, command: list[str]) -> Evaluation:
@@ -198,34 +205,12 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
     seed = _SEED if experiment.run.seed is None else experiment.run.seed
     return Evaluation(
         policies=policies,
-        tasks=_tasks(args),
+        tasks=tasks_of(args),
         pool=pool,
         repeats=args.repeats,
         seed=None if args.no_seed else seed,
         options=run_options(experiment.run, without=("concurrency", "seed")),
     )
-
-
-def _tasks(args: argparse.Namespace) -> list[Task]:
-    columns, seed = _columns(args.map), args.sample_seed
-    found = [
-        task
-        for name in args.tasks
-        for task in load_tasks(name, format=args.task_format, limit=args.limit, seed=seed, columns=columns)
-    ]
-    if not found:
-        raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
-    return found
-
-
-def _columns(mapping: str | None) -> dict[str, str] | None:
-    columns: dict[str, str] = {}
-    for part in filter(None, (mapping or "").split(",")):
-        ours, equals, theirs = part.partition("=")
-        if not ours or not equals or not theirs:
-            raise UsageError(f"--map {part!r}: write FIELD=COLUMN, such as question=prompt")
-        columns[ours] = theirs
-    return columns or None
 
 
 class Counts:

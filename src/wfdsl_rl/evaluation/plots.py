@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import pairwise, product, zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
+from wfdsl_rl.evaluation.point_labels import Point, label_points
+from wfdsl_rl.evaluation.series import Series, series_of
 from wfdsl_rl.evaluation.summary import PolicySummary, Summary
 from wfdsl_rl.workflow_statistics import WorkflowStatistics
 
@@ -44,13 +46,12 @@ def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
         return []
     in_usd = all(policy.list_usd is not None for policy in shown) and any(policy.list_usd for policy in shown)
     with figure(8.4, 5.6, simulated=summary.simulated) as (drawn, (axes,)):
-        points = []
-        for number, policy in enumerate(shown):
-            assert policy.average is not None  # those without one are not shown
-            x = (policy.list_usd or 0.0) if in_usd else policy.tokens
-            y, error = 100 * policy.average.value, 100 * (policy.average.error or 0.0)
-            axes.errorbar(x, y, yerr=error, fmt=_mark(policy, number), color=colour_of(number), elinewidth=0.8)
-            points.append(Point(x, y, policy.policy, error))
+        found = {policy.policy: policy for policy in shown}
+        points = [
+            point
+            for number, series in enumerate(series_of(found))
+            for point in _draw_series(axes, series, [found[name] for name in series.policies], number, in_usd=in_usd)
+        ]
         steps = _draw_frontier(axes, points)
         _draw_best_worker(axes, [point for point in points if point.name.startswith("worker:")])
         _spread(axes, [point.x for point in points], unit="$" if in_usd else "")
@@ -63,6 +64,26 @@ def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="best", fontsize=7.5, frameon=False)
         return save(drawn, folder, "accuracy-against-cost")
+
+
+def _draw_series(
+    axes: Any, series: Series, policies: Sequence[PolicySummary], number: int, *, in_usd: bool
+) -> list[Point]:
+    """The points of policies that differ in one thing, joined by a line; the dearest has the name of them all."""
+    points = []
+    for policy in policies:
+        assert policy.average is not None  # those without one are not shown
+        x = (policy.list_usd or 0.0) if in_usd else policy.tokens
+        y, error = 100 * policy.average.value, 100 * (policy.average.error or 0.0)
+        points.append(Point(x, y, policy.policy, error))
+    points.sort()
+    fmt, colour = _mark(policies[0], number), colour_of(number)
+    at, heights = [point.x for point in points], [point.y for point in points]
+    axes.errorbar(at, heights, yerr=[point.error for point in points], fmt=fmt, color=colour, elinewidth=0.8)
+    if len(points) > 1:
+        axes.plot(at, heights, color=colour, linewidth=0.8, zorder=1.5)
+        points = [*(point._replace(name="") for point in points[:-1]), points[-1]._replace(name=series.name)]
+    return points
 
 
 def frontier(points: Sequence[Point]) -> list[Point]:
@@ -297,18 +318,6 @@ _STYLE: Final[Any] = {
 }
 _SIMULATED: Final = "simulated workers: these figures say nothing about real models"
 _DPI: Final = 160
-_DIRECTIONS: Final = ((1, 0), (0, 1), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
-_DISTANCES: Final = (6, 13, 22, 34, 48)
-
-
-class Point(NamedTuple):
-    """A point with a name."""
-
-    x: float
-    y: float
-    name: str
-    error: float = 0.0
-    """Half the length of its error bar, on the y axis."""
 
 
 def require_matplotlib() -> None:
@@ -368,85 +377,3 @@ text:not([style*="fill:"]){fill:#e6e9ef}
 [style*="fill: #a03000"]{fill:#ff9d70!important}
 [style*="fill: #666666"]{fill:#a3acbb!important}
 }"""
-
-
-def label_points(drawn: Any, axes: Any, points: Sequence[Point], *, lines: Sequence[tuple[Point, Point]] = ()) -> None:
-    """Write a name at each point, where it hides neither another name nor a point; names far off get a thin line.
-
-    `lines` are the ends of upright and level lines that no name may hide either.
-    """
-    drawn.canvas.draw()
-    at = [axes.transData.transform((point.x, point.y)) for point in points]
-    taken: list[Any] = [box for point in points for box in _around(axes, point)]
-    taken += [_along(axes, start, end) for start, end in lines]
-    for (x, y, name, _), place in sorted(zip(points, at, strict=True), key=lambda pair: -pair[1][1]):
-        written = axes.annotate(name, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=7.5, zorder=5)
-        (right, up, offset), box = _best_place(drawn, axes, written, taken)
-        written.set(position=offset, ha=_ALIGNED[right], va=_ALIGNED_UP[up])
-        taken.append(box)
-        if max(map(abs, offset)) > _DISTANCES[0]:
-            axes.annotate(
-                "",
-                (x, y),
-                xytext=_nearest(box, place, drawn),
-                textcoords="offset points",
-                arrowprops={"arrowstyle": "-", "color": "#777777", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3},
-            )
-
-
-_ALIGNED: Final = {1: "left", 0: "center", -1: "right"}
-_ALIGNED_UP: Final = {1: "bottom", 0: "center", -1: "top"}
-
-
-def _best_place(
-    drawn: Any, axes: Any, written: Any, taken: list[Any]
-) -> tuple[tuple[int, int, tuple[float, float]], Any]:
-    """Where a label covers least: its direction and offset in points, and the box that it fills there, in pixels."""
-    scale, frame = drawn.dpi / 72, axes.get_window_extent()
-    best: Any = None
-    for distance, (right, up) in product(_DISTANCES, _DIRECTIONS):
-        offset = (distance * right, distance * up)
-        written.set(position=offset, ha=_ALIGNED[right], va=_ALIGNED_UP[up])
-        box = written.get_window_extent(drawn.canvas.get_renderer()).padded(scale)
-        cost = sum(_overlap(box, other) for other in taken) + 4 * _outside(box, frame)
-        if best is None or cost < best[0]:
-            best = (cost, (right, up, offset), box)
-        if cost == 0:
-            break
-    return best[1], best[2]
-
-
-def _nearest(box: Any, place: Any, drawn: Any) -> tuple[float, float]:
-    """The point of a label's box that is nearest to its point, as an offset from the point, in points."""
-    scale = drawn.dpi / 72
-    x = min(max(place[0], box.x0), box.x1) - place[0]
-    y = min(max(place[1], box.y0), box.y1) - place[1]
-    return x / scale, y / scale
-
-
-def _around(axes: Any, point: Point) -> Iterator[Any]:
-    """What a point fills, in pixels: its mark, and its error bar."""
-    from matplotlib.transforms import Bbox  # noqa: PLC0415  (as above)
-
-    x, y = axes.transData.transform((point.x, point.y))
-    reach = axes.transData.transform((point.x, point.y + point.error))[1] - y
-    yield Bbox.from_extents(x - 9, y - 9, x + 9, y + 9)
-    yield Bbox.from_extents(x - 1, y - reach, x + 1, y + reach)
-
-
-def _along(axes: Any, start: Point, end: Point) -> Any:
-    """What a line fills, in pixels."""
-    from matplotlib.transforms import Bbox  # noqa: PLC0415  (as above)
-
-    (left, low), (right, high) = axes.transData.transform([(start.x, start.y), (end.x, end.y)])
-    return Bbox.from_extents(min(left, right) - 2, min(low, high) - 2, max(left, right) + 2, max(low, high) + 2)
-
-
-def _overlap(one: Any, other: Any) -> float:
-    width = float(min(one.x1, other.x1) - max(one.x0, other.x0))
-    height = float(min(one.y1, other.y1) - max(one.y0, other.y0))
-    return max(width, 0.0) * max(height, 0.0)
-
-
-def _outside(box: Any, frame: Any) -> float:
-    return float(box.width * box.height - _overlap(box, frame))

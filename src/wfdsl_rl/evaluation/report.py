@@ -13,13 +13,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final
 
+from wfdsl.errors import UsageError
 from wfdsl.render.status import dollars, duration
 from wfdsl_rl.baselines.fitted import fit_cost_table, read_fit_costs
+from wfdsl_rl.evaluation.equal_cost import Standing, standings_of
 from wfdsl_rl.evaluation.manifest import read_manifest
 from wfdsl_rl.evaluation.plots import draw_plots
-from wfdsl_rl.evaluation.statistics import Accuracy, Difference, Mean
+from wfdsl_rl.evaluation.statistics import CONFIDENCE, Accuracy, Difference, Interval, Mean, scores_of
 from wfdsl_rl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
 from wfdsl_rl.evaluation.trials import Trial, read_trials
 from wfdsl_rl.workflow_statistics import WorkflowStatistics, statistics_of
@@ -87,6 +90,26 @@ def read_report(folder: Path) -> Report:
     return Report(folder, manifest, tuple(trials))
 
 
+def standings_in(reports: Sequence[Report]) -> tuple[Summary, list[Standing]]:
+    """The policies of evaluations at equal cost, over the tasks that were judged for all of them.
+
+    Raises:
+        UsageError: two evaluations have a policy of the same name, or policies have no judged task in common.
+    """
+    names = [policy for report in reports for policy in report.policies]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two of the folders have a policy {twice!r}: evaluate it once")
+    scores = {policy: scores_of(report.of(policy)) for report in reports for policy in report.policies}
+    common = set.intersection(*map(set, scores.values()))
+    trials = [trial for report in reports for trial in report.trials if trial.task_hash in common]
+    if not trials:
+        raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
+    summary = summarise(trials, policies=names, simulated=any(report.simulated for report in reports))
+    learned = {name: cost for report in reports for name, cost in read_fit_costs(report.folder).items()}
+    return summary, standings_of(summary.policies, scores, learned)
+
+
 def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
     """Write `summary.json`, `summary.csv`, `summary.md` and the plots; gives the files.
 
@@ -141,6 +164,35 @@ def comparison_table(comparisons: Iterable[Comparison]) -> tuple[list[str], list
     return head, rows
 
 
+def equal_cost_table(standings: Sequence[Standing], *, in_usd: bool) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of the table of policies at equal cost."""
+    head = ["policy", "accuracy", "calls", "cost" if in_usd else "tokens", "learned from", "learning cost"]
+    head += ["frontier", "over all others at its cost", "which are"]
+    return head, [_standing(each, in_usd=in_usd) for each in standings]
+
+
+def _standing(each: Standing, *, in_usd: bool) -> list[str]:
+    learned = each.learned
+    accuracy = each.accuracy
+    half = "" if accuracy.error is None else f" ± {100 * _TWO_SIDED * accuracy.error:.1f}"
+    return [
+        each.policy,
+        f"{100 * accuracy.value:.1f}{half}",
+        f"{each.calls:.2f}",
+        dollars(each.cost) if in_usd else f"{each.cost:,.0f}",
+        "-" if learned is None else f"{learned.calls:,} calls",
+        "-" if learned is None or learned.usd is None else dollars(learned.usd),
+        "yes" if each.efficient else "",
+        UNKNOWN if each.rival is None else _signed(each.rival.difference),
+        UNKNOWN if each.rival is None else str(each.rival),
+    ]
+
+
+def _signed(interval: Interval) -> str:
+    ends = "" if interval.low is None else f" ({100 * interval.low:+.1f} to {100 * (interval.high or 0.0):+.1f})"
+    return f"{100 * interval.value:+.1f}{ends}"
+
+
 def strategy_table(strategies: Mapping[str, WorkflowStatistics]) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of the table of strategies, a column for each set of workflows."""
     columns = [_strategy_figures(found) for found in strategies.values()]
@@ -176,6 +228,13 @@ def csv_of(summary: Summary) -> str:
     return out.getvalue()
 
 
+_TWO_SIDED: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+EQUAL_COST: Final = (
+    "Accuracies are averages over the benchmarks with the half width of their 95 % interval; calls and cost are per "
+    "sample, and what a policy has learned from is counted apart. On the frontier no other policy is as good for less. "
+    "All others at its cost: the best of those that cost no more, or a mixture of a cheaper and a dearer one; the "
+    "difference is paired by task, with its 95 % interval."
+)
 COMPARED: Final = (
     "Differences are over the tasks that both were judged on, paired by task; repeats of a task count as their mean. "
     "`5 of 8` common tasks: the other three were judged for one of the two, or for neither. The interval is the paired "

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
+from statistics import NormalDist, StatisticsError, correlation
 from typing import NamedTuple
 
 from wfdsl_rl.evaluation.trials import Trial
@@ -148,13 +148,12 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
     their standard error. Tasks are the same if their content is, whatever they are called.
     """
     trials = [list(first), list(second)]
-    scores = [_scores(each) for each in trials]
+    scores = [scores_of(each) for each in trials]
     common = sorted(scores[0].keys() & scores[1].keys())
     if not common:
         return None
     differences = [scores[0][task] - scores[1][task] for task in common]
-    mean = sum(differences) / len(common)
-    half = _half_width(differences, mean)
+    mean, low, high = interval_of(differences)
     better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
     return Difference(
         tasks=len(common),
@@ -162,8 +161,8 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
         first=sum(scores[0][task] for task in common) / len(common),
         second=sum(scores[1][task] for task in common) / len(common),
         value=mean,
-        low=None if half is None else mean - half,
-        high=None if half is None else mean + half,
+        low=low,
+        high=high,
         better=better,
         worse=worse,
         p_value=sign_flip_test(differences),
@@ -206,13 +205,44 @@ def student_quantile(probability: float, freedom: int) -> float:
     return z + sum(terms)
 
 
-def _scores(trials: Iterable[Trial]) -> Mapping[str, float]:
+def scores_of(trials: Iterable[Trial]) -> dict[str, float]:
     """The mean over repeats of each judged task, by the task's content."""
     found: dict[str, list[int]] = defaultdict(list)
     for trial in trials:
         if trial.judged:
             found[trial.task_hash].append(trial.outcome == "right")
     return {task: sum(values) / len(values) for task, values in found.items()}
+
+
+class Interval(NamedTuple):
+    """A mean with its 95 % confidence interval; no ends where all values are the same."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def interval_of(values: Sequence[float]) -> Interval:
+    """The mean of independent values, plus and minus Student's quantile times its standard error."""
+    mean = sum(values) / len(values)
+    half = _half_width(values, mean)
+    return Interval(mean, None if half is None else mean - half, None if half is None else mean + half)
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's rank correlation of pairs; equal values share their mean rank. None where one side is constant.
+
+    Source: Spearman, The proof and measurement of association between two things, 1904.
+    """
+    try:
+        return correlation(_ranks(first), _ranks(second))
+    except StatisticsError:
+        return None
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
 
 
 def _half_width(differences: Sequence[float], mean: float) -> float | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.workers.entry import WorkerEntry
@@ -38,6 +39,25 @@ def test_each_in_the_place_of_a_worker_stands_for_all_of_them() -> None:
     names = expanded("self-reflection:worker=each,rounds=1", POOL)
 
     assert names == tuple(f"self-reflection:worker={name},rounds=1" for name in ("ann", "bob", "cy"))
+
+
+def test_a_conductor_s_name_may_have_an_effort() -> None:
+    names = expanded("openai:gpt-5@each", POOL)
+    found = policies_of(["openai:gpt-5@low", "openai:gpt-5"], POOL, config=ConductorConfig(effort="high"))
+
+    assert names == tuple(f"openai:gpt-5@{effort}" for effort in ("minimal", "low", "medium", "high"))
+    assert [policy.config.effort for policy in found.values()] == ["low", "high"]  # type: ignore[attr-defined]
+    assert expanded("openai:gpt-5@http://localhost:1/v1", POOL) == ("openai:gpt-5@http://localhost:1/v1",)
+
+
+def test_several_numbers_stand_for_a_policy_each() -> None:
+    names = expanded("majority-vote:worker=each,n=1/16", POOL)
+
+    assert names == tuple(f"majority-vote:worker={name},n={n}" for name in ("ann", "bob", "cy") for n in (1, 16))
+    assert expanded("cascade-router:validation=a/b.jsonl,call_price=0/0.5", POOL) == (
+        "cascade-router:validation=a/b.jsonl,call_price=0",
+        "cascade-router:validation=a/b.jsonl,call_price=0.5",
+    )
 
 
 def test_baselines_are_all_of_them_with_the_parameters_that_they_have(tmp_path: Path) -> None:

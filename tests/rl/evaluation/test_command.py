@@ -232,7 +232,7 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
             ["--pool", "pool.toml"],
             "give --policy: what is evaluated, such as workers, moa or FILE.wf, and --tasks: what it is asked",
         ),
-        (["repot", "first"], "unknown command 'repot'; give compare, strategies, report"),
+        (["repot", "first"], "unknown command 'repot'; give compare, equal-cost, strategies, report"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl"], "give --pool"),
         (
             ["--policy", "worker:nobody", "--tasks", "tasks.jsonl", "--pool", "pool.toml"],
@@ -245,6 +245,7 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
         (["--resume", "nowhere"], "nowhere holds no evaluation"),
         (["compare", "nowhere"], "nowhere holds no evaluation"),
         (["strategies", "nowhere"], "nowhere holds no evaluation"),
+        (["equal-cost", "nowhere"], "nowhere holds no evaluation"),
         (["report", "nowhere"], "nowhere holds no evaluation"),
     ],
 )
@@ -290,6 +291,44 @@ def test_two_evaluations_are_compared_by_the_names_of_policies(home: Path, capsy
     assert code == 0
     assert (found["first"], found["second"]) == ("worker:bob (out)", "worker:bob (other)")
     assert (found["common_tasks"], found["difference"]) == (6, 0.0)
+
+
+def test_policies_are_shown_at_equal_cost(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "checked.wf").write_text('wfdsl 1\nstep a by bob: "Solve."\nstep b by ann sees a: "Check it."\n')
+    evaluated(policies=("checked.wf", "worker:ann", "worker:bob"))
+    capsys.readouterr()
+
+    code = main(["equal-cost", "out"])
+    out = capsys.readouterr().out
+    main(["equal-cost", "out", "--policy", "checked", "--json"])
+    (found,) = json.loads(capsys.readouterr().out)
+
+    assert code == 0
+    assert "simulated workers" in out
+    assert "95 % interval" in out
+    assert len([line for line in out.splitlines() if line.startswith(("| checked |", "| worker:"))]) == 3
+    assert (found["policy"], found["calls"], found["learned"]) == ("checked", 2.0, None)
+    assert found["rival"]["policy"] == "worker:bob"
+
+
+def test_policies_of_several_evaluations_are_shown_at_equal_cost(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(policies=("worker:ann",))
+    evaluated("--out", "other", "--limit", "6", policies=("worker:bob",))
+    capsys.readouterr()
+
+    code = main(["equal-cost", "out", "other", "--plot", "."])
+    out = capsys.readouterr().out
+    again = main(["equal-cost", "out", "out"])
+    unknown = main(["equal-cost", "out", "--policy", "worker:nobody"])
+
+    assert (code, again, unknown) == (0, 2, 2)
+    assert "| worker:bob | 100.0" in out
+    assert (home / "accuracy-against-cost.svg").exists()
+    errors = capsys.readouterr().err
+    assert "two of the folders have a policy 'worker:ann'" in errors
+    assert "no evaluation has the policy 'worker:nobody'; they have worker:ann" in errors
 
 
 def test_strategies_are_shown_with_their_rules(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,15 +10,9 @@ from typing import Any
 import pytest
 
 from tests.rl.evaluation.toys import ONE, TWO, trial
-from wfdsl_rl.evaluation.plots import (
-    Point,
-    draw_accuracy_against_cost,
-    draw_plots,
-    draw_strategies,
-    figure,
-    frontier,
-    label_points,
-)
+from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost, draw_plots, draw_strategies, figure, frontier
+from wfdsl_rl.evaluation.point_labels import Point, label_points
+from wfdsl_rl.evaluation.series import series_of
 from wfdsl_rl.evaluation.summary import summarise
 from wfdsl_rl.workflow_statistics import statistics_of
 
@@ -99,6 +93,31 @@ def test_no_two_of_thirty_policies_look_alike(tmp_path: Path, monkeypatch: pytes
         (line.get_marker(), line.get_color()) for line in axes.lines if line.get_marker() not in ("None", "_", "|")
     ]
     assert len(set(marks)) == len(marks) == 30
+
+
+def test_policies_that_differ_in_one_number_or_in_effort_are_a_series() -> None:
+    votes = [f"majority-vote:worker=ann,n={n}" for n in (1, 2, 4)]
+    efforts = [f"gym/tiny@{effort}" for effort in ("minimal", "low", "high")]
+    others = ["moa", "majority-vote:worker=bob,n=1", "best-fixed:search_calls=5,call_price=0.1", "gym/tiny"]
+
+    found = series_of([*votes, *others, *efforts])
+
+    assert found[0] == ("majority-vote:worker=ann,n=...", tuple(votes))
+    assert found[-1] == ("gym/tiny@...", tuple(efforts))
+    assert [series.policies for series in found[1:-1]] == [(name,) for name in others]
+
+
+def test_a_series_is_joined_by_a_line_and_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"majority-vote:n={n}" for n in (1, 2, 4)]
+    drawn: list[Any] = []
+    monkeypatch.setattr("wfdsl_rl.evaluation.plots.save", lambda figure, *_: drawn.append(figure))
+    summary = summarise([trial(name, list_usd=0.01 * (at + 1)) for at, name in enumerate(names)], policies=names)
+
+    draw_accuracy_against_cost(summary, tmp_path)
+
+    (axes,) = drawn[0].axes
+    assert [text.get_text() for text in axes.texts if text.get_text()] == ["majority-vote:n=..."]
+    assert [0.01, 0.02, 0.03] in [list(line.get_xdata()) for line in axes.lines if line.get_linestyle() == "-"]
 
 
 def test_nothing_to_show_draws_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""The options that say which tasks a command takes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from wfdsl.cli.options import INPUT, count, count_or_zero, group
+from wfdsl.errors import UsageError
+
+if TYPE_CHECKING:  # start-up time: tasks import pydantic
+    from wfdsl_rl.tasks.task import Task
+
+
+def add_task_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--tasks`, and what says which of its tasks are taken."""
+    asked = group(parser, INPUT)
+    asked.add_argument(
+        "--tasks", action="append", default=[], metavar="NAME", help="a file, a data set or a gym; may be repeated"
+    )
+    asked.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
+    asked.add_argument(
+        "--sample-seed",
+        type=count_or_zero,
+        metavar="N",
+        help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
+    )
+    asked.add_argument(
+        "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
+    )
+    asked.add_argument(
+        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
+    )
+
+
+def tasks_of(args: argparse.Namespace) -> list[Task]:
+    """The tasks that the options name.
+
+    Raises:
+        UsageError: they cannot be read, or there are none.
+    """
+    from wfdsl_rl.tasks.loading import load_tasks
+
+    if not args.tasks:
+        raise UsageError("give --tasks: FILE.jsonl, a data set or gym/paper7")
+    columns, seed = _columns(args.map), args.sample_seed
+    found = [
+        task
+        for name in args.tasks
+        for task in load_tasks(name, format=args.task_format, limit=args.limit, seed=seed, columns=columns)
+    ]
+    if not found:
+        raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
+    return found
+
+
+def _columns(mapping: str | None) -> dict[str, str] | None:
+    columns: dict[str, str] = {}
+    for part in filter(None, (mapping or "").split(",")):
+        ours, equals, theirs = part.partition("=")
+        if not ours or not equals or not theirs:
+            raise UsageError(f"--map {part!r}: write FIELD=COLUMN, such as question=prompt")
+        columns[ours] = theirs
+    return columns or None
