@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
+from wfdsl.conductor.effort import Effort
 from wfdsl.config import from_table, to_table
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import Ablation, RewardValues
@@ -161,6 +162,30 @@ class RecursionConfig(GrpoConfig):
     """Across rounds, so that the discount has an effect. Our reading of "normalised across rounds"."""
 
 
+class PricesConfig(Table):
+    """Prices of a step, by the effort that the prompt says: one Conductor then learns the whole curve of accuracy over
+    cost. They need a template set with `{effort}`. Source of a price in the prompt: arXiv 2510.07429 (BaRP)."""
+
+    minimal: float = Field(default=0.0, ge=0)
+    """Taken off the reward for each step of a valid workflow; 0.005 is a point of accuracy by the default rewards."""
+    low: float = Field(default=0.0, ge=0)
+    """The same, at the effort low."""
+    medium: float = Field(default=0.0, ge=0)
+    """The same, at the effort medium."""
+    high: float = Field(default=0.0, ge=0)
+    """The same, at the effort high."""
+    only_right: bool = False
+    """Whether wrong answers pay no price, so that none gains by being short. Source: arXiv 2510.08439 (xRouter)."""
+
+    def of(self, effort: Effort) -> float:
+        """The price of a step."""
+        price: float = getattr(self, effort)
+        return price
+
+
+NO_PRICES: Final = PricesConfig()
+
+
 class TrainConfig(Table):
     """The table [train]; an extension adds one table of its own, such as [train.tiny]."""
 
@@ -182,6 +207,8 @@ class TrainConfig(Table):
     """The seed of tasks, weights, sampling and simulated workers."""
     reward: Annotated[RewardValues, *_options(RewardValues, "train.reward")] = RewardValues()
     """The reward of each outcome."""
+    prices: PricesConfig = PricesConfig()
+    """The price of a step by effort, which is drawn for each question. The paper has none."""
     ablation: Annotated[Ablation, *_options(Ablation, "train.ablation")] = Ablation()
     """What the Conductor may not decide."""
     concurrency: int = Field(default=64, gt=0)
@@ -196,7 +223,7 @@ class TrainConfig(Table):
     gpu_gib: float = Field(default=80.0, gt=0)
     """The memory of each GPU, for the dry run."""
     report_to: Names = ()
-    """Where TRL also reports metrics, such as `tensorboard`."""
+    """Where metrics go too: `tensorboard`, `wandb`, or another integration of transformers."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of TRL's GRPOConfig (vLLM, bf16, gradient checkpointing)."""
     sft: SftConfig = SftConfig()

@@ -11,6 +11,9 @@ answering   the pool's indices of the workers that really answer, usually the sa
 forced      whether a second round is forced
 previous    in a second round, the final subtask and response of the first one
 weight      factor on the reward
+effort      the effort that the prompt says; empty: it says none
+price       taken off the reward for each step
+family      the family of the question, where the task says one
 prefix      text that the completion begins with, which is part of the prompt (a forced prefix); usually empty
 """
 
@@ -22,13 +25,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.effort import EFFORTS, Effort
 from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import row_of, text_of
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import StageName
+from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
 
@@ -101,14 +105,31 @@ def draw_of(setup: Setup, stage: StageName, *, more: int = 0, unseen: bool = Fal
 
 
 def make_rows(
-    tasks: Sequence[Task], pool: Pool, prompt: Prompt, *, count: int, max_steps: int, draw: Draw, split: str = "train"
+    tasks: Sequence[Task],
+    pool: Pool,
+    prompt: Prompt,
+    *,
+    count: int,
+    max_steps: int,
+    draw: Draw,
+    split: str = "train",
+    prices: PricesConfig = NO_PRICES,
 ) -> list[dict[str, Any]]:
     """Make `count` rows, which pass through the tasks again and again, each pass in an order of its own.
 
     A trainer reads them once and in order, so that it reads the same ones after an interruption.
     """
     return [
-        _row(number, tasks[at], draw.offer(pool, number), prompt, max_steps=max_steps, split=split)
+        _row(
+            number,
+            tasks[at],
+            draw.offer(pool, number),
+            prompt,
+            max_steps=max_steps,
+            split=split,
+            effort=_effort(prompt, draw.seed, number),
+            prices=prices,
+        )
         for number, at in enumerate(_order(len(tasks), count, draw.seed))
     ]
 
@@ -123,6 +144,7 @@ def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
         count=config.iterations * config.prompts_per_step,
         max_steps=setup.max_steps,
         draw=draw_of(setup, stage),
+        prices=setup.train.prices,
     )
     if stage == "recursion":
         recursion = setup.train.recursion
@@ -142,6 +164,7 @@ def eval_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
         max_steps=setup.max_steps,
         draw=draw_of(setup, stage, more=1, unseen=True),
         split="eval",
+        prices=setup.train.prices,
     )
     second = stage == "recursion" and setup.train.recursion.forced
     return with_second_rounds(rows, share=1.0, discount=1.0) if second else rows
@@ -185,12 +208,35 @@ def revision_messages(
     return [*messages, {"role": "assistant", "content": completion}, dict(again)]
 
 
+def _effort(prompt: Prompt, seed: int, number: int) -> Effort | None:
+    """The effort of a row, if the prompt says one."""
+    return random.Random(f"effort:{seed}:{number}").choice(EFFORTS) if prompt.says_effort else None
+
+
 def _row(
-    number: int, task: Task, offer: WorkerListing, prompt: Prompt, *, max_steps: int, split: str
+    number: int,
+    task: Task,
+    offer: WorkerListing,
+    prompt: Prompt,
+    *,
+    max_steps: int,
+    split: str,
+    effort: Effort | None,
+    prices: PricesConfig,
 ) -> dict[str, Any]:
-    row = row_of(task, offer, prompt, number=number, max_steps=max_steps, split=split)
-    own = {"kind": task.kind, "answering": list(row["true"]), "forced": False, "weight": 1.0, "previous": None}
-    return {**row, **own, "prefix": ""}
+    row = row_of(task, offer, prompt, number=number, max_steps=max_steps, split=split, effort=effort)
+    return {
+        **row,
+        "kind": task.kind,
+        "answering": list(row["true"]),
+        "forced": False,
+        "weight": 1.0,
+        "previous": None,
+        "prefix": "",
+        "effort": effort or "",
+        "price": 0.0 if effort is None else prices.of(effort),
+        "family": str(task.metadata.get("family", "")),
+    }
 
 
 def _order(size: int, count: int, seed: int) -> list[int]:

@@ -8,9 +8,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
-from importlib.resources import files
 from pathlib import Path
-from string import Template
+from shutil import copyfile
 from typing import Any
 
 import transformers
@@ -20,17 +19,10 @@ from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
 from wfdsl_rl.baselines.fitted import TRAINING_COST
 from wfdsl_rl.baselines.validation import FitCost
+from wfdsl_rl.training.card import CARD, GGUF, PLOT, folders_of, model_card, plot_of, stages_of
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
-from wfdsl_rl.training.pipeline import DONE, RESOLVED
-
-CARD = "README.md"
-GGUF = "model.gguf"
-_UNKNOWN = "not known"
-_ABOUT_GGUF = f"""
-`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With the extra `local` of wfdsl, llama.cpp
-runs it, and torch is not needed. Greedy completions are the same.
-"""
+from wfdsl_rl.training.hub import push, require_pushable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +35,19 @@ class Extras:
     """A Markdown file that is appended to the card."""
     replace: bool = False
     """Whether the folder may replace an earlier export."""
+    push: str | None = None
+    """The repository of the Hugging Face hub that gets the folder too, as `OWNER/NAME`."""
+    public: bool = False
+    """Whether a repository that is made for it can be seen by all."""
 
 
 def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callable[[str], None]) -> None:
     """Write a stage's model into a new folder, completely or not at all; adapters are merged into the weights.
 
     Raises:
-        UsageError: there is no model, the folder exists already, or a GGUF file cannot hold the model.
+        UsageError: there is no model, the folder exists already, a GGUF file cannot hold the model, or there is no
+            token for the hub.
+        NotPushed: the hub did not take the folder, which is complete.
     """
     extras = extras or Extras()
     transformers.utils.logging.disable_progress_bar()
@@ -59,12 +57,16 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
     if trained is None:
         raise UsageError(f"{source} has no {FILE}: it was not made by wfdsl-train")
     figures = _figures(extras.figures)
+    if extras.push is not None:
+        require_pushable(extras.push)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as kept:
         made = Path(kept) / out.name
         network = _write_model(source, made, gguf=extras.gguf)
         save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=_rounds(source))
-        (made / CARD).write_text(_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
+        (made / CARD).write_text(model_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
+        if (plot := plot_of(source)) is not None:
+            copyfile(plot, made / PLOT)
         if (cost := _training_cost(source)) is not None:
             (made / TRAINING_COST).write_text(json.dumps(asdict(cost)) + "\n", encoding="utf-8")
         for weights in made.glob("*.safetensors"):  # safetensors makes them readable for the owner only
@@ -75,6 +77,8 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
     say(f"{source} -> {out}: {network.num_parameters():,} weights, prompt {trained.prompt.name}")
     say(f"ask it:   wfdsl solve --conductor {out} -q QUESTION")
     say(f"serve it: see {out / CARD}")
+    if extras.push is not None:
+        say(f"pushed:   {push(out, extras.push, public=extras.public)}")
 
 
 def _model_folder(folder: Path) -> Path:
@@ -151,43 +155,10 @@ def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
     settings.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def _card(source: Path, network: Any, *, gguf: bool) -> str:
-    resolved = _resolved(source)
-    train = resolved.get("train", {})
-    return Template((files("wfdsl_rl.training") / "model_card.md").read_text(encoding="utf-8")).substitute(
-        weights=f"{network.num_parameters():,}",
-        architecture=network.config.model_type,
-        start=_start(train),
-        experiment=resolved.get("experiment", _UNKNOWN),
-        tasks=train.get("tasks", _UNKNOWN),
-        task_count=train.get("task_count", "?"),
-        seed=train.get("seed", _UNKNOWN),
-        pool=resolved.get("pool", {}).get("name", _UNKNOWN),
-        stages=" -> ".join(_stages(source)) or _UNKNOWN,
-        prompt_file=FILE,
-        gguf=_ABOUT_GGUF if gguf else "",
-        settings=json.dumps(train, indent=2),
-    )
-
-
-def _start(train: dict[str, Any]) -> str:
-    model = train.get("model", _UNKNOWN)
-    return f"random weights: {json.dumps(train.get('tiny', {}).get('network', {}))}" if model == "new" else str(model)
-
-
-def _resolved(source: Path) -> dict[str, Any]:
-    for folder in source.parents:
-        path = folder / RESOLVED
-        if path.is_file():
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return found
-    return {}
-
-
 def _training_cost(source: Path) -> FitCost | None:
     """What the workers of a training have cost, evaluations left out; None if samples do not say."""
     costs: list[FitCost] = []
-    for folder in _folders(source):
+    for folder in folders_of(source):
         files = [
             file for name in ("step-*", "first-*") for file in (folder.parent / "samples").glob(f"{name}.jsonl.gz")
         ]
@@ -198,19 +169,5 @@ def _training_cost(source: Path) -> FitCost | None:
 
 def _rounds(source: Path) -> int | None:
     """How many revisions a model was trained for: the recursion stage teaches one; None: its folder does not say."""
-    stages = _stages(source)
+    stages = stages_of(source)
     return int("recursion" in stages) if stages else None
-
-
-def _stages(source: Path) -> list[str]:
-    """The stages that led to a model, in their order, as far as its folder and those before it say."""
-    return [str(json.loads((each / DONE).read_text(encoding="utf-8"))["stage"]) for each in _folders(source)]
-
-
-def _folders(source: Path) -> list[Path]:
-    """The folders of the stages that led to a model, in their order."""
-    found: list[Path] = []
-    while (path := source / DONE).is_file() and len(found) < len(STAGES):
-        found.insert(0, source)
-        source = Path(json.loads(path.read_text(encoding="utf-8"))["from"])
-    return found

@@ -90,6 +90,7 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "use_cpu": on_cpu(),
         "disable_tqdm": True,
         "report_to": list(train.report_to) or "none",
+        "run_name": f"{folder.parent.name}-{folder.name}",
         "seed": train.seed,
         "dataloader_pin_memory": not on_cpu(),
         "ddp_find_unused_parameters": False,

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,8 @@ def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> Non
         train_sft(setup, extension, model)
     else:
         train_grpo(setup, extension, name, model, checkpoint=checkpoint)
+    if "wandb" in setup.train.report_to:  # else the next stage would add to this one's curves
+        import_module("wandb").finish()
 
 
 def _checkpoint(setup: Setup, name: StageName) -> Path | None:

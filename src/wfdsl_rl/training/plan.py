@@ -28,7 +28,7 @@ from wfdsl_rl.reward import budget_tracker
 from wfdsl_rl.tasks.loading import load_tasks
 from wfdsl_rl.tasks.rows import is_data_file
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import StageName, TrainConfig
+from wfdsl_rl.training.config import NO_PRICES, StageName, TrainConfig
 from wfdsl_rl.training.setup import ExtensionConfig
 
 JOURNAL = "journal.db"
@@ -122,16 +122,16 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
         raise UsageError(f"{path}: {' and '.join(f'train.{each.name}' for each in found)}: use one extension")
     extension_name, kind = (found[0].name, _config_of(found[0])) if found else ("", ExtensionConfig)
     extension = _validated(kind, train.pop(extension_name, {}), f"{path}: train.{extension_name}")
-    return Plan(
-        name,
-        experiment,
-        _validated(TrainConfig, train, f"{path}: train"),
-        extension_name,
-        extension,
-        experiment.with_pool()[0],
-        Prompt.load(table.prompt or "paper", examples=table.examples),
-        table.max_steps or DEFAULT_MAX_STEPS,
-    )
+    config = _validated(TrainConfig, train, f"{path}: train")
+    prompt = Prompt.load(table.prompt or "paper", examples=table.examples)
+    if config.prices != NO_PRICES and not prompt.says_effort:
+        raise UsageError(
+            f'{path}: train.prices: the template set "{prompt.name}" does not say the effort; '
+            "write {effort} into its `ask`, and a text for each effort"
+        )
+    steps = table.max_steps or DEFAULT_MAX_STEPS
+    pool, _ = experiment.with_pool()
+    return Plan(name, experiment, config, extension_name, extension, pool, prompt, steps)
 
 
 @contextmanager

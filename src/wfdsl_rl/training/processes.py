@@ -61,11 +61,8 @@ class Processes:
         """
         if not self.is_first:
             return self._received()  # type: ignore[no-any-return]
-        try:
+        with self._failure_sent():
             result = work()
-        except Exception:
-            self._send(failed=True)
-            raise
         self._send(result)
         return result
 
@@ -82,13 +79,28 @@ class Processes:
         own = slice(begin, begin + len(items))
         if not self.is_first:
             return await asyncio.to_thread(self._received), own
-        try:
+        with self._failure_sent():
             result = await work([item for part in parts for item in part])
-        except Exception:
-            await asyncio.to_thread(self._send, failed=True)
-            raise
         await asyncio.to_thread(self._send, result)
         return result, own
+
+    def leave(self) -> None:
+        """Wait for all processes, then close the connections: one that ends while others still use them may abort."""
+        if self.count == 1:
+            return
+        from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
+
+        with told_when_lost():
+            distributed.barrier(group=self.group)
+        distributed.destroy_process_group()
+
+    @contextmanager
+    def _failure_sent(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self._send(failed=True)
+            raise
 
     def _send(self, result: Any = None, *, failed: bool = False) -> None:
         if self.count > 1:

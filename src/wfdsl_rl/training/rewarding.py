@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from wfdsl.interpreter.record import total_usd
 from wfdsl_rl.reward import Reward, make_reward, offer_of
-from wfdsl_rl.scoring import metrics_of, require_scores
+from wfdsl_rl.scoring import Scored, metrics_of, require_scores, right_share
 from wfdsl_rl.training.data import answering, completion_text
 from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample
@@ -36,6 +36,8 @@ class Rewarder:
     """Called with every batch that TRL asks to score; the result is logged."""
     spent: list[float | None] = field(default_factory=list)
     """Costs of runs since they were last logged, in US dollars by the price list; None where a price is not known."""
+    only_right_pay: bool = False
+    """Whether wrong answers pay no price of their steps."""
     processes: Processes = ALONE
     """Completions of all of them are scored in the first one."""
     _evaluated: dict[tuple[int, int], float | None] = field(default_factory=dict)
@@ -124,11 +126,18 @@ class Rewarder:
         ]
         samples, seen, known = [], Counter[int](), set[int]()
         for row, text, scored in zip(rows, texts, await self.reward.score(rollouts), strict=True):
-            reward = None if scored.score is None else row["weight"] * scored.score
+            reward = None if scored.score is None else row["weight"] * (scored.score - self._price(row, scored))
             samples.append(Sample(step, row, seen[row["row"]], text, scored, reward, id(scored) in known))
             seen[row["row"]] += 1
             known.add(id(scored))
         return samples
+
+    def _price(self, row: Mapping[str, Any], scored: Scored) -> float:
+        """What the steps of a workflow cost under the row's price."""
+        price = float(row["price"]) * scored.steps
+        return (
+            price * (right_share(each.outcome for each in scored.executions) or 0.0) if self.only_right_pay else price
+        )
 
 
 def make_rewarder(
@@ -151,7 +160,7 @@ def make_rewarder(
         name=name,
         grades=grades,
     )
-    return Rewarder(reward, processes=setup.processes)
+    return Rewarder(reward, only_right_pay=train.prices.only_right, processes=setup.processes)
 
 
 @contextmanager

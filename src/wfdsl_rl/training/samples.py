@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,6 +128,10 @@ class Curve:
         self._name = name
         self._found: dict[int, Iteration] = {}
         self._known: dict[Workflow, Workflow] = {}
+
+    def all(self) -> list[Iteration]:
+        """The iterations, in order."""
+        return self.until(sys.maxsize)
 
     def until(self, step: int) -> list[Iteration]:
         """The iterations before a step, in order; an interrupted training repeats the later ones."""

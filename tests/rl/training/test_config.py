@@ -44,7 +44,12 @@ def test_every_preset_is_whole(name: str) -> None:
 
 
 def test_presets_are_those_that_the_documentation_names() -> None:
-    assert preset_names() == ("gym-tiny", "paper-3b", "paper-7b", "qwen2.5-0.5b-lora", "smollm2-135m")
+    assert preset_names() == ("gym-axes", "gym-tiny", "paper-3b", "paper-7b", "qwen2.5-0.5b-lora", "smollm2-135m")
+
+
+def test_prices_that_no_prompt_says_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gym-tiny", "--dry-run", "--set", "train.prices.low=0.01"]) == 2
+    assert 'the template set "gym" does not say the effort' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -244,7 +249,7 @@ def test_the_cost_of_simulated_workers_is_nothing(capsys: pytest.CaptureFixture[
     ("arguments", "message"),
     [
         ([], "no experiment given"),
-        (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-tiny"),
+        (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-axes, gym-tiny"),
         (["--resume", "nowhere"], "nowhere does not hold a training"),
         (["gym-tiny", "--resume", "nowhere"], "remove the experiment"),
         (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from importlib.resources import files
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rl.training.toy import a_setup
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment
@@ -22,6 +25,7 @@ from wfdsl_rl.gym import make
 from wfdsl_rl.reward import make_reward, offer_of
 from wfdsl_rl.scoring import NoScore
 from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import PricesConfig
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan, run_options
 from wfdsl_rl.training.rewarding import Rewarder
@@ -58,6 +62,47 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prom
         assert len(offer.indices) == 2
         for shown, true in offer.pool_indices.items():
             assert f"{shown}: {pool.entry(true).description}" in row["prompt"][-1]["content"]
+
+
+PRICES = PricesConfig(minimal=0.04, low=0.015, medium=0.005)
+
+
+def test_an_effort_is_drawn_for_each_row_and_said_in_its_prompt(tasks: tuple[Task, ...], pool: Pool) -> None:
+    prompt = Prompt.load(str(files("wfdsl_rl.gym.tiny") / "effort_prompt.toml"))
+
+    rows = make_rows(tasks, pool, prompt, count=200, max_steps=5, draw=Draw(), prices=PRICES)
+
+    drawn = Counter(row["effort"] for row in rows)
+    assert set(drawn) == set(EFFORTS)
+    assert min(drawn.values()) > 30
+    assert all(row["prompt"][-1]["content"].splitlines()[-1].startswith(row["effort"]) for row in rows)
+    assert all(row["price"] == PRICES.of(row["effort"]) for row in rows)
+
+
+def test_a_prompt_without_efforts_has_no_price(tasks: tuple[Task, ...], pool: Pool) -> None:
+    rows = make_rows(tasks, pool, Prompt.load("tiny"), count=20, max_steps=5, draw=Draw(), prices=PRICES)
+
+    assert {(row["effort"], row["price"]) for row in rows} == {("", 0.0)}
+
+
+@pytest.mark.parametrize(("only_right", "reward"), [(False, 0.75 - 2 * 0.1), (True, 0.75 - 2 * 0.1 / 2)])
+async def test_each_step_costs_the_price_of_the_row(
+    tasks: tuple[Task, ...], prompt: Prompt, *, only_right: bool, reward: float
+) -> None:
+    replies = iter(["yes", "yes", "no", "no"])  # the first execution is right, the second is wrong
+
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        return next(replies)
+
+    two = 'model_id = [0, 0]\nsubtasks = ["Solve it.", "Check it."]\naccess_list = [[], [0]]'
+    pool = Pool.from_functions([worker])
+    (row,) = make_rows(tasks[2:3], pool, prompt, count=1, max_steps=5, draw=Draw())
+    priced = replace(rewarder(pool, tasks, executions=2), only_right_pay=only_right)
+
+    found, invalid = await priced.batch([{**row, "price": 0.1}] * 2, [two, "no lists"], 0)
+
+    assert found.reward == pytest.approx(reward)
+    assert invalid.reward == 0.0
 
 
 @pytest.mark.parametrize(("share", "forced"), [(0.0, 0), (0.5, 8), (0.25, 4), (1.0, 16)])

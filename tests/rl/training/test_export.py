@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,17 @@ torch = pytest.importorskip("torch", reason="needs torch, in the extra rl")
 transformers = pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
 pytest.importorskip("gguf", reason="needs gguf, in the extra rl")
 
+from tests.rl.training.hub import Hub  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_httpserver import HTTPServer
+
     from wfdsl.conductor.prompt import Prompt
+    from wfdsl_rl.training.setup import Setup
 
 MADE = [
     "README.md",
@@ -186,7 +191,6 @@ def test_an_export_says_what_the_workers_of_its_training_have_cost(training: Pat
     batches = {
         "base/samples/step-000001": [(3, 100, 0.5), (2, 50, 0.25)],
         "base/samples/first-000001": [(1, 10, 0.0)],
-        "base/samples/eval-000001": [(9, 900, 9.0)],
         "sft/samples/step-000001": [(4, 40, 0.25)],
     }
     for name, rows in batches.items():
@@ -198,3 +202,70 @@ def test_an_export_says_what_the_workers_of_its_training_have_cost(training: Pat
 
     cost = json.loads((tmp_path / "out" / "training_cost.json").read_text(encoding="utf-8"))
     assert cost == {"calls": 10, "tokens": 200, "usd": 1.0}
+
+
+LIBRARY = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+"""huggingface_hub uploads in a way that httpx deprecates."""
+
+
+@pytest.fixture
+def hub(httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    found = Hub(httpserver)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", found.url)
+    monkeypatch.setattr("huggingface_hub.hf_api.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    return found
+
+
+@LIBRARY
+def test_a_hub_gets_the_whole_folder_in_a_repository_that_is_private_unless_told(
+    training: Path, tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+
+    for more in ([], ["--public", "--replace"]):
+        assert main(["export", str(training), "-o", str(out), "--push-to-hub", "me/conductor", *more]) == 0
+
+    assert hub.files == {path.name: path.read_bytes() for path in out.iterdir()}
+    assert [made["visibility"] for made in hub.made] == ["private", "public"]
+    assert hub.files["README.md"].startswith(b"---\nlibrary_name: transformers\n")
+    assert f"pushed:   {hub.url}/me/conductor" in capsys.readouterr().out
+
+
+@LIBRARY
+def test_an_export_stays_when_the_hub_does_not_take_it(
+    training: Path, tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.broken = True
+
+    code = main(["export", str(training), "-o", str(tmp_path / "out"), "--push-to-hub", "me/conductor"])
+
+    assert code == 3
+    assert f"try again with: hf upload me/conductor {tmp_path / 'out'}" in capsys.readouterr().err
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
+def test_a_hub_that_cannot_be_used_is_told_before_anything_is_written(
+    training: Path, tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["export", str(training), "-o", str(out), "--push-to-hub", "conductor"]) == 2
+    assert "OWNER/NAME" in capsys.readouterr().err
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setattr("huggingface_hub.utils._auth.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
+
+    assert main(["export", str(training), "-o", str(out), "--push-to-hub", "me/conductor"]) == 2
+
+    assert "set HF_TOKEN" in capsys.readouterr().err
+    assert not out.exists()
+    assert not hub.made
+
+
+def test_the_card_has_what_held_out_tasks_said(trained: Setup, tmp_path: Path) -> None:
+    assert main(["export", str(trained.out), "-o", str(tmp_path / "out")]) == 0
+
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"\| base \| 0 \| \d+\.\d ± \d+\.\d % \| \d+\.\d % \| \d\.\d\d \| 30 \|", card)
+    assert "| base | 6 |" in card
+    assert "![Accuracy and reward" in card
+    assert (tmp_path / "out" / "learning.png").read_bytes().startswith(b"\x89PNG")
