@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.effort import Effort
 from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
@@ -169,12 +170,17 @@ class Reward:
             UsageError: an event loop is running in this thread; or as in `__call__`.
             BudgetExhausted: as in `__call__`.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            scored = self(completions, tasks, sample_ids=sample_ids, previous=previous)
-            return self._thread.run(scored, self.pool)
-        raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
+        _require_no_loop()
+        return self._thread.run(self(completions, tasks, sample_ids=sample_ids, previous=previous), self.pool)
+
+    def score_sync(self, rollouts: Sequence[Rollout]) -> list[Scored]:
+        """`score` from a thread without an event loop, as `sync` does it.
+
+        Raises:
+            UsageError, BudgetExhausted: as in `sync`.
+        """
+        _require_no_loop()
+        return self._thread.run(self.score(rollouts), self.pool)
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Scored]:
         """Score rollouts together. Equal completions in one sample are run once and give the same object.
@@ -375,17 +381,32 @@ def make_reward(
 
 
 def row_of(
-    task: Task, offer: WorkerListing, prompt: Prompt, *, number: int, max_steps: int, split: str = "train"
+    task: Task,
+    offer: WorkerListing,
+    prompt: Prompt,
+    *,
+    number: int,
+    max_steps: int,
+    split: str = "train",
+    effort: Effort | None = None,
 ) -> Row:
     """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
     return {
-        "prompt": [dict(message) for message in prompt.ask(task.question, offer, max_steps=max_steps)],
+        "prompt": [dict(each) for each in prompt.ask(task.question, offer, max_steps=max_steps, effort=effort)],
         "row": number,
         "task": task.id,
         "split": split,
         "shown": list(offer.indices),
         "true": [offer.pool_indices[index] for index in offer.indices],
     }
+
+
+def _require_no_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
 
 
 def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:

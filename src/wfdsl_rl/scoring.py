@@ -9,14 +9,14 @@ Source: arXiv 2512.04388, section 4 (parse, run, compare). The outcomes `unjudge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
-from wfdsl.errors import WfdslError
+from wfdsl.errors import JournalFailure, WfdslError
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import Run, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
@@ -58,6 +58,8 @@ class Rollout:
     """The workers that the prompt listed; None: the whole pool."""
     previous: tuple[str, str] | None = None
     """The final (subtask, response) of the previous round, for a revision."""
+    origin: Mapping[str, str] = field(default_factory=dict)
+    """Where it came from, in the caller's words; kept with its runs."""
     executions: int = 1
     """How often a valid workflow is run. All but the first have `/1`, `/2` ... after both names."""
 
@@ -205,7 +207,8 @@ class Scorer:
 
         Raises:
             BudgetExhausted: a call does not fit into the budget any more.
-            UsageError: the pool cannot run workflows at all, or the task's grader cannot be used.
+            UsageError: the pool cannot run workflows at all, the task's grader cannot be used, or the journal cannot
+                be written.
         """
         offer, previous = rollout.offer or WorkerListing.of(pool), rollout.previous
         checked = analyze(
@@ -227,9 +230,13 @@ class Scorer:
     async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
         options = RunOptions(**(self.options or RunOptions()))
         options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id or None, rollout.previous
+        if rollout.origin:
+            options["origin"] = rollout.origin
         try:
             record = await run(workflow, rollout.task.question, pool, self.config, **options)
         except RunFailed as error:
+            if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
+                raise error.cause from error
             return Scored("failed", workflow, error.run, problems=(str(error),))
         assert record.answer is not None  # a run that is done has an answer
         return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)

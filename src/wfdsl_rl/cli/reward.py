@@ -1,0 +1,236 @@
+"""Serve rewards over HTTP to training engines: completions in, scores out.
+
+One process keeps the workers' limits, the budget and the journal for all engines and nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wfdsl._version import __version__
+from wfdsl.cli.options import (
+    OUTPUT,
+    Parser,
+    add_arguments,
+    add_config_options,
+    add_options,
+    add_pool_option,
+    answer_tab,
+    complete,
+    count,
+    experiment_of,
+    group,
+    number_above_zero,
+    require_no_parameters,
+)
+from wfdsl.cli.output import USAGE, ended
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.errors import UsageError
+from wfdsl.experiment import RunSettings, ServeSettings
+from wfdsl.installation import install_command
+from wfdsl.interpreter.budget import Budget
+from wfdsl_rl.cli.task_options import add_task_options, tasks_of
+
+if TYPE_CHECKING:  # start-up time
+    from wfdsl.interpreter.journal import Journal
+    from wfdsl.workers.pool import Pool
+    from wfdsl_rl.engines.service import RewardService
+
+PROGRAM: Final = "wfdsl-reward"
+EXAMPLES: Final = (
+    "wfdsl-reward serve --pool pool.toml --tasks gsm8k --budget-usd 50",
+    "wfdsl-reward serve --pool gym/paper7 --tasks gym/paper7 --limit 200 --port 8700",
+)
+ROW_EXAMPLES: Final = ("wfdsl-reward rows verl --pool gym/paper7 --tasks gym/paper7 --limit 200 --out train.parquet",)
+_ENGINES: Final = ("verl", "skyrl", "slime", "openrlhf")
+_ABOUT_ROWS: Final = "Write tasks, each with the Conductor's prompt, as rows that a training engine reads."
+_EXIT_CODES: Final = "exit codes: 0 ended by a signal, 2 usage or unreadable input"
+_PORT: Final = 8700
+_PARALLEL: Final = 1024
+"""One process waits for ten thousand calls (docs/howto/scale.md); grading takes a processor. Our choice."""
+_REQUESTS: Final = 4096
+_LEASE_S: Final = 30.0
+_BODY_BYTES: Final = 64 * 2**20
+_VALUES: Final = {
+    "right": ("--right", "of a workflow whose answer is right (default: 1)"),
+    "wrong": ("--wrong", "of a workflow whose answer is wrong (default: 0.5)"),
+    "invalid": ("--invalid", "of a completion that holds no valid workflow (default: 0)"),
+    "step": ("--step-price", "added for each step; below 0, the price of a call (default: 0)"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    parser = _parser()
+    answer_tab(parser)
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    return ended(f"{PROGRAM} {args.command}", lambda: _execute(args))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog=PROGRAM, description=__doc__)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    serve = commands.add_parser("serve", help="answer requests until SIGTERM or Ctrl-C", description=__doc__)
+    _configure(serve)
+    complete(serve, EXAMPLES, _EXIT_CODES)
+    rows = commands.add_parser("rows", help="write tasks as the rows of a training engine", description=_ABOUT_ROWS)
+    rows.add_argument("engine", metavar="ENGINE", choices=_ENGINES, help=f"one of {', '.join(_ENGINES)}")
+    rows.add_argument("-o", "--out", required=True, metavar="FILE", help="the file to make: .parquet or .jsonl")
+    rows.add_argument("--split", default="train", metavar="NAME", help="the split that rows name (default: train)")
+    add_task_options(rows)
+    add_pool_option(rows, "the workers that prompts list")
+    add_config_options(rows, parameters=False)
+    add_options(rows, ConductorConfig, "conductor", only=("prompt", "examples", "without", "pick", "shuffle"))
+    complete(rows, ROW_EXAMPLES)
+    parser.usage = f"{PROGRAM} COMMAND ..."
+    return parser
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    add_task_options(parser)
+    rewards = parser.add_argument_group("rewards")
+    for name, (flag, text) in _VALUES.items():
+        rewards.add_argument(flag, dest=name, type=float, metavar="REWARD", help=text)
+    rewards.add_argument(
+        "--executions", type=count, default=1, metavar="N", help="runs of each workflow; its score is the mean"
+    )
+    runs = parser.add_argument_group("runs")
+    runs.add_argument(
+        "--parallel", type=count, default=_PARALLEL, metavar="N", help="most workflows in flight (default: %(default)s)"
+    )
+    runs.add_argument(
+        "--sandbox-slots", type=count, metavar="N", help="programs graded at a time (default: one for each processor)"
+    )
+    runs.add_argument(
+        "--lease-seconds",
+        type=number_above_zero,
+        default=_LEASE_S,
+        metavar="S",
+        help="how long another process keeps its leases without being heard of (default: %(default)g)",
+    )
+    runs.add_argument(
+        "--journal", metavar="FILE", help="keeps every call (default: reward/journal.db beside the usual journal)"
+    )
+    add_pool_option(parser, "the workers")
+    add_config_options(parser, parameters=False)
+    add_arguments(
+        parser,
+        ServeSettings,
+        title=OUTPUT,
+        without=("reasoning",),
+        port=_PORT,
+        max_requests=_REQUESTS,
+        max_body_bytes=_BODY_BYTES,
+    )
+    group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
+    add_options(parser, Budget, "budget", without=["seconds"])
+    add_options(parser, RunSettings, "run", without=["concurrency", "parallel", "journal", "reuse", "ask_again"])
+
+
+def _execute(args: argparse.Namespace) -> int:
+    return _write_rows(args) if args.command == "rows" else _serve_journal(args)
+
+
+def _write_rows(args: argparse.Namespace) -> int:
+    from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
+    from wfdsl_rl.engines.rows import engine_rows, write_rows
+    from wfdsl_rl.reward import make_reward
+
+    require_no_parameters(args, "rows take no parameters")
+    conductor = experiment_of(args).conductor
+    prompt = Prompt.load(conductor.prompt or DEFAULT_PROMPT, examples=conductor.examples)
+    reward = make_reward(_pool(args), tasks_of(args), prompt=prompt, conductor=conductor)
+    count = write_rows(Path(args.out), engine_rows(reward, args.engine, split=args.split))
+    _print_line(f"{count} rows in {args.out}")
+    return 0
+
+
+def _pool(args: argparse.Namespace) -> Pool:
+    pool = experiment_of(args).pool
+    if pool is None:
+        raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
+    return pool
+
+
+def _serve_journal(args: argparse.Namespace) -> int:
+    """Serve until a signal ends it."""
+    if find_spec("uvicorn") is None or find_spec("starlette") is None:
+        raise UsageError(f"{PROGRAM} serve needs starlette and uvicorn: {install_command('server')}")
+    from wfdsl.interpreter.journal import Journal
+    from wfdsl.interpreter.journal_file import SoleUse, default_path
+
+    path = default_path().parent / "reward" / "journal.db" if args.journal is None else Path(args.journal)
+    sole = SoleUse(path)
+    try:
+        with Journal(path) as journal:
+            return _serve(args, journal)
+    finally:
+        sole.close()
+
+
+def _serve(args: argparse.Namespace, journal: Journal) -> int:
+    from wfdsl.server.api_keys import keys_for
+    from wfdsl.server.listening import address_of, listen, serve
+    from wfdsl_rl.engines.server import build_app
+
+    names = [each.name for each in fields(ServeSettings) if each.name in args]
+    settings = ServeSettings(**{name: getattr(args, name) for name in names})
+    keys = keys_for(settings.host, settings.keys)
+    service = _service(args, journal)
+    with listen(settings.host, settings.port) as listening:
+        app = build_app(service, settings, keys=keys, log=_print_nothing if args.quiet else _print_line)
+        about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
+        serve(app, listening, settings.drain_s, lambda: _print_line(about))
+    return 0
+
+
+def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
+    from wfdsl.experiment import run_options
+    from wfdsl.interpreter.config import RunConfig
+    from wfdsl.server.metrics import Metrics
+    from wfdsl_rl.engines.service import RewardService
+    from wfdsl_rl.grading.sandbox import Sandbox
+    from wfdsl_rl.reward import budget_tracker, make_reward
+    from wfdsl_rl.scoring import RewardValues
+
+    require_no_parameters(args, "completions take no parameters")
+    experiment, pool = experiment_of(args), _pool(args)
+    given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
+    metrics = Metrics()
+    tracker = budget_tracker(experiment.budget, journal)
+    reward = make_reward(
+        pool,
+        tasks_of(args),
+        values=RewardValues(**given),
+        executions=args.executions,
+        options={"on_event": lambda event: metrics.event("reward", event)},
+        sandbox=None if args.sandbox_slots is None else Sandbox(slots=args.sandbox_slots),
+        budget=tracker,
+        journal=journal,
+        config=RunConfig(**run_options(experiment.run, without=("concurrency",))),
+    )
+    return RewardService(reward, journal, tracker, metrics, parallel=args.parallel, lease_s=args.lease_seconds)
+
+
+def _print_line(line: str) -> None:
+    from wfdsl.cli.display.streams import visible
+
+    print(visible(line), file=sys.stderr, flush=True)
+
+
+def _print_nothing(line: str) -> None:
+    pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The reward for training engines of others: a reward server, its client, and adapters."""

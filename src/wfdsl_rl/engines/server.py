@@ -1,0 +1,173 @@
+"""The reward server as an ASGI application: our own form of requests, and those of slime and OpenRLHF."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from wfdsl.experiment import ServeSettings
+from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_keys import ApiKeys
+from wfdsl.server.event_stream import ClientLeft, while_connected
+from wfdsl.server.leases import Leases
+from wfdsl.server.limit_endpoints import LimitEndpoints
+from wfdsl.server.live_limits import LiveLimits, limits_by_name
+from wfdsl.server.metrics import CONTENT_TYPE
+from wfdsl.server.middleware import CLIENT_LEFT, ERROR_HANDLERS, AccessLog, read_body
+from wfdsl_rl.engines.results import Result
+from wfdsl_rl.engines.samples import Sample, SampleReader
+from wfdsl_rl.engines.service import RewardService
+
+_PAGE: Final = 1000
+"""Tasks in one answer at most."""
+
+
+def build_app(
+    service: RewardService, settings: ServeSettings, *, keys: ApiKeys | None, log: Callable[[str], None]
+) -> ASGIApp:
+    """The server; `log` gets a line for each request, without texts. Without keys, all who reach it are answered."""
+    server = _Server(service, settings, keys)
+    routes = [
+        Route("/health", server.health),
+        Route("/ready", server.ready),
+        Route("/metrics", server.show_metrics),
+        Route("/v1/tasks", server.list_tasks),
+        Route("/v1/score", server.score, methods=["POST"]),
+        Route("/slime", server.score_for_slime, methods=["POST"]),
+        Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
+        *server.ends.routes,
+    ]
+    app = Starlette(routes=routes, exception_handlers=ERROR_HANDLERS, lifespan=server.lifespan)
+    return AccessLog(app, log, observe=service.metrics.request)
+
+
+class _Server:
+    def __init__(self, service: RewardService, settings: ServeSettings, keys: ApiKeys | None) -> None:
+        self._service = service
+        self._reader = SampleReader(service.reward)
+        self._settings = settings
+        self._keys = keys
+        self.ends = LimitEndpoints(self._admit)
+        self._active = 0
+        self._ready = False
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
+        """Keep the workers' clients up while the server runs, and end all runs before they close."""
+        service = self._service
+        async with service.reward.pool.open() as pool:
+            workers = limits_by_name(pool)
+            self.ends.limits = LiveLimits(workers, service.budget, service.workflows)
+            self.ends.leases = Leases(workers, service.budget, service.journal, service.lease_s)
+            async with self.ends.leases.running():
+                self._ready = True
+                try:
+                    yield
+                finally:
+                    self._ready = False
+                    await service.end()
+
+    async def health(self, request: Request) -> Response:  # noqa: ARG002
+        """Whether the process lives."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:  # noqa: ARG002
+        """Whether requests are answered."""
+        return JSONResponse({"status": "ready" if self._ready else "starting"}, 200 if self._ready else 503)
+
+    async def show_metrics(self, request: Request) -> Response:
+        """Everything that was counted, for Prometheus."""
+        self._admit(request)
+        return Response(self._service.metrics.page(), media_type=CONTENT_TYPE)
+
+    async def list_tasks(self, request: Request) -> Response:
+        """The tasks that can be scored, without their answers."""
+        self._admit(request)
+        tasks = list(self._service.reward.tasks.values())
+        first, most = _number(request, "offset", 0), min(_number(request, "limit", _PAGE), _PAGE)
+        page = [{"id": task.id, "question": task.question, "kind": task.kind} for task in tasks[first : first + most]]
+        return JSONResponse({"tasks": page, "total": len(tasks)})
+
+    async def score(self, request: Request) -> Response:
+        """Score one sample or several, in our own form."""
+        samples, single = self._reader.read(await self._body(request), _run(request))
+        return await self._answer(request, samples, lambda results: results[0] if single else {"results": results})
+
+    async def score_for_slime(self, request: Request) -> Response:
+        """Score one sample; the answer is a number."""
+        samples = self._reader.read_slime(await self._body(request), _run(request))
+        return await self._answer(request, samples, lambda results: self._number(results[0]))
+
+    async def score_for_openrlhf(self, request: Request) -> Response:
+        """Score a batch; the answer has rewards, scores and numbers to log."""
+        samples = self._reader.read_openrlhf(await self._body(request), _run(request))
+        return await self._answer(request, samples, self._for_openrlhf)
+
+    def _for_openrlhf(self, results: list[Result]) -> dict[str, Any]:
+        rewards = [self._number(result) for result in results]
+        logs = {
+            "steps": [float(result["steps"]) for result in results],
+            "valid": [float(result["outcome"] != "invalid") for result in results],
+            "right": [float(result["outcome"] == "right") for result in results],
+            "cost_usd": [result["cost_usd"] or 0.0 for result in results],
+        }
+        return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
+
+    def _number(self, result: Result) -> float:
+        """The reward as a number, for engines that need one: an answer that could not be graded counts as wrong.
+
+        Raises:
+            ApiError: a worker failed, so that the same request may have a reward later.
+        """
+        if result["outcome"] == "failed":
+            raise ApiError(503, "; ".join(result["problems"]), code="worker_failed", headers={"retry-after": "5"})
+        score: float | None = result["score"]
+        return self._service.reward.scorer.values.wrong if score is None else score
+
+    async def _answer(self, request: Request, samples: list[Sample], form: Callable[[list[Result]], Any]) -> Response:
+        self._take_place()
+        try:
+            return JSONResponse(form(await while_connected(request.receive, self._service.score(samples))))
+        except ClientLeft:
+            return Response(status_code=CLIENT_LEFT)
+        finally:
+            self._active -= 1
+            self._service.metrics.in_progress.set(self._active)
+
+    async def _body(self, request: Request) -> bytes:
+        self._admit(request)
+        return await read_body(request, self._settings.max_body_bytes)
+
+    def _admit(self, request: Request) -> None:
+        if self._keys is not None:
+            request.state.key = self._keys.owner(request.headers.get("authorization"))
+
+    def _take_place(self) -> None:
+        if self._active >= self._settings.max_requests:
+            raise ApiError(
+                429,
+                f"the server answers {self._settings.max_requests} requests at a time; ask again",
+                code="too_many_requests",
+                headers={"retry-after": "1"},
+            )
+        self._active += 1
+        self._service.metrics.in_progress.set(self._active)
+
+
+def _run(request: Request) -> str:
+    """What the ids of the request's samples begin with."""
+    return request.query_params.get("run", "")
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isdecimal():
+        raise ApiError(400, f"{name} must be a whole number (got {text!r})", code="invalid_value", param=name)
+    return int(text)

@@ -1,0 +1,162 @@
+"""Scoring for many requests: one run for each sample id, however often and by however many clients it is asked for.
+
+A sample that is being scored is shared by the requests that ask for it; one that was scored is answered from memory or,
+after a restart, from the journal. A run that has begun is finished although its client has left, since the client will
+ask again; one that only waits for its turn is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.interpreter.budget import BudgetTracker
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.interpreter.record import BudgetExhausted
+from wfdsl.server.api_errors import NO_RETRY, ApiError, of_run
+from wfdsl.server.metrics import Metrics
+from wfdsl_rl.engines.results import Result, result_of
+from wfdsl_rl.engines.samples import Sample
+from wfdsl_rl.reward import Reward
+
+_REMEMBERED: Final = 4096
+"""Results that are kept in memory for clients that ask again. Our choice: about 4 MB."""
+
+
+class _Scoring:
+    """A sample that is being scored."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.digest = sample.digest
+        self.waiting = 0
+        self.begun = False
+        self.task: asyncio.Task[Result]
+
+
+class RewardService:
+    """Scores samples, each once."""
+
+    def __init__(
+        self,
+        reward: Reward,
+        journal: Journal,
+        budget: BudgetTracker,
+        metrics: Metrics,
+        *,
+        parallel: int,
+        lease_s: float,
+    ) -> None:
+        """`reward` keeps its calls in the journal and within the budget, and tells `metrics` its events.
+
+        `parallel` is the most workflows in flight; `lease_s` says how many seconds another process keeps its leases
+        without being heard of.
+        """
+        self.reward = reward
+        self.workflows = ConcurrencyLimiter(parallel)
+        self.metrics = metrics
+        self.budget = budget
+        self.journal = journal
+        self.lease_s = lease_s
+        self._live: dict[str, _Scoring] = {}
+        self._recent: OrderedDict[str, tuple[str, Result]] = OrderedDict()
+
+    async def score(self, samples: Sequence[Sample]) -> list[Result]:
+        """The results of samples, in order.
+
+        Raises:
+            ApiError: one of them cannot be scored; the others have been.
+        """
+        found = await asyncio.gather(*(self._one(sample) for sample in samples), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+        return [each for each in found if isinstance(each, dict)]
+
+    async def end(self) -> None:
+        """End all runs; what they have paid for is in the journal."""
+        tasks = [each.task for each in self._live.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, sample: Sample) -> Result:
+        known = self._recent.get(sample.id)
+        if known is not None:
+            _require_same(sample, known[0])
+            return known[1]
+        scoring = await self._joined(sample)
+        scoring.waiting += 1
+        try:
+            await asyncio.wait([scoring.task])
+        finally:
+            scoring.waiting -= 1
+            if not scoring.waiting and not scoring.begun:
+                scoring.task.cancel()
+        if scoring.task.cancelled():
+            raise ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
+        return scoring.task.result()
+
+    async def _joined(self, sample: Sample) -> _Scoring:
+        """The scoring of a sample, begun unless it is in progress."""
+        while (scoring := self._live.get(sample.id)) is not None and scoring.task.cancelling():
+            await asyncio.wait([scoring.task])
+        if scoring is None:
+            scoring = self._live[sample.id] = _Scoring(sample)
+            scoring.task = asyncio.create_task(self._scored(sample, scoring))
+            scoring.task.add_done_callback(lambda task: self._over(sample.id, task))
+        _require_same(sample, scoring.digest)
+        return scoring
+
+    async def _scored(self, sample: Sample, scoring: _Scoring) -> Result:
+        try:
+            origin = await self.journal.origin(sample.id)
+            if origin is not None:
+                _require_same(sample, origin.get("sample", ""))
+            await self.workflows.acquire()
+            scoring.begun, began = True, time.monotonic()
+            try:
+                scored = await self.reward.scorer.score(sample.rollout, self.reward.pool)
+            finally:
+                self.workflows.release()
+        except BudgetExhausted as error:
+            raise of_run(error) from error
+        except JournalFailure as error:
+            raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
+        except UsageError as error:
+            raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
+        seconds = round(time.monotonic() - began, 3)
+        result = {"sample_id": sample.id, "task": sample.rollout.task.id, **result_of(scored), "seconds": seconds}
+        if scored.has_score:
+            self._remember(sample, result)
+        return result
+
+    def _remember(self, sample: Sample, result: Result) -> None:
+        self._recent[sample.id] = (sample.digest, result)
+        if len(self._recent) > _REMEMBERED:
+            self._recent.popitem(last=False)
+
+    def _over(self, sample_id: str, task: asyncio.Task[Result]) -> None:
+        self._live.pop(sample_id, None)
+        if not task.cancelled():
+            task.exception()  # without this, asyncio would complain about an error that no request waited for
+
+
+def _require_same(sample: Sample, digest: str) -> None:
+    """Refuse an id that was used for another sample.
+
+    Raises:
+        ApiError: it was.
+    """
+    if sample.digest != digest:
+        raise ApiError(
+            422,
+            f"the sample id {sample.id!r} was used for another completion; give each completion an id of its own",
+            code="sample_id_reused",
+            param="sample_id",
+            headers=NO_RETRY,
+        )

@@ -1,0 +1,68 @@
+"""The same completions for each engine, scored in its process or by a reward server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import ROOT
+from wfdsl_rl import gym, make_reward
+from wfdsl_rl.engines.rows import engine_rows, write_rows
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = Path(os.environ.get("WFDSL_ENGINES", ROOT / ".venv-engines"))
+TASKS = 12
+POOL = "gym/paper7"
+IN_PROCESS = {"pool": POOL, "tasks": "tasks.jsonl"}
+GOOD = (
+    "model_id = [1, 0, 2]\n"
+    'subtasks = ["Make a plan. Do not solve it.", "Solve it by the plan.", "Check the solution and give the answer."]\n'
+    "access_list = [[], [0], [0, 1]]"
+)
+COMPLETIONS = ["I would ask worker 0.", *[GOOD] * (TASKS - 1)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs an engine, and skip it where that is not installed."""
+    for item in items:
+        engine = item.path.stem.removeprefix("test_")
+        if HERE in item.path.parents and (HERE / "requirements" / f"{engine}.txt").is_file():
+            item.add_marker(pytest.mark.engines)
+            if not (ENVIRONMENTS / engine / "bin/python").exists():
+                item.add_marker(pytest.mark.skip(reason=f"needs {engine}: run `make engines`"))
+
+
+def run_in(engine: str, folder: Path, *command: str, **more: str) -> str:
+    """What a command prints that is run in an engine's environment, which has the core of this package."""
+    found = ENVIRONMENTS / engine / "bin"
+    done = subprocess.run(
+        [str(found / command[0]), *command[1:]],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "PATH": f"{found}:{os.environ['PATH']}", **more},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def program(engine: str, name: str, folder: Path, rows: str, options: dict[str, Any]) -> Any:
+    """What a program of `programs` prints last, about the completions."""
+    (folder / "completions.json").write_text(json.dumps(COMPLETIONS))
+    script = str(HERE / "programs" / f"{name}.py")
+    said = run_in(engine, folder, "python", script, rows, "completions.json", json.dumps(options))
+    return json.loads(said.splitlines()[-1])
+
+
+def write_tasks(folder: Path, engine: str, name: str) -> None:
+    """The tasks, and the same as an engine's rows."""
+    tasks = [task for task in gym.make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
+    (folder / "tasks.jsonl").write_text("".join(task.model_dump_json() + "\n" for task in tasks))
+    write_rows(folder / name, engine_rows(make_reward(POOL, tasks), engine))

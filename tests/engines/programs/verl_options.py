@@ -1,0 +1,21 @@
+"""verl's own configuration with the options of a script: `verl_options.py SCRIPT`. Fails at one that verl lacks."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import verl.trainer
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
+options = [line.strip().removesuffix("\\").strip() for line in lines if re.match(r"    \S+=\S+", line)]
+with initialize_config_dir(str(Path(verl.trainer.__file__).parent / "config"), version_base=None):
+    found = compose("ppo_trainer", overrides=options)
+chosen = {name: OmegaConf.select(found, name) for name in ("actor_rollout_ref.rollout.n", "data.train_batch_size")}
+print(
+    json.dumps(
+        {"options": len(options), **chosen, "reward": OmegaConf.to_container(found.reward.custom_reward_function)}
+    )
+)

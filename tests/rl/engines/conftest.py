@@ -1,0 +1,162 @@
+"""`wfdsl-reward serve` as a process of its own, on a provider that counts what it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from tests.interpreter.chat_server import ChatServer, Refused
+from wfdsl_rl.engines.client import RewardClient
+
+POOL = """
+[pool]
+name = "two"
+
+[pool.defaults]
+provider = "openai"
+base_url = "{url}"
+prices = {{ input = 1000.0, output = 2000.0 }}
+max_tokens = 20
+retries = 3
+
+[[pool.workers]]
+name = "ann"
+model = "ann"
+
+[[pool.workers]]
+name = "bob"
+model = "bob"
+"""
+CALL_USD = 10 * 1000e-6 + 2 * 2000e-6
+"""What the provider's reply costs."""
+BOUND_USD = 0.1
+"""More than any call's upper bound here, in US dollars."""
+
+
+def completion(*subtasks: str) -> str:
+    """A workflow of steps one after the other, each with a subtask that the provider is asked."""
+    workers = [number % 2 for number in range(len(subtasks))]
+    access = [[number - 1] if number else [] for number in range(len(subtasks))]
+    return f"model_id = {workers}\nsubtasks = {json.dumps(list(subtasks))}\naccess_list = {access}"
+
+
+def verdict(subtask: str) -> str:
+    """What the provider of these tests answers to a subtask, each time the same."""
+    return "yes" if crc32(subtask.encode()) % 2 else "no"
+
+
+class Provider(ChatServer):
+    """Answers each subtask with its verdict, and refuses requests that are more than `most` at once."""
+
+    def __init__(self, *, delay_s: float = 0.0, most: int = 1000) -> None:
+        self.inside, self.refusals, self._most = 0, 0, most
+        self._lock = threading.Lock()
+        super().__init__(delay_s=delay_s)
+
+    def answer(self, body: dict[str, Any]) -> str:
+        with self._lock:
+            if self.inside >= self._most:
+                self.refusals += 1
+                raise Refused
+            self.inside += 1
+        try:
+            super().answer(body)
+        finally:
+            with self._lock:
+                self.inside -= 1
+        return verdict(self.asked_of(body))
+
+    @staticmethod
+    def asked_of(body: dict[str, Any]) -> str:
+        return str(body["messages"][-1]["content"]).rpartition("\n")[2]
+
+
+class RewardProcess:
+    """A running `wfdsl-reward serve`."""
+
+    def __init__(self, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> None:
+        command = [*prefix, sys.executable, "-m", "wfdsl_rl.cli.reward", "serve", "--pool", "pool.toml"]
+        command += ["--tasks", "tasks.jsonl", "--journal", "journal.db", *options]
+        env = {**os.environ, "WFDSL_HOME": str(folder / "home"), "PYTHONUNBUFFERED": "1", "OPENAI_API_KEY": "none"}
+        self.process = subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if found := re.search(r"http://[^\s,]+", line):
+                self.url = found[0]
+                break
+        else:
+            self.process.wait(60)
+            self.process.stderr.close()
+            raise AssertionError(f"the server did not start: {''.join(self.lines)}")
+        self._clients: list[RewardClient] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def client(self, **options: Any) -> RewardClient:
+        self._clients.append(RewardClient(self.url, **{"patience_s": 60.0, **options}))
+        return self._clients[-1]
+
+    def stop(self, how: int = signal.SIGTERM) -> int:
+        """End it; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(60)
+        self._reader.join(10)
+        while self._clients:
+            self._clients.pop().close()
+        assert self.process.stderr is not None
+        if not self.process.stderr.closed:
+            self.process.stderr.close()
+        return code
+
+
+Serve = Callable[..., RewardProcess]
+
+
+def write_files(folder: Path, url: str) -> None:
+    """The pool, and two tasks."""
+    (folder / "pool.toml").write_text(POOL.format(url=url))
+    tasks = [{"id": f"t{number}", "question": f"Question {number}?", "gold": "yes"} for number in range(2)]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps({**task, "kind": "text"}) + "\n" for task in tasks))
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    found = Provider()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def serve(provider: Provider, tmp_path: Path) -> Iterator[Serve]:
+    write_files(tmp_path, provider.url)
+    running: list[RewardProcess] = []
+
+    def start(*options: str, port: int = 0, prefix: tuple[str, ...] = ()) -> RewardProcess:
+        running.append(RewardProcess(tmp_path, "--port", str(port), *options, prefix=prefix))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.stop(signal.SIGKILL)

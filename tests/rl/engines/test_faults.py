@@ -1,0 +1,292 @@
+"""Processes that are killed, disks that are full, clocks that jump: every call once, within the budget, same results.
+
+What is paid is counted at the provider. The longer ones run with WFDSL_FAULTS=1, which `make faults` sets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from wfdsl.interpreter.budget import BudgetUsage
+from wfdsl.interpreter.journal_reading import run_of, summaries
+from wfdsl_rl.engines.client import RewardClient
+
+from .conftest import BOUND_USD, CALL_USD, Provider, Serve, completion, verdict
+
+pytestmark = pytest.mark.slow
+long = pytest.mark.skipif(not os.environ.get("WFDSL_FAULTS"), reason="takes long: make faults")
+needs_prlimit = pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit, which fills the disk")
+FLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it now."\n'
+
+
+def batch(count: int, steps: int = 2) -> list[dict[str, Any]]:
+    """Samples whose steps all have subtasks of their own."""
+    return [
+        {
+            "task": "t0",
+            "sample_id": f"s{number}",
+            "completion": completion(*(f"Do {number}.{step}" for step in range(steps))),
+        }
+        for number in range(count)
+    ]
+
+
+def scores(samples: list[dict[str, Any]], steps: int = 2) -> list[float]:
+    """What the samples of `batch` are worth."""
+    return [1.0 if verdict(f"Do {number}.{steps - 1}") == "yes" else 0.5 for number in range(len(samples))]
+
+
+def asked(provider: Provider) -> Counter[str]:
+    """How often each subtask was asked."""
+    return Counter(text.rpartition("\n")[2] for text in provider.asked)
+
+
+def eventually(what: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
+
+
+def charged(journal: Path) -> BudgetUsage:
+    """What all runs of a journal are charged."""
+    found = BudgetUsage()
+    for each in summaries(journal):
+        found = found.plus(each.charged)
+    return found
+
+
+def in_background(work: Callable[[], Any]) -> Future[Any]:
+    threads = ThreadPoolExecutor(1)
+    found = threads.submit(work)
+    threads.shutdown(wait=False)
+    return found
+
+
+def test_a_server_killed_in_mid_batch_is_restarted_and_no_reply_is_paid_twice(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    provider.delay_s = 0.1
+    samples, first = batch(10), serve("--parallel", "4")
+    client = RewardClient(first.url, patience_s=60.0)
+    results = in_background(lambda: client.score_sync(samples))
+    provider.wait_for(9)
+    first.stop(signal.SIGKILL)
+    answered = sum(map(len, provider.replied.values()))
+    serve("--parallel", "4", port=first.port)
+
+    assert [each["score"] for each in results.result(60)] == scores(samples)
+    client.close()
+    again = asked(provider)
+    assert len(again) == 20
+    lost = [call for run in summaries(tmp_path / "journal.db") for call in run_of(tmp_path / "journal.db", run.id).lost]
+    assert sum(again.values()) - 20 <= len(lost) <= 4
+    assert all(call.usd > CALL_USD for call in lost)
+    assert answered <= charged(tmp_path / "journal.db").calls == 20 + len(lost)
+
+
+@needs_prlimit
+def test_a_full_disk_is_an_error_that_passes_and_no_kept_reply_is_paid_twice(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    server = serve("--parallel", "2", prefix=("prlimit", "--fsize=300000:unlimited"))
+    samples = batch(60)
+    client = server.client(patience_s=60.0)
+
+    refused = httpx.post(f"{server.url}/v1/score", json={"samples": samples}, timeout=60)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "journal_failed")
+    assert "journal.db cannot be written" in refused.json()["error"]["message"]
+    paid = sum(map(len, provider.replied.values()))
+    assert 0 < paid < 120
+    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+
+    subprocess.run(["prlimit", f"--pid={server.process.pid}", "--fsize=unlimited:unlimited"], check=True)
+
+    assert [each["score"] for each in client.score_sync(samples)] == scores(samples)
+    again = asked(provider)
+    assert len(again) == 120
+    assert sum(again.values()) - 120 <= 2  # those whose replies could not be kept
+
+
+def test_a_dead_holder_keeps_no_more_than_the_bounds_of_its_calls_in_flight(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    budget = BOUND_USD + 4 * CALL_USD
+    server = serve("--budget-usd", str(budget), "--lease-seconds", "1")
+    (tmp_path / "flow.wf").write_text(FLOW)
+    provider.delay_s = 600.0
+    node = run_flow(tmp_path, server.url)
+    provider.wait_for(1)
+    ahead = {"holder": "ahead", "worker": "ann", "calls": [[100, CALL_USD]] * 4, "begun": False}
+    assert len(httpx.post(f"{server.url}/v1/leases", json=ahead).json()["leases"]) == 4
+    node.kill()
+    node.wait()
+    eventually(lambda: httpx.get(f"{server.url}/v1/leases").json()["ended"] == {"lost": 1, "returned": 4})
+
+    body = {"holder": "other", "worker": "bob", "calls": [[100, CALL_USD]] * 9}
+    given = httpx.post(f"{server.url}/v1/leases", json=body).json()["leases"]
+    spent = httpx.get(f"{server.url}/v1/limits").json()["budget"]["spent"]
+
+    assert spent["calls"] == len(provider.asked) == 1
+    assert CALL_USD < spent["usd"] < BOUND_USD
+    assert len(given) == int((budget - spent["usd"]) / CALL_USD)
+    server.stop()
+    dead = next(each.id for each in summaries(tmp_path / "journal.db") if each.is_bound and "other" not in each.id)
+    (lost,) = run_of(tmp_path / "journal.db", dead).lost
+    assert (lost.worker_name, lost.usd) == ("ann", spent["usd"])
+
+
+def run_flow(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
+    """A node: a process that runs a workflow file, with leases from a server."""
+    env = {**os.environ, "WFDSL_HOME": str(folder / "node"), "OPENAI_API_KEY": "none"}
+    command = [sys.executable, "-m", "wfdsl", "run", "flow.wf", "-q", "Why?", "--pool", "pool.toml", "--quiet"]
+    command += ["--limit-server", url, *options]
+    return subprocess.Popen(command, cwd=folder, env=env, text=True)
+
+
+@long
+def test_a_client_that_is_killed_and_started_again_pays_for_nothing_twice(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    provider.delay_s = 0.1
+    server, samples = serve("--parallel", "4"), batch(10)
+    (tmp_path / "samples.json").write_text(json.dumps(samples))
+    script = (
+        "import json, sys; from wfdsl_rl.engines.client import RewardClient; "
+        "client = RewardClient(sys.argv[1]); found = client.score_sync(json.load(open('samples.json'))); "
+        "print(json.dumps([each['score'] for each in found])); client.close()"
+    )
+    command = [sys.executable, "-c", script, server.url]
+    killed = subprocess.Popen(command, cwd=tmp_path)
+    provider.wait_for(6)
+    killed.kill()
+    killed.wait()
+
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+
+    assert json.loads(again.stdout) == scores(samples)
+    assert set(asked(provider).values()) == {1}
+    assert len(provider.asked) == 20
+
+
+@long
+def test_a_process_that_is_only_slow_keeps_its_lease(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    server = serve("--lease-seconds", "3")
+    (tmp_path / "flow.wf").write_text(FLOW)
+    provider.delay_s = 5.0
+
+    assert run_flow(tmp_path, server.url).wait() == 0
+    assert httpx.get(f"{server.url}/v1/leases").json()["ended"] == {"settled": 2}
+
+
+@long
+def test_leases_of_a_living_process_hold_while_the_server_is_killed_and_restarted(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    first = serve("--budget-usd", "5")
+    (tmp_path / "flow.wf").write_text(FLOW)
+    provider.delay_s = 4.0
+    node = run_flow(tmp_path, first.url)
+    provider.wait_for(1)
+    first.stop(signal.SIGKILL)
+    second = serve("--budget-usd", "5", port=first.port)
+
+    assert node.wait() == 0
+    usage = httpx.get(f"{second.url}/v1/limits").json()["budget"]
+    assert usage["reserved"]["calls"] == 0
+    assert usage["spent"] == {"calls": 2, "tokens": 24, "usd": pytest.approx(2 * CALL_USD)}
+    assert len(provider.asked) == 2
+
+
+@long
+def test_two_drivers_of_one_evaluation_do_its_work_once(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    server = serve()
+    (tmp_path / "flow.wf").write_text(FLOW)
+    lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(20)]
+    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    provider.delay_s = 0.2
+    env = {**os.environ, "WFDSL_HOME": str(tmp_path / "node"), "OPENAI_API_KEY": "none"}
+    program = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet", "--limit-server", server.url]
+    options = ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml", "--out", "e", "--parallel", "2"]
+    driver = subprocess.Popen([*program, *options], cwd=tmp_path, env=env)
+    provider.wait_for(8)
+
+    other = subprocess.run(
+        [*program, "--resume", "e"], check=False, cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+
+    assert (other.returncode, "is being worked on by process" in other.stderr) == (2, True)
+    assert driver.wait() == 0
+    assert len(provider.asked) == 40
+    assert len((tmp_path / "e" / "results.jsonl").read_text().splitlines()) == 20
+
+
+@long
+def test_a_storm_of_refusals_at_one_node_narrows_the_other_and_both_finish(serve: Serve, tmp_path: Path) -> None:
+    provider = Provider(delay_s=0.1, most=4)
+    (tmp_path / "flow.wf").write_text(FLOW)
+    lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(40)]
+    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    server = serve()
+    text = (tmp_path / "pool.toml").read_text()
+    address = text.partition('base_url = "')[2].partition('"')[0]
+    (tmp_path / "pool.toml").write_text(text.replace(address, provider.url))
+    server.stop()
+    server = serve()
+    nodes = []
+    for name in ("a", "b"):
+        env = {**os.environ, "WFDSL_HOME": str(tmp_path / name), "OPENAI_API_KEY": "none"}
+        command = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet", "--limit-server", server.url]
+        command += ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml", "--out", name]
+        nodes.append(subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL))
+
+    assert [node.wait() for node in nodes] == [0, 0]
+    provider.close()
+    limits = httpx.get(f"{server.url}/v1/limits").json()
+    assert len(provider.asked) == 160
+    assert limits["budget"]["spent"]["calls"] == 160 + provider.refusals
+    for name in ("a", "b"):
+        trials = [json.loads(line) for line in (tmp_path / name / "results.jsonl").read_text().splitlines()]
+        assert {trial["outcome"] for trial in trials} == {"right"}
+
+
+@long
+def test_a_clock_that_jumps_ends_no_lease_and_no_request(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import time, pathlib\nclock = time.time\nfile = pathlib.Path(__file__).with_name('shift')\n"
+        "time.time = lambda: clock() + float(file.read_text())\n"
+    )
+    shift = tmp_path / "shift"
+    shift.write_text("0")
+    server = serve("--lease-seconds", "30", prefix=("env", f"PYTHONPATH={tmp_path}"))
+    provider.delay_s = 0.5
+    body: dict[str, Any] = {"holder": "node", "worker": "ann", "calls": [[100, 0.1]]}
+    (lease,) = httpx.post(f"{server.url}/v1/leases", json=body).json()["leases"]
+    results = in_background(lambda: server.client().score_sync(batch(6)))
+    for jump in (86_400, -86_400):
+        (tmp_path / "next").write_text(str(jump))
+        (tmp_path / "next").replace(shift)
+        time.sleep(1.0)
+        assert httpx.post(f"{server.url}/v1/leases/settle", json={"holder": "node"}).json() == {"expired": []}
+    told = {"lease": lease, "calls": 1, "tokens": 12, "usd": CALL_USD}
+
+    ended = httpx.post(f"{server.url}/v1/leases/settle", json={"holder": "node", "settled": [told]}).json()
+
+    assert ended == {"expired": []}
+    assert [each["score"] for each in results.result(60)] == scores(batch(6))
+    assert set(asked(provider).values()) == {1}

@@ -1,0 +1,97 @@
+"""Tasks as rows of training engines: the prompt, and what finds the task again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.errors import UsageError
+from wfdsl_rl import gym, make_reward
+from wfdsl_rl.cli.reward import main
+from wfdsl_rl.engines.rows import ENGINES, engine_rows, sample_of
+from wfdsl_rl.engines.source import InProcess, SourceOptions, numbers_of, reward_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TASKS = [task for task in gym.make("gym/paper7", 20, seed=1) if task.kind == "math"]
+ONE = 'model_id = [{worker}]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_has_the_prompt_and_the_tasks_id(engine: str) -> None:
+    reward = make_reward("gym/paper7", TASKS)
+
+    rows = list(engine_rows(reward, engine))
+
+    assert [row["prompt"] for row in rows] == [row["prompt"] for row in reward.rows()]
+    assert [task_of(row) for row in rows] == [task.id for task in TASKS]
+
+
+def task_of(row: dict[str, Any]) -> str:
+    held = row.get("reward_model", row.get("reward_spec"))
+    return str(row["label"] if held is None else held["ground_truth"])
+
+
+async def test_what_comes_back_is_scored_on_the_workers_that_the_prompt_lists() -> None:
+    shuffled = ConductorConfig(pick=3, shuffle=True, seed=5)
+    reward = make_reward("gym/paper7", TASKS, conductor=shuffled)
+    rows = list(engine_rows(reward, "verl"))
+
+    samples = [sample_of(row["extra_info"], ONE.format(worker=2)) for row in rows]
+    results = await InProcess(reward).score(samples)
+
+    names = [reward.pool.entry(row["extra_info"]["true"][row["extra_info"]["shown"].index(2)]).name for row in rows]
+    assert [list(result["workers"]) for result in results] == [[name] for name in names]
+    assert len(set(names)) > 1
+
+
+@pytest.mark.parametrize("engine", ["slime", "openrlhf"])
+def test_rows_that_cannot_name_workers_refuse_other_lists_of_them(engine: str) -> None:
+    reward = make_reward("gym/paper7", TASKS, conductor=ConductorConfig(pick=3))
+
+    with pytest.raises(UsageError, match="leave out pick and shuffle"):
+        list(engine_rows(reward, engine))
+
+
+def test_a_completion_without_a_score_is_counted_and_gets_a_number() -> None:
+    result = {"score": None, "outcome": "failed", "steps": None, "cost_usd": None}
+
+    numbers = numbers_of(result, 0.5)
+
+    assert numbers == {"score": 0.5, "right": 0, "valid": 1, "unscored": 1, "steps": 0, "cost_usd": 0}
+
+
+def test_a_thread_without_a_loop_is_scored_too() -> None:
+    source = InProcess(make_reward("gym/paper7", TASKS))
+
+    found = source.score_sync([{"task": TASKS[0].id, "completion": "nothing"}])
+
+    assert [each["outcome"] for each in found] == ["invalid"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "give url, the address of a reward server, or pool and tasks"),
+        ({"pool": "gym/paper7"}, "or pool and tasks"),
+        ({"uri": "http://x"}, "a reward source has no option uri"),
+    ],
+)
+def test_options_that_name_no_source_are_refused(options: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        reward_source(SourceOptions.of(options))
+
+
+def test_the_command_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "rows.jsonl"
+
+    code = main(["rows", "slime", "--pool", "gym/paper7", "--tasks", "gym/paper7", "--limit", "3", "-o", str(out)])
+
+    assert code == 0
+    assert f"3 rows in {out}" in capsys.readouterr().err
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [sorted(row) for row in rows] == [["label", "prompt"]] * 3

@@ -1,0 +1,146 @@
+"""The reward server as its clients see it: each form of request, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from wfdsl.server_client import ServerRefused
+
+from .conftest import CALL_USD, Provider, Serve, completion, verdict
+
+pytestmark = pytest.mark.slow
+ONE = completion("Solve it now.")
+HELD = "<|im_start|>user\nA worker list. Question 1? Write a workflow.<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_each_engine_is_answered_in_its_own_form(serve: Serve, provider: Provider) -> None:
+    url = serve().url
+    assert verdict("Solve it now.") == "yes"
+    ours = httpx.post(f"{url}/v1/score", json={"task": "t0", "completion": ONE, "sample_id": "s1"}).json()
+    slime = httpx.post(f"{url}/slime", json={"prompt": "x", "response": "no lists", "label": "t0"})
+    batch = {"query": [f"{HELD}{ONE}<|im_end|>\n"], "prompts": [HELD], "labels": [None]}
+    openrlhf = httpx.post(f"{url}/openrlhf", json=batch).json()
+
+    assert ours.pop("seconds") >= 0
+    assert ours == {
+        "sample_id": "s1",
+        "task": "t0",
+        "score": 1.0,
+        "outcome": "right",
+        "steps": 1,
+        "cost_usd": pytest.approx(CALL_USD),
+        "tokens": {"prompt_tokens": 10, "completion_tokens": 2},
+        "workers": {"ann": 1},
+        "problems": [],
+        "replayed": 0,
+    }
+    assert slime.json() == 0.0
+    assert openrlhf["rewards"] == openrlhf["scores"] == [1.0]
+    assert {name: [type(value) for value in values] for name, values in openrlhf["extra_logs"].items()} == {
+        name: [float] for name in ("steps", "valid", "right", "cost_usd")
+    }
+    assert len(provider.asked) == 2
+
+
+def test_a_sample_is_paid_once_however_often_and_by_however_many_it_is_sent(serve: Serve, provider: Provider) -> None:
+    server = serve()
+    client = server.client()
+    texts = [completion(f"Solve {number}.", "Check.") for number in range(8)]
+    samples = [{"task": "t0", "completion": text, "sample_id": f"s{number}"} for number, text in enumerate(texts)]
+
+    with ThreadPoolExecutor(8) as ranks:
+        found = list(ranks.map(lambda _: client.score_sync(samples), range(8)))
+    port = server.port
+    server.stop()
+    again = serve(port=port).client().score_sync(samples)
+
+    assert all(each == found[0] for each in found)
+    assert len(provider.asked) == 16
+    assert [{**each, "seconds": 0, "replayed": 0} for each in again] == [{**each, "seconds": 0} for each in found[0]]
+    assert [each["replayed"] for each in again] == [2] * 8
+
+
+def test_equal_completions_of_a_request_are_samples_of_their_own_and_known_again(
+    serve: Serve, provider: Provider
+) -> None:
+    url = serve().url
+    batch = {"samples": [{"task": "t0", "completion": ONE}] * 2}
+
+    first, again = (httpx.post(f"{url}/v1/score", json=batch).json() for _ in range(2))
+    other = httpx.post(f"{url}/v1/score?run=second", json=batch).json()
+
+    assert first == again
+    assert len({each["sample_id"] for each in [*first["results"], *other["results"]]}) == 4
+    assert len(provider.asked) == 4
+
+
+REFUSED: list[tuple[Any, int, str, str]] = [
+    ("[", 400, "invalid_value", "the body must be JSON"),
+    ([], 400, "invalid_value", "a JSON object"),
+    ({"samples": 3}, 400, "invalid_value", "samples must be a list"),
+    ({"task": "t0"}, 400, "invalid_value", "completion must be a text"),
+    ({"task": "t9", "completion": ONE}, 404, "unknown_task", "there is no task 't9'; the server has 2 others"),
+    ({"prompt": "What?", "completion": ONE}, 404, "unknown_task", "holds no question"),
+    ({"completion": ONE}, 404, "unknown_task", "as task or as label, or the prompt"),
+    ({"task": "t0", "completion": ONE, "sample_id": ""}, 400, "invalid_value", "1 to 200 printable"),
+    ({"task": "t0", "completion": ONE, "true": [9], "shown": [0]}, 400, "invalid_value", "indices of the pool"),
+    ({"task": "t0", "completion": ONE, "previous": ["a"]}, 400, "invalid_value", "the round before"),
+    ({"task": "t1", "completion": ONE, "sample_id": "used"}, 422, "sample_id_reused", "an id of its own"),
+]
+
+
+def test_what_cannot_be_scored_is_refused_with_what_to_do(serve: Serve, provider: Provider) -> None:
+    server = serve()
+    server.client().score_sync([{"task": "t0", "completion": ONE, "sample_id": "used"}])
+    for body, status, code, said in REFUSED:
+        content = body if isinstance(body, str) else httpx.Request("POST", "http://x", json=body).content
+        answer = httpx.post(f"{server.url}/v1/score", content=content)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (status, code), body
+        assert said in error["message"]
+    assert httpx.get(f"{server.url}/v1/nothing").status_code == 404
+    assert len(provider.asked) == 1
+
+    port = server.port
+    server.stop()
+    with pytest.raises(ServerRefused, match="an id of its own"):  # also after a restart
+        serve(port=port).client().score_sync([{"task": "t1", "completion": ONE, "sample_id": "used"}])
+
+
+def test_a_spent_budget_is_an_error_that_is_not_retried_and_no_call_is_made(serve: Serve, provider: Provider) -> None:
+    server = serve("--budget-calls", "3")
+
+    with pytest.raises(ServerRefused, match="the budget of 3 calls is spent") as caught:
+        server.client().score_sync([{"task": "t0", "completion": completion(f"Do {n}.")} for n in range(5)])
+
+    assert (caught.value.status, caught.value.code) == (429, "insufficient_quota")
+    assert len(provider.asked) == 3
+
+
+def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", "trainer", "--keys", "keys.toml"]
+    key = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    with pytest.raises(AssertionError, match=r"--host 0\.0\.0\.0 needs --keys FILE"):
+        serve("--host", "0.0.0.0")
+    server = serve("--keys", "keys.toml")
+
+    named = server.url.replace("http://", f"http://any:{key}@")
+    assert httpx.post(f"{named}/slime", json={"response": "no lists", "label": "t0"}).json() == 0.0
+    assert server.client(key=key).score_sync([{"task": "t0", "completion": "no lists"}])[0]["outcome"] == "invalid"
+    assert httpx.post(f"{server.url}/slime", json={"response": "", "label": "t0"}).status_code == 401
+    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+    assert key not in "".join(server.lines)
+
+
+def test_two_servers_cannot_use_one_journal(serve: Serve) -> None:
+    serve()
+
+    with pytest.raises(AssertionError, match=r"another process answers with the journal journal\.db; stop it"):
+        serve()
