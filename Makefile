@@ -14,7 +14,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test lint types unit format quick coverage bench vllm explore fuzz fuzzer docs clean
+.PHONY: help demo test lint types unit format quick coverage bench bench-browser browser vllm clients engines faults explore fuzz fuzzer docs clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -24,7 +24,11 @@ help:
 	@echo "make coverage  run all tests and print the lines that none of them runs"
 	@echo "make docs      regenerate the reference pages and pictures"
 	@echo "make bench     print the benchmark tables"
+	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm); bench-browser measures them"
 	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"
+	@echo "make clients   try the server with clients of others, and write the table of what works (1.9 GB; needs npm)"
+	@echo "make faults    run the long tests of killed processes and full disks around the reward server"
+	@echo "make engines   run the adapters of training engines with the real packages (2.7 GB in .venv-engines)"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
 	@echo "make clean     remove what the above made"
@@ -112,6 +116,59 @@ $(VLLM_VENV)/.installed: Makefile
 vllm: $(VENV)/.dev $(VENV)/.torch $(VLLM_VENV)/.installed
 	WFDSL_VLLM_PYTHON=$(abspath $(VLLM_VENV))/bin/python $(BIN)/python -m pytest -q tests/vllm
 
+# Clients ask for versions of each other's packages that do not go together, so there is an environment for each group.
+CLIENTS_VENV ?= .venv-clients
+CLIENTS := $(patsubst tests/clients/requirements/%.txt,$(CLIENTS_VENV)/%/.installed,$(wildcard tests/clients/requirements/*.txt))
+
+$(CLIENTS_VENV)/%/.installed: tests/clients/requirements/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade -r $<
+	@touch $@
+
+tests/clients/node_modules/.installed: tests/clients/package.json
+	npm install --prefix tests/clients --no-audit --no-fund --no-package-lock
+	@touch $@
+
+clients: $(VENV)/.dev $(CLIENTS) tests/clients/node_modules/.installed
+	WFDSL_CLIENTS=$(abspath $(CLIENTS_VENV)) $(BIN)/python -m pytest -q tests/clients
+
+# The pages of `wfdsl view` in a real browser: Chromium as Debian and Ubuntu have it (`apt install chromium`), or the one
+# that BROWSER names; axe-core comes from the npm registry.
+BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+AXE := $(VENV)/axe-core
+
+$(VENV)/.browser: Makefile | $(VENV)/.dev
+	$(PIP) playwright==1.64.0
+	rm -rf $(AXE) && mkdir -p $(AXE)
+	cd $(AXE) && npm pack --silent axe-core@4.14.1 && tar -xzf axe-core-4.14.1.tgz
+	@touch $@
+
+IN_BROWSER = WFDSL_BROWSER=$(BROWSER) WFDSL_AXE=$(abspath $(AXE))/package/axe.min.js $(BIN)/python
+
+browser: $(VENV)/.browser
+	@test -n "$(BROWSER)" || { echo "no Chromium was found: install it, or set BROWSER"; exit 2; }
+	$(IN_BROWSER) -m pytest -q tests/browser
+
+bench-browser: $(VENV)/.browser
+	$(IN_BROWSER) -m tests.browser.bench_pages
+
+# The long tests of killed processes, full disks and changed clocks around the reward server.
+faults: $(SETUP)
+	WFDSL_FAULTS=1 $(BIN)/python -m pytest -q tests/rl/engines/test_faults.py
+
+# Engines pin other versions than this project, so each has an environment of its own, with the core of this package.
+ENGINES_VENV ?= .venv-engines
+ENGINES := $(patsubst tests/engines/requirements/%.txt,$(ENGINES_VENV)/%/.installed,$(wildcard tests/engines/requirements/*.txt))
+
+$(ENGINES_VENV)/%/.installed: tests/engines/requirements/%.txt pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -e .
+	@touch $@
+
+engines: $(VENV)/.dev $(ENGINES)
+	WFDSL_ENGINES=$(abspath $(ENGINES_VENV)) $(BIN)/python -m pytest -q tests/engines
+
 SECONDS ?= 60
 fuzz: fuzzer
 	$(BIN)/python -m tests.fuzz.fuzz_completion --seconds $(SECONDS)
@@ -123,4 +180,4 @@ docs: $(SETUP)
 	$(BIN)/python -m tests.docs.generate
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(VLLM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) tests/clients/node_modules dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from .pages import ROOT, pages, read_page
 from .write_baselines import baseline_table, parameter_table
-from .write_cli import data_options, eval_options, exit_codes, options, train_options
+from .write_cli import data_options, eval_options, exit_codes, options, reward_options, train_options
+from .write_clients import client_table, suite_table
 from .write_codes import code_list, code_pages
 from .write_config import keys
 from .write_grammar import literate
+from .write_gym import families, optimum_of, worth
 from .write_language import limits, repairs, static_checks
 from .write_llms import LLMS, llms
 from .write_pictures import PICTURES, picture
@@ -31,13 +33,20 @@ REGIONS: dict[str, Callable[[], str]] = {
     "cli": options,
     "cli-data": data_options,
     "cli-eval": eval_options,
+    "cli-reward": reward_options,
     "cli-train": train_options,
+    "clients": client_table,
+    "open-responses": suite_table,
     "code-list": code_list,
     "codes": code_pages,
     "conductor.lark": lambda: literate("conductor.lark"),
     "config-keys": keys,
     "exit-codes": exit_codes,
+    "gym-families": families,
     "gym-names": gym_names,
+    "gym-optimum-axes": lambda: optimum_of("gym/axes"),
+    "gym-optimum-paper7": lambda: optimum_of("gym/paper7"),
+    "gym-worth": worth,
     "limits": limits,
     "literals.lark": lambda: literate("literals.lark"),
     "public-names": public_names,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
 from wfdsl.cli.options import complete, operand, usage_of
-from wfdsl_rl.cli import data, train
+from wfdsl_rl.cli import data, reward, train
 from wfdsl_rl.cli import eval as eval_
 from wfdsl_rl.cli.eval import COMMANDS as EVAL_COMMANDS
 
@@ -33,6 +33,11 @@ def eval_options() -> str:
         inner = eval_._parser(name)
         sections += [f"### {inner.prog}", *_parts(inner)]
     return "\n\n".join(sections)
+
+
+def reward_options() -> str:
+    """The sub-commands of `wfdsl-reward`."""
+    return "\n\n".join(_parts(reward._parser()))
 
 
 def train_options() -> str:

@@ -12,7 +12,7 @@ from wfdsl.language.diagnostics.codes import CODES
 from wfdsl.language.diagnostics.formatting import as_text
 
 if TYPE_CHECKING:
-    from wfdsl.language.diagnostics.codes import Code
+    from wfdsl.language.diagnostics.code import Code
 
 
 def code_list() -> str:

@@ -36,6 +36,8 @@ def _line(cells: list[str]) -> str:
 def _kind(field: OptionField) -> str:
     if field.choices:
         return ", ".join(f"`{choice}`" for choice in field.choices)
+    if field.is_table:
+        return "table"
     return f"list of {_KINDS[field.item]}s" if field.item else _KINDS[field.type]
 
 
