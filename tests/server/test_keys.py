@@ -100,7 +100,7 @@ def test_a_revoked_key_is_refused_at_once_and_the_others_are_not(tmp_path: Path)
 
     with pytest.raises(ApiError, match="not accepted"):
         keys.caller(bearer(first))
-    assert [keys.owner(bearer(key)) for key in (second, third)] == ["bob", "cid"]
+    assert [keys.caller(bearer(key)).name for key in (second, third)] == ["bob", "cid"]
 
 
 def test_a_file_of_keys_that_is_being_edited_changes_nothing(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_file_of_keys_that_is_being_edited_changes_nothing(tmp_path: Path) -> 
     keys = ApiKeys.load(str(path))
     path.write_text("[ann")
 
-    assert keys.owner(bearer(key)) == "ann"
+    assert keys.caller(bearer(key)).name == "ann"
 
 
 async def test_a_key_sends_so_many_requests_in_any_minute() -> None:

@@ -95,6 +95,16 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
     print(json.dumps(value, ensure_ascii=ascii_only, indent=indent), flush=True)
 
 
+def print_now(line: str) -> None:
+    """Print a line on standard error, at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def server_log(*, quiet: bool) -> Callable[[str], None]:
+    """What gets the lines of a server's log."""
+    return (lambda _: None) if quiet else print_now
+
+
 def print_messages(messages: Sequence[Message], stamp: Mapping[str, Any], *, as_json: bool) -> None:
     """Print chat messages; `stamp` is the fingerprint of the prompt that they were made of."""
     if as_json:

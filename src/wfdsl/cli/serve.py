@@ -7,8 +7,6 @@ in the journal. SIGTERM or Ctrl-C ends the server after the requests in progress
 from __future__ import annotations
 
 import argparse
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +21,12 @@ from wfdsl.cli.options import (
     group,
     require_no_parameters,
 )
+from wfdsl.cli.output import print_now, server_log
 from wfdsl.cli.serve_keys import configure_keys, execute_keys
 from wfdsl.cli.view import require_pages
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
-from wfdsl.installation import install_command
+from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
 
 if TYPE_CHECKING:  # start-up time
@@ -68,8 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
-    if any(find_spec(package) is None for package in ("starlette", "uvicorn", "prometheus_client")):
-        raise UsageError(f"wfdsl serve needs starlette, uvicorn and prometheus-client: {install_command('server')}")
+    require_packages("wfdsl serve", SERVER_PACKAGES, "server")
     require_no_parameters(args, "the workflow files of a server take no parameters")
     experiment = experiment_of(args)
     if args.action == "keys":
@@ -101,18 +98,18 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
                 settings,
                 keys=keys,
                 journal=journal,
-                log=_print_nothing if args.quiet else _print_line,
+                log=server_log(quiet=args.quiet),
                 more=() if viewer is None else [viewer.mount()],
             )
             address = address_of(listening)
 
             def started() -> None:
-                _print_line(f"{', '.join(models)} on {address}/v1")
+                print_now(f"{', '.join(models)} on {address}/v1")
                 if viewer is not None:
-                    _print_line(f"the runs are shown on {address}{viewer.path}")
+                    print_now(f"the runs are shown on {address}{viewer.path}")
 
             def ending(why: str) -> None:
-                _print_line(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
+                print_now(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
                 if viewer is not None:
                     viewer.close()
 
@@ -128,13 +125,3 @@ def _viewer(pool: Pool | None) -> Viewer:
     from wfdsl.viewer.app import Viewer, pages_of_others
 
     return Viewer(default_path(), pages_of_others([Path()]), pool=pool)
-
-
-def _print_line(line: str) -> None:
-    from wfdsl.cli.display.streams import visible
-
-    print(visible(line), file=sys.stderr, flush=True)
-
-
-def _print_nothing(line: str) -> None:
-    pass

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from wfdsl.cli.options import (
@@ -24,7 +23,7 @@ from wfdsl.cli.options import (
 from wfdsl.config import options_of
 from wfdsl.errors import UsageError
 from wfdsl.experiment import ServeSettings
-from wfdsl.installation import install_command
+from wfdsl.installation import SERVER_PACKAGES, require_packages
 
 EXAMPLES = (
     "wfdsl view",
@@ -32,7 +31,6 @@ EXAMPLES = (
     "wfdsl view evaluations/first",
 )
 _PORT = 8601
-_NEEDED = ("jinja2", "starlette", "uvicorn")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +88,7 @@ def require_pages(command: str) -> None:
     Raises:
         UsageError: it is not.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise UsageError(f"{command} needs {', '.join(missing)}: {install_command('server')}")
+    require_packages(command, ("jinja2", *SERVER_PACKAGES), "server")
 
 
 def _say(address: str, *, is_opened: bool) -> None:

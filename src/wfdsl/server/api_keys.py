@@ -83,14 +83,6 @@ class ApiKeys:
         """
         return cls(path)
 
-    def owner(self, authorization: str | None) -> str:
-        """The name of the key of a request.
-
-        Raises:
-            ApiError: as `caller` does.
-        """
-        return self.caller(authorization).name
-
     def caller(self, authorization: str | None) -> Caller:
         """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
 

@@ -1,4 +1,4 @@
-"""The routes of the server, and what holds for all of them: keys, limits, errors of one shape, the access log."""
+"""The routes of `wfdsl serve`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.answering import Answering, Asked
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys, Caller
+from wfdsl.server.api_keys import ApiKeys
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
 from wfdsl.server.chat_stream import Chunks, chat_chunks
+from wfdsl.server.endpoints import Endpoints
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
 from wfdsl.server.key_usage import Allowance, KeyUsage
 from wfdsl.server.log_lines import json_line, run_record
-from wfdsl.server.metrics import CONTENT_TYPE, Metrics
-from wfdsl.server.middleware import CLIENT_LEFT, ERROR_HANDLERS, AccessLog, read_body
+from wfdsl.server.metrics import Metrics
+from wfdsl.server.middleware import CLIENT_LEFT
 from wfdsl.server.model_cards import ModelCards
 from wfdsl.server.openapi import openapi_document
 from wfdsl.server.replies import chat_completion, headers_of
@@ -48,22 +49,18 @@ def build_app(
     """
     server = _Server(cards, settings, keys, journal, log)
     routes = [
-        Route("/health", server.health),
-        Route("/ready", server.ready),
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
         Route("/v1/responses", server.responses, methods=["POST"]),
         Route("/v1/route", server.route, methods=["POST"]),
-        Route("/metrics", server.show_metrics),
         Route("/openapi.json", server.show_openapi),
         *more,
     ]
-    app = Starlette(routes=routes, exception_handlers=ERROR_HANDLERS, lifespan=server.lifespan)
-    return AccessLog(app, log, as_json=settings.log == "json", observe=server.metrics.request)
+    return server.app(routes, server.lifespan)
 
 
-class _Server:
+class _Server(Endpoints):
     def __init__(
         self,
         cards: ModelCards,
@@ -72,21 +69,16 @@ class _Server:
         journal: Journal | None,
         log: Callable[[str], None],
     ) -> None:
-        self._log = log
-        self._settings = settings
-        self._keys = keys
+        super().__init__(settings, keys, Metrics(), log)
         self._cards = cards
         self._answering = Answering(self._cards.model, journal, self._observe)
         self._usage = KeyUsage(journal)
-        self.metrics = Metrics()
-        self._active = 0
-        self._ready = False
 
     def _observe(self, model: str, event: Event) -> None:
         """Count what happens in a run, and note its end in the log."""
         self.metrics.event(model, event)
-        if self._settings.log == "json" and isinstance(event, RunFinished) and not event.path:
-            self._log(json_line("run", run_record(model, event.run, texts=self._settings.log_texts)))
+        if self.settings.log == "json" and isinstance(event, RunFinished) and not event.path:
+            self.log(json_line("run", run_record(model, event.run, texts=self.settings.log_texts)))
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
@@ -95,50 +87,37 @@ class _Server:
             for model in self._cards.models:
                 await opened.enter_async_context(_opened(model.pool))
                 await opened.enter_async_context(_opened(model.policy))
-            self._ready = True
+            self.is_ready = True
             try:
                 yield
             finally:
-                self._ready = False
+                self.is_ready = False
                 await self._answering.live.end()
-
-    async def health(self, request: Request) -> Response:  # noqa: ARG002
-        """Whether the process lives."""
-        return JSONResponse({"status": "ok"})
-
-    async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        """Whether requests are answered."""
-        return JSONResponse({"status": "ready" if self._ready else "starting"}, 200 if self._ready else 503)
-
-    async def show_metrics(self, request: Request) -> Response:
-        """What Prometheus reads."""
-        self._caller(request)
-        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
 
     async def show_openapi(self, request: Request) -> Response:  # noqa: ARG002
         """The OpenAPI document."""
-        return JSONResponse(openapi_document(self._cards.names, needs_key=self._keys is not None))
+        return JSONResponse(openapi_document(self._cards.names, needs_key=self.keys is not None))
 
     async def list_models(self, request: Request) -> Response:
         """All models."""
-        self._caller(request)
+        self.caller(request)
         return JSONResponse({"object": "list", "data": self._cards.all()})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
-        self._caller(request)
+        self.caller(request)
         return JSONResponse(self._cards.card(request.path_params["id"]))
 
     async def route(self, request: Request) -> Response:
         """The workflow that would answer a chat completion request."""
         allowance, body = await self._admit(request)
-        self._take_place()
+        self.take_place()
         try:
             return JSONResponse(await while_connected(request.receive, self._answering.route(body, allowance)))
         except ClientLeft:
             return Response(status_code=CLIENT_LEFT)
         finally:
-            self._leave_place()
+            self.leave_place()
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
@@ -146,7 +125,7 @@ class _Server:
         asked = self._asked(request, read_chat_request(body), body, allowance)
         if asked.chat.stream:
             chunks = Chunks(asked)
-            return self._stream(asked, chat_chunks(chunks, asked, self._settings.reasoning), chunks.keep_alive)
+            return self._stream(asked, chat_chunks(chunks, asked, self.settings.reasoning), chunks.keep_alive)
         answers = await self._whole(request, asked, asked.answers())
         if answers is None:
             return Response(status_code=CLIENT_LEFT)
@@ -155,7 +134,7 @@ class _Server:
     def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
         asked = self._answering.asked(chat, body, request.headers, allowance)
         request.state.run_id = asked.run_id
-        self._take_place()
+        self.take_place()
         return asked
 
     async def responses(self, request: Request) -> Response:
@@ -172,7 +151,7 @@ class _Server:
         return JSONResponse(found[0], headers=headers_of(found[1]))
 
     def _stream(self, asked: Asked, pieces: AsyncGenerator[bytes, None], keep_alive: Callable[[], bytes]) -> Response:
-        return _Counted(EventStream(pieces, {"x-wfdsl-run": asked.run_id}, keep_alive), self._leave_place)
+        return _Counted(EventStream(pieces, {"x-wfdsl-run": asked.run_id}, keep_alive), self.leave_place)
 
     async def _whole(self, request: Request, asked: Asked, work: Coroutine[Any, Any, _T]) -> _T | None:
         """What a request is answered with; None: the client has left."""
@@ -184,7 +163,7 @@ class _Server:
         except ClientLeft:
             return None
         finally:
-            self._leave_place()
+            self.leave_place()
 
     async def _admit(self, request: Request) -> tuple[Allowance, bytes]:
         """What a request may use, and its body.
@@ -192,35 +171,8 @@ class _Server:
         Raises:
             ApiError: it has no key that is accepted, or one that is used up; or the body is too large.
         """
-        allowance = await self._usage.allowance(self._caller(request))
-        return allowance, await read_body(request, self._settings.max_body_bytes, self._settings.receive_s)
-
-    def _caller(self, request: Request) -> Caller:
-        """Whose request it is.
-
-        Raises:
-            ApiError: it has no key that is accepted.
-        """
-        if self._keys is None:
-            return Caller()
-        found = self._keys.caller(request.headers.get("authorization"))
-        request.state.key = found.name
-        return found
-
-    def _take_place(self) -> None:
-        if self._active >= self._settings.max_requests:
-            raise ApiError(
-                429,
-                f"the server answers {self._settings.max_requests} requests at a time; ask again",
-                code="too_many_requests",
-                headers={"retry-after": "1"},
-            )
-        self._active += 1
-        self.metrics.in_progress.set(self._active)
-
-    def _leave_place(self) -> None:
-        self._active -= 1
-        self.metrics.in_progress.set(self._active)
+        allowance = await self._usage.allowance(self.caller(request))
+        return allowance, await self.body(request)
 
 
 class _Counted(Response):

@@ -24,7 +24,7 @@ _LARGEST_BODY: Final = 4_194_304
 class LimitEndpoints:
     """What other processes and `wfdsl ctl` ask; `limits` and `leases` are there once the server runs."""
 
-    def __init__(self, admit: Callable[[Request], None]) -> None:
+    def __init__(self, admit: Callable[[Request], object]) -> None:
         """`admit` refuses a request without a key that is accepted."""
         self.limits: LiveLimits
         self.leases: Leases

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -109,13 +110,14 @@ class AccessLog:
             self._note(scope, status, time.monotonic() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        path = quote(scope["path"])  # as it was sent: a line break in it would begin a line of the log
         known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
         known = {name: value for name, value in known.items() if value}
         if self._as_json:
-            about = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 3)}
+            about = {"method": scope["method"], "path": path, "status": status, "seconds": round(seconds, 3)}
             self._log(json_line("request", about | known))
         else:
             about_run = "".join(f" {what} {name}" for what, name in known.items())
-            self._log(f"{scope['method']} {scope['path']} {status} {seconds:.3f} s{about_run}")
+            self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about_run}")
         if self._observe is not None:
             self._observe(getattr(scope.get("route"), "path", "other"), status, seconds)

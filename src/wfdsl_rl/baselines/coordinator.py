@@ -12,11 +12,9 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from wfdsl.errors import UsageError
-from wfdsl.installation import install_command
+from wfdsl.installation import require_packages
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.workers.pool import Pool
@@ -58,8 +56,7 @@ class Coordinator(Method):
         Raises:
             UsageError: a package is not installed.
         """
-        if find_spec("cmaes") is None:
-            raise UsageError(f"trinity needs cmaes: {install_command('eval')}")
+        require_packages("trinity", ["cmaes"], "eval")
         import numpy as np  # noqa: PLC0415  (an extra)
         from cmaes import SepCMA  # noqa: PLC0415  (as above)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from zlib import crc32
 
 from wfdsl.errors import UsageError
-from wfdsl.installation import install_command
+from wfdsl.installation import install_command, require_packages
 
 if TYPE_CHECKING:  # an optional package
     import numpy as np
@@ -43,8 +43,7 @@ def embed(texts: Sequence[str], name: EmbeddingName = "hashing") -> Vectors:
     Raises:
         UsageError: a package is not installed.
     """
-    if find_spec("numpy") is None:
-        raise UsageError(f"embeddings need numpy: {install_command('eval')}")
+    require_packages(f"embedding={name}", ["numpy"], "eval")
     return _hashed(texts) if name == "hashing" else _by_model(texts)
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any, ClassVar, Final
 
-from wfdsl.errors import UsageError
-from wfdsl.installation import install_command
+from wfdsl.installation import require_packages
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.baselines.embeddings import EmbeddingName, embed
 from wfdsl_rl.baselines.fitted import Method, TrainingSet, WorkflowRouter
@@ -128,8 +126,7 @@ class Scored(WorkflowRouter):
 
 
 def _torch(name: str) -> Any:
-    if find_spec("torch") is None:
-        raise UsageError(f"{name} needs torch: {install_command('torch')}")
+    require_packages(name, ["torch"], "torch")
     import torch  # noqa: PLC0415  (an extra)
 
     torch.manual_seed(0)

@@ -7,12 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import Parser, answer_tab, complete
-from wfdsl.cli.output import OK, USAGE, ended
+from wfdsl.cli.options import Parser, complete, run_command
+from wfdsl.cli.output import OK
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from wfdsl_rl.tasks.task import Task
 
@@ -44,14 +44,7 @@ _GOLD_CHARS = 60
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    parser = _parser()
-    answer_tab(parser)
-    args = parser.parse_args(argv)
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return USAGE
-    command: Callable[[argparse.Namespace], int] = _EXECUTE[args.command]
-    return ended(f"wfdsl-data {args.command}", lambda: command(args))
+    return run_command(_parser(), argv, lambda args: _EXECUTE[args.command](args))
 
 
 def _parser() -> argparse.ArgumentParser:

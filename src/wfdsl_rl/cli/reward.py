@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,23 +20,24 @@ from wfdsl.cli.options import (
     add_config_options,
     add_options,
     add_pool_option,
-    answer_tab,
     complete,
     count,
     experiment_of,
     group,
     number_above_zero,
     require_no_parameters,
+    run_command,
 )
-from wfdsl.cli.output import USAGE, ended
+from wfdsl.cli.output import print_now, server_log
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
-from wfdsl.installation import install_command
+from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
 from wfdsl_rl.cli.task_options import add_task_options, tasks_of
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.experiment import Experiment
     from wfdsl.interpreter.journal import Journal
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.engines.service import RewardService
@@ -57,6 +57,8 @@ _PARALLEL: Final = 1024
 _REQUESTS: Final = 4096
 _LEASE_S: Final = 30.0
 _BODY_BYTES: Final = 64 * 2**20
+_OF_MODELS: Final = ("reasoning", "tools", "max_tool_rounds", "short_tokens", "context_window", "log_texts")
+"""Settings of a server that answers as a model."""
 _VALUES: Final = {
     "right": ("--right", "of a workflow whose answer is right (default: 1)"),
     "wrong": ("--wrong", "of a workflow whose answer is wrong (default: 0.5)"),
@@ -67,13 +69,8 @@ _VALUES: Final = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    parser = _parser()
-    answer_tab(parser)
-    args = parser.parse_args(argv)
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return USAGE
-    return ended(f"{PROGRAM} {args.command}", lambda: _execute(args))
+    commands = {"serve": _serve_journal, "rows": _write_rows}
+    return run_command(_parser(), argv, lambda args: commands[args.command](args))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,7 +124,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         parser,
         ServeSettings,
         title=OUTPUT,
-        without=("reasoning",),
+        without=_OF_MODELS,
         port=_PORT,
         max_requests=_REQUESTS,
         max_body_bytes=_BODY_BYTES,
@@ -137,35 +134,30 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, RunSettings, "run", without=["concurrency", "parallel", "journal", "reuse", "ask_again"])
 
 
-def _execute(args: argparse.Namespace) -> int:
-    return _write_rows(args) if args.command == "rows" else _serve_journal(args)
-
-
 def _write_rows(args: argparse.Namespace) -> int:
     from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
     from wfdsl_rl.engines.rows import engine_rows, write_rows
     from wfdsl_rl.reward import make_reward
 
     require_no_parameters(args, "rows take no parameters")
-    conductor = experiment_of(args).conductor
+    experiment = experiment_of(args)
+    conductor = experiment.conductor
     prompt = Prompt.load(conductor.prompt or DEFAULT_PROMPT, examples=conductor.examples)
-    reward = make_reward(_pool(args), tasks_of(args), prompt=prompt, conductor=conductor)
+    reward = make_reward(_pool(experiment), tasks_of(args), prompt=prompt, conductor=conductor)
     count = write_rows(Path(args.out), engine_rows(reward, args.engine, split=args.split))
-    _print_line(f"{count} rows in {args.out}")
+    print_now(f"{count} rows in {args.out}")
     return 0
 
 
-def _pool(args: argparse.Namespace) -> Pool:
-    pool = experiment_of(args).pool
-    if pool is None:
+def _pool(experiment: Experiment) -> Pool:
+    if experiment.pool is None:
         raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
-    return pool
+    return experiment.pool
 
 
 def _serve_journal(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
-    if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        raise UsageError(f"{PROGRAM} serve needs starlette and uvicorn: {install_command('server')}")
+    require_packages(f"{PROGRAM} serve", SERVER_PACKAGES, "server")
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import SoleUse, default_path
 
@@ -188,9 +180,9 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     keys = keys_for(settings.host, settings.keys)
     service = _service(args, journal)
     with listen(settings.host, settings.port) as listening:
-        app = build_app(service, settings, keys=keys, log=_print_nothing if args.quiet else _print_line)
+        app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet))
         about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
-        serve(app, listening, settings.drain_s, lambda: _print_line(about))
+        serve(app, listening, settings.drain_s, lambda: print_now(about), receive_s=settings.receive_s)
     return 0
 
 
@@ -204,12 +196,12 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
     from wfdsl_rl.scoring import RewardValues
 
     require_no_parameters(args, "completions take no parameters")
-    experiment, pool = experiment_of(args), _pool(args)
+    experiment = experiment_of(args)
     given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
     metrics = Metrics()
     tracker = budget_tracker(experiment.budget, journal)
     reward = make_reward(
-        pool,
+        _pool(experiment),
         tasks_of(args),
         values=RewardValues(**given),
         executions=args.executions,
@@ -220,16 +212,6 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
         config=RunConfig(**run_options(experiment.run, without=("concurrency",))),
     )
     return RewardService(reward, journal, tracker, metrics, parallel=args.parallel, lease_s=args.lease_seconds)
-
-
-def _print_line(line: str) -> None:
-    from wfdsl.cli.display.streams import visible
-
-    print(visible(line), file=sys.stderr, flush=True)
-
-
-def _print_nothing(line: str) -> None:
-    pass
 
 
 if __name__ == "__main__":

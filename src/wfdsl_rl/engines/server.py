@@ -15,12 +15,12 @@ from starlette.types import ASGIApp
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.api_keys import ApiKeys
+from wfdsl.server.endpoints import Endpoints
 from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.leases import Leases
 from wfdsl.server.limit_endpoints import LimitEndpoints
 from wfdsl.server.live_limits import LiveLimits, limits_by_name
-from wfdsl.server.metrics import CONTENT_TYPE
-from wfdsl.server.middleware import CLIENT_LEFT, ERROR_HANDLERS, AccessLog, read_body
+from wfdsl.server.middleware import CLIENT_LEFT
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import Sample, SampleReader
 from wfdsl_rl.engines.service import RewardService
@@ -33,30 +33,25 @@ def build_app(
     service: RewardService, settings: ServeSettings, *, keys: ApiKeys | None, log: Callable[[str], None]
 ) -> ASGIApp:
     """The server; `log` gets a line for each request, without texts. Without keys, all who reach it are answered."""
-    server = _Server(service, settings, keys)
+    server = _Server(service, settings, keys, log)
     routes = [
-        Route("/health", server.health),
-        Route("/ready", server.ready),
-        Route("/metrics", server.show_metrics),
         Route("/v1/tasks", server.list_tasks),
         Route("/v1/score", server.score, methods=["POST"]),
         Route("/slime", server.score_for_slime, methods=["POST"]),
         Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
         *server.ends.routes,
     ]
-    app = Starlette(routes=routes, exception_handlers=ERROR_HANDLERS, lifespan=server.lifespan)
-    return AccessLog(app, log, observe=service.metrics.request)
+    return server.app(routes, server.lifespan)
 
 
-class _Server:
-    def __init__(self, service: RewardService, settings: ServeSettings, keys: ApiKeys | None) -> None:
+class _Server(Endpoints):
+    def __init__(
+        self, service: RewardService, settings: ServeSettings, keys: ApiKeys | None, log: Callable[[str], None]
+    ) -> None:
+        super().__init__(settings, keys, service.metrics, log)
         self._service = service
         self._reader = SampleReader(service.reward)
-        self._settings = settings
-        self._keys = keys
-        self.ends = LimitEndpoints(self._admit)
-        self._active = 0
-        self._ready = False
+        self.ends = LimitEndpoints(self.caller)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
@@ -67,29 +62,16 @@ class _Server:
             self.ends.limits = LiveLimits(workers, service.budget, service.workflows)
             self.ends.leases = Leases(workers, service.budget, service.journal, service.lease_s)
             async with self.ends.leases.running():
-                self._ready = True
+                self.is_ready = True
                 try:
                     yield
                 finally:
-                    self._ready = False
+                    self.is_ready = False
                     await service.end()
-
-    async def health(self, request: Request) -> Response:  # noqa: ARG002
-        """Whether the process lives."""
-        return JSONResponse({"status": "ok"})
-
-    async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        """Whether requests are answered."""
-        return JSONResponse({"status": "ready" if self._ready else "starting"}, 200 if self._ready else 503)
-
-    async def show_metrics(self, request: Request) -> Response:
-        """Everything that was counted, for Prometheus."""
-        self._admit(request)
-        return Response(self._service.metrics.page(), media_type=CONTENT_TYPE)
 
     async def list_tasks(self, request: Request) -> Response:
         """The tasks that can be scored, without their answers."""
-        self._admit(request)
+        self.caller(request)
         tasks = list(self._service.reward.tasks.values())
         first, most = _number(request, "offset", 0), min(_number(request, "limit", _PAGE), _PAGE)
         page = [{"id": task.id, "question": task.question, "kind": task.kind} for task in tasks[first : first + most]]
@@ -97,17 +79,17 @@ class _Server:
 
     async def score(self, request: Request) -> Response:
         """Score one sample or several, in our own form."""
-        samples, single = self._reader.read(await self._body(request), _run(request))
+        samples, single = self._reader.read(await self.body(request), _run(request))
         return await self._answer(request, samples, lambda results: results[0] if single else {"results": results})
 
     async def score_for_slime(self, request: Request) -> Response:
         """Score one sample; the answer is a number."""
-        samples = self._reader.read_slime(await self._body(request), _run(request))
+        samples = self._reader.read_slime(await self.body(request), _run(request))
         return await self._answer(request, samples, lambda results: self._number(results[0]))
 
     async def score_for_openrlhf(self, request: Request) -> Response:
         """Score a batch; the answer has rewards, scores and numbers to log."""
-        samples = self._reader.read_openrlhf(await self._body(request), _run(request))
+        samples = self._reader.read_openrlhf(await self.body(request), _run(request))
         return await self._answer(request, samples, self._for_openrlhf)
 
     def _for_openrlhf(self, results: list[Result]) -> dict[str, Any]:
@@ -132,33 +114,18 @@ class _Server:
         return self._service.reward.scorer.values.wrong if score is None else score
 
     async def _answer(self, request: Request, samples: list[Sample], form: Callable[[list[Result]], Any]) -> Response:
-        self._take_place()
+        self.take_place()
         try:
             return JSONResponse(form(await while_connected(request.receive, self._service.score(samples))))
         except ClientLeft:
             return Response(status_code=CLIENT_LEFT)
         finally:
-            self._active -= 1
-            self._service.metrics.in_progress.set(self._active)
+            self.leave_place()
 
-    async def _body(self, request: Request) -> bytes:
-        self._admit(request)
-        return await read_body(request, self._settings.max_body_bytes)
-
-    def _admit(self, request: Request) -> None:
-        if self._keys is not None:
-            request.state.key = self._keys.owner(request.headers.get("authorization"))
-
-    def _take_place(self) -> None:
-        if self._active >= self._settings.max_requests:
-            raise ApiError(
-                429,
-                f"the server answers {self._settings.max_requests} requests at a time; ask again",
-                code="too_many_requests",
-                headers={"retry-after": "1"},
-            )
-        self._active += 1
-        self._service.metrics.in_progress.set(self._active)
+    async def body(self, request: Request) -> bytes:
+        """The body of a request that has a key."""
+        self.caller(request)
+        return await super().body(request)
 
 
 def _run(request: Request) -> str:

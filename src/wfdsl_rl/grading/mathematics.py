@@ -9,11 +9,9 @@ dollars and `½` become the same text.
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from itertools import pairwise
 
-from wfdsl.errors import UsageError
-from wfdsl.installation import install_command
+from wfdsl.installation import require_packages
 from wfdsl_rl.grading.math_processes import Comparison, MathProcesses, shared_processes
 from wfdsl_rl.grading.quantities import Number, canonical_unit, read_number, same_number
 from wfdsl_rl.grading.text import same_text
@@ -267,8 +265,7 @@ def _by_parts(golds: list[str], answers: list[str]) -> tuple[bool, str] | None:
 
 
 async def _compared(gold: str, answer: str, processes: MathProcesses | None) -> Comparison:
-    if find_spec("math_verify") is None:
-        raise UsageError(f"grading mathematics needs math-verify: {install_command('eval')}")
+    require_packages("grading mathematics", ["math_verify"], "eval")
     pool = processes or shared_processes()
     return await pool.compare(_as_list(gold), _as_list(answer))
 

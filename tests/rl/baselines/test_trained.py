@@ -48,14 +48,14 @@ async def test_training_twice_gives_the_same_router() -> None:
 
 
 async def test_without_torch_a_trained_router_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wfdsl_rl.baselines.trained_routers.find_spec", lambda name: None)
+    monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
 
     with pytest.raises(UsageError, match="soft-target-router needs torch: pip install"):
         await FittedPolicy(SoftTargets(), Validation(tasks(3))).fit(staff().pool())
 
 
 async def test_without_its_package_the_coordinator_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wfdsl_rl.baselines.coordinator.find_spec", lambda name: None)
+    monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
 
     with pytest.raises(UsageError, match="trinity needs cmaes: pip install"):
         await FittedPolicy(Coordinator(), Validation(tasks(3))).fit(staff().pool())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -137,6 +139,30 @@ def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve,
     assert httpx.post(f"{server.url}/slime", json={"response": "", "label": "t0"}).status_code == 401
     assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
     assert key not in "".join(server.lines)
+
+
+def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(serve: Serve) -> None:
+    server = serve("--receive", "0.5", "--log", "json")
+    heads, bodies = (socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(2))
+    with heads, bodies:
+        heads.sendall(b"POST /v1/score HTTP/1.1\r\n")
+        bodies.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+
+        assert heads.recv(1 << 16) == b""
+        assert bodies.recv(1 << 16).startswith(b"HTTP/1.1 408")
+    assert httpx.get(f"{server.url}/v1/tasks", timeout=60).json()["total"] == 2
+    server.stop()
+
+    requests = [json.loads(line) for line in server.lines if line.startswith("{")]
+    assert [(each["method"], each["path"], each["status"]) for each in requests] == [
+        ("POST", "/v1/score", 408),
+        ("GET", "/v1/tasks", 200),
+    ]
+
+
+def test_it_has_no_options_that_only_a_model_has(serve: Serve) -> None:
+    with pytest.raises(AssertionError, match="unrecognized arguments: --log-texts"):
+        serve("--log-texts")
 
 
 def test_two_servers_cannot_use_one_journal(serve: Serve) -> None:

@@ -154,7 +154,7 @@ async def test_an_answer_too_long_to_compare_is_unjudged() -> None:
 
 
 async def test_without_math_verify_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wfdsl_rl.grading.mathematics.find_spec", lambda name: None)
+    monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
 
     with pytest.raises(UsageError, match=r"pip install .*\[eval\]'"):
         await grade(math_task("x+5"), "\\boxed{5+x}")

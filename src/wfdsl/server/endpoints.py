@@ -1,0 +1,100 @@
+"""What every server of ours has: keys, limits on bodies and on requests at a time, metrics, and an access log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from wfdsl.experiment import ServeSettings
+from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_keys import ApiKeys, Caller
+from wfdsl.server.metrics import CONTENT_TYPE, Metrics
+from wfdsl.server.middleware import ERROR_HANDLERS, AccessLog, read_body
+
+
+class Endpoints:
+    """The base of a server's endpoints; it answers `/health`, `/ready` and `/metrics` itself."""
+
+    def __init__(
+        self, settings: ServeSettings, keys: ApiKeys | None, metrics: Metrics, log: Callable[[str], None]
+    ) -> None:
+        """Without keys, all who reach the server are answered; `log` gets a line for each request, without texts."""
+        self.settings = settings
+        self.keys = keys
+        self.metrics = metrics
+        self.log = log
+        self.is_ready = False
+        """Whether requests are answered; to be set while the application's lifespan lasts."""
+        self._active = 0
+
+    def app(
+        self, routes: Sequence[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]
+    ) -> ASGIApp:
+        """The server as an ASGI application, with these routes besides its own."""
+        own = [
+            Route("/health", self.health),
+            Route("/ready", self.ready),
+            Route("/metrics", self.show_metrics),
+        ]
+        app = Starlette(routes=[*own, *routes], exception_handlers=ERROR_HANDLERS, lifespan=lifespan)
+        return AccessLog(app, self.log, as_json=self.settings.log == "json", observe=self.metrics.request)
+
+    async def health(self, request: Request) -> Response:  # noqa: ARG002
+        """Whether the process lives."""
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:  # noqa: ARG002
+        """Whether requests are answered."""
+        return JSONResponse({"status": "ready" if self.is_ready else "starting"}, 200 if self.is_ready else 503)
+
+    async def show_metrics(self, request: Request) -> Response:
+        """Everything that was counted, for Prometheus."""
+        self.caller(request)
+        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
+
+    def caller(self, request: Request) -> Caller:
+        """Whose request it is.
+
+        Raises:
+            ApiError: it has no key that is accepted.
+        """
+        if self.keys is None:
+            return Caller()
+        found = self.keys.caller(request.headers.get("authorization"))
+        request.state.key = found.name
+        return found
+
+    async def body(self, request: Request) -> bytes:
+        """The body of a request.
+
+        Raises:
+            ApiError: it is too large, or does not come in time.
+        """
+        return await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
+
+    def take_place(self) -> None:
+        """Count a request that is being answered; it has to leave its place at its end.
+
+        Raises:
+            ApiError: as many are answered as may be at a time.
+        """
+        if self._active >= self.settings.max_requests:
+            raise ApiError(
+                429,
+                f"the server answers {self.settings.max_requests} requests at a time; ask again",
+                code="too_many_requests",
+                headers={"retry-after": "1"},
+            )
+        self._active += 1
+        self.metrics.in_progress.set(self._active)
+
+    def leave_place(self) -> None:
+        """Count a request no longer."""
+        self._active -= 1
+        self.metrics.in_progress.set(self._active)
