@@ -21,12 +21,11 @@ from wfdsl_rl.reward import make_reward
 from wfdsl_rl.scoring import right_share
 from wfdsl_rl.training.plots import draw_stage
 from wfdsl_rl.training.samples import Curve
-from wfdsl_rl.training.setup import Setup
+from wfdsl_rl.training.setup import SINGLE_WORKERS, Setup, read_single_workers
 from wfdsl_rl.workflow_statistics import statistics_of
 
 _PATTERNS: Final = 50
 """How many distinct workflows the report shows, in order of appearance. Source: arXiv 2512.04388."""
-_SINGLE_WORKERS: Final = "single-workers.json"
 
 
 class Diverged(WfdslError):  # noqa: N818  (what it says)
@@ -153,16 +152,10 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
 def measure_single_workers(setup: Setup) -> None:
     """Measure each worker alone, where it costs nothing, as the baseline that plots show."""
-    path = setup.out / _SINGLE_WORKERS
+    path = setup.out / SINGLE_WORKERS
     if path.is_file() or not setup.eval_tasks or not is_simulated(setup.pool):
         return
     write_whole(path, json.dumps(asyncio.run(_accuracies(setup)), indent=2) + "\n")
-
-
-def read_single_workers(out: Path) -> Mapping[str, float]:
-    """Each worker's accuracy by its name; empty: not measured."""
-    path = out / _SINGLE_WORKERS
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 async def _accuracies(setup: Setup) -> dict[str, float]:

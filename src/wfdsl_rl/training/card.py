@@ -13,8 +13,8 @@ from typing import Any, Final
 from wfdsl.conductor.checkpoint import FILE
 from wfdsl_rl.fingerprints import SIMULATED
 from wfdsl_rl.training.config import STAGES
-from wfdsl_rl.training.pipeline import DONE, RESOLVED
 from wfdsl_rl.training.samples import Curve, Iteration
+from wfdsl_rl.training.setup import DONE, RESOLVED
 
 CARD: Final = "README.md"
 GGUF: Final = "model.gguf"

@@ -10,7 +10,7 @@ import errno
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -21,17 +21,16 @@ from safetensors import SafetensorError
 from transformers.integrations import get_reporting_integration_callbacks
 
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl.interpreter.journal_file import Owner
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.callbacks import drop_lines_after, measure_single_workers
 from wfdsl_rl.training.checkpoints import ADAPTER, Found, newest_complete, step_of
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
 from wfdsl_rl.training.processes import told_when_lost
-from wfdsl_rl.training.setup import Extension, Setup, require_feasible
+from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Extension, Setup, require_feasible
 from wfdsl_rl.training.stages import train_grpo, train_sft
 
-DONE = "done.json"
-RESOLVED = "resolved.json"
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
 """Messages of safetensors and torch about a file that could not be written to its end."""
 
@@ -55,18 +54,29 @@ def run_pipeline(setup: Setup, stages: Sequence[StageName], *, resume: bool = Fa
     on_first = setup.processes.on_first
     with _disk_full_said(setup), told_when_lost():
         model = on_first(lambda: _prepare(setup, stages, resume=resume))
-        extension = setup.extension.build(setup)
-        for name in stages:
-            final = setup.folder(name) / "final"
-            if on_first((final / DONE).is_file):
-                setup.say(f"{name}: already complete, {final}")
-            else:
-                model = extension.before(name, model)
-                setup.say(f"{name}: starts from {model}")
-                _run(setup, extension, name, model)
-                on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
-            model = str(final)
+        with _shown_as_running(setup):
+            extension = setup.extension.build(setup)
+            for name in stages:
+                final = setup.folder(name) / "final"
+                if on_first((final / DONE).is_file):
+                    setup.say(f"{name}: already complete, {final}")
+                else:
+                    model = extension.before(name, model)
+                    setup.say(f"{name}: starts from {model}")
+                    _run(setup, extension, name, model)
+                    on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
+                model = str(final)
     return setup.folder(stages[-1]) / "final"
+
+
+@contextmanager
+def _shown_as_running(setup: Setup) -> Iterator[None]:
+    """Lets other processes see that this one trains; a lock, which the system takes away from a process that died."""
+    if not setup.processes.is_first:
+        yield
+        return
+    with closing(Owner(setup.out / RUNNING)):
+        yield
 
 
 def _prepare(setup: Setup, stages: Sequence[StageName], *, resume: bool) -> str:

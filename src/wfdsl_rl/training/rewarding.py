@@ -125,9 +125,12 @@ class Rewarder:
             for row, rollout in zip(rows, self.reward.rollouts(rows, texts, step), strict=True)
         ]
         samples, seen, known = [], Counter[int](), set[int]()
-        for row, text, scored in zip(rows, texts, await self.reward.score(rollouts), strict=True):
+        for row, rollout, scored in zip(rows, rollouts, await self.reward.score(rollouts), strict=True):
             reward = None if scored.score is None else row["weight"] * (scored.score - self._price(row, scored))
-            samples.append(Sample(step, row, seen[row["row"]], text, scored, reward, id(scored) in known))
+            index, shared = seen[row["row"]], id(scored) in known
+            samples.append(
+                Sample(step, row, index, rollout.completion, scored, reward, shared, question=rollout.task.question)
+            )
             seen[row["row"]] += 1
             known.add(id(scored))
         return samples

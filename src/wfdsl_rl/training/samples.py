@@ -39,6 +39,8 @@ class Sample:
     """Its score times the row's weight; None: no score."""
     shared: bool = False
     """Whether nothing was run for it, because an equal completion of the same row was run already."""
+    question: str = ""
+    """What was asked."""
 
     @property
     def runs(self) -> list[Run]:
@@ -52,6 +54,9 @@ class Sample:
             "step": self.step,
             "row": self.row["row"],
             "task": self.row["task"],
+            "kind": self.row.get("kind", ""),
+            "family": self.row.get("family", ""),
+            "question": self.question,
             "index": self.index,
             "shown": dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True)),
             "answering": dict(zip(map(str, self.row["shown"]), self.row["answering"], strict=True)),
@@ -67,6 +72,7 @@ class Sample:
             "answer": None if run is None else run.answer,
             "extracted": None if scored.verdict is None else scored.verdict.extracted,
             "shared": self.shared,
+            "runs": [each.id for each in scored.runs],
             "calls": sum(len(each.steps) for each in runs),
             "tokens": sum(each.usage.total_tokens for each in runs),
             "usd": total_usd(each.list_usd for each in runs) if runs or self.shared else None,

@@ -4,6 +4,7 @@ An extension is a package that the entry point NAME of the group `wfdsl.training
 attaches. Its options are an `ExtensionConfig`, its hooks an `Extension`. The classes here change nothing.
 
 OUT/resolved.json             the experiment as it was run
+OUT/running/                  a file that is locked while a process trains
 OUT/single-workers.json       accuracy of each worker alone, where it costs nothing
 OUT/metrics.jsonl             every log entry of every stage
 OUT/STAGE/                    checkpoints, samples, plots, and `final/`, which loads as a Conductor
@@ -11,11 +12,12 @@ OUT/STAGE/                    checkpoints, samples, plots, and `final/`, which l
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
@@ -25,6 +27,13 @@ from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import ModelSize, StageName, Table, TrainConfig
 from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample
+
+DONE: Final = "done.json"
+"""In `STAGE/final`, written last: the stage is complete."""
+METRICS: Final = "metrics.jsonl"
+RESOLVED: Final = "resolved.json"
+RUNNING: Final = "running"
+SINGLE_WORKERS: Final = "single-workers.json"
 
 
 class ExtensionConfig(Table):
@@ -106,7 +115,7 @@ class Setup:
     @property
     def metrics_file(self) -> Path:
         """The log entries of all stages, as JSON lines."""
-        return self.out / "metrics.jsonl"
+        return self.out / METRICS
 
     @property
     def has_programs(self) -> bool:
@@ -122,6 +131,12 @@ class Setup:
     def folder(self, stage: StageName) -> Path:
         """The folder of a stage."""
         return self.out / stage
+
+
+def read_single_workers(out: Path) -> Mapping[str, float]:
+    """Each worker's accuracy by its name; empty: not measured."""
+    path = out / SINGLE_WORKERS
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def require_feasible(train: TrainConfig, extension: ExtensionConfig, pool: Pool, stages: Sequence[StageName]) -> None:

@@ -199,3 +199,15 @@ async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_fir
 
     assert (await logged()).get("usd") == usd
     assert (await logged())["usd"] == 0.0
+
+
+async def test_a_kept_sample_says_what_was_asked_and_names_its_runs(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    asked = rows(tasks, prompt, "train")
+    one = await rewarder(up, tasks, executions=2).batch(asked, [RIGHT, "no lists"], 3)
+
+    kept, invalid = (sample.to_dict() for sample in one)
+
+    questions = {task.id: (task.question, task.kind) for task in tasks}
+    assert [(each["question"], each["kind"]) for each in (kept, invalid)] == [questions[row["task"]] for row in asked]
+    assert kept["runs"] == [f"0/train/3/{asked[0]['row']}/0", f"0/train/3/{asked[0]['row']}/0/1"]
+    assert invalid["runs"] == []

@@ -24,6 +24,7 @@ from trl import GRPOTrainer  # noqa: E402
 
 from tests.rl.training.toy import TINY, TRAIN, copy_until, curve_of, metrics, same, samples, train_stage  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl.interpreter.journal_file import is_alive  # noqa: E402
 from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig  # noqa: E402
 from wfdsl_rl.gym.tiny.extension import scale_logits  # noqa: E402
 from wfdsl_rl.gym.tiny.generation import force_prefix  # noqa: E402
@@ -37,6 +38,7 @@ from wfdsl_rl.training.data import completion_text  # noqa: E402
 from wfdsl_rl.training.grpo import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.recursion import first_with_answer  # noqa: E402
+from wfdsl_rl.training.setup import RUNNING  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +56,19 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+def test_others_see_that_a_process_trains_until_it_ends(trained: Setup) -> None:
+    seen: list[str] = []
+
+    def look(message: str) -> None:
+        if "already complete" in message:
+            seen.extend(path.name for path in (trained.out / RUNNING).iterdir() if is_alive(path.parent, path.name))
+
+    run_pipeline(replace(trained, say=look), ("base",), resume=True)
+
+    assert len(seen) == 1
+    assert list((trained.out / RUNNING).iterdir()) == []
 
 
 def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
