@@ -1,24 +1,33 @@
 """A Conductor on held-out gym questions: accuracy, validity, calls, steps by family, and pools it has not seen.
 
-Run with `python -m tests.benchmarks conductor`; WFDSL_CONDUCTORS names other folders than the one that ships, parted by
-colons. All of it is simulated. Questions have wordings that no training has shown; the luck of calls is averaged over
+    python -m tests.benchmarks conductor                                  # the Conductor of gym/paper7 that ships
+    python -m tests.benchmarks.bench_conductor gym/axes FOLDER...         # checkpoints, at each effort
+
+All of it is simulated. Questions have wordings that no training has shown; the luck of calls is averaged over
 `LUCK` draws for each completion, and standard errors are those of the mean over the questions. Nothing is asked again
 and nothing falls back: an invalid completion is wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
+import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks.domains import mean_over_domains
-from tests.benchmarks.writing import Writer, conductors
+from tests.benchmarks.gym_optimum import optimum
+from tests.benchmarks.gym_search import workflow_of
+from tests.benchmarks.writing import SHIPPED, Writer
 from wfdsl import Pool, Step, Workflow
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.graph import graph_of
 from wfdsl_rl import gym
@@ -28,21 +37,17 @@ from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.training.data import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wfdsl_rl.tasks.task import Task
 
-PRESET = "gym/paper7"
 QUESTIONS, SUBSET_QUESTIONS, SEED, LUCK = 4000, 2000, 77, 4
 """How many questions, of which series (training has others), and draws of luck for each completion."""
-RANDOM, ORACLE, MOA_CALLS = 57.5, 79.0, 8
-"""Random well-formed workflows (mean over lengths), best workflow per family (both docs/research/gym.md), calls of a
-mixture of seven agents."""
-ENOUGH = {
-    "arithmetic": 2, "algebra": 4, "counting": 3, "knowledge": 2, "measures": 2, "numbers": 2, "strings": 3, "dates": 3,
-    "units": 5, "list-code": 4, "string-code": 4, "number-code": 4, "line-code": 4,
-}  # fmt: skip
-"""Steps that are enough for each family. Source: the table of docs/research/gym.md."""
+RANDOM = {"gym/paper7": 57.5, "gym/axes": 52.9}
+"""Random well-formed workflows, the mean over lengths. Source: docs/research/gym.md."""
+PRICES = {"": 0.2, "minimal": 4.0, "low": 2.0, "medium": 1.0, "high": 0.2}
+"""Points for a step, at which the optimum is as long as a Conductor with this effort should be: those of training, and
+of lengths that are nearly as good the shorter."""
 UNSEEN = Draw(pick=(2, 3, 4, 5, 6), shuffle=True, held_out=0.25, unseen=True, seed=SEED)
 
 console = Console(width=140)
@@ -59,10 +64,10 @@ class Marks:
     calls: list[int] = field(default_factory=list)
     valid: list[bool] = field(default_factory=list)
 
-    def add(self, task: Task, workflow: Workflow | None) -> None:
+    def add(self, task: Task, workflow: Workflow | None, preset: str) -> None:
         """Play a workflow on a task; None counts as wrong."""
         self.valid.append(workflow is not None)
-        plays = [] if workflow is None else [_right(workflow, task, draw) for draw in range(LUCK)]
+        plays = [] if workflow is None else [_right(workflow, task, preset, draw) for draw in range(LUCK)]
         self.right[task.kind].append(statistics.mean(plays) if plays else 0.0)
         if workflow is not None:
             self.steps[str(task.metadata["family"])].append(len(workflow))
@@ -72,11 +77,19 @@ class Marks:
         """The mean over the domains in percent, and its standard error."""
         return mean_over_domains(self.right)
 
-    def rank_correlation(self) -> float:
+    def above(self, other: Marks) -> tuple[float, float]:
+        """The difference to another policy's on the same questions, paired, in points; and its standard error."""
+        pairs: dict[str, list[float]] = {
+            domain: [one - two for one, two in zip(self.right[domain], other.right[domain], strict=True)]
+            for domain in DOMAINS
+        }
+        return mean_over_domains(pairs)
+
+    def rank_correlation(self, enough: Mapping[str, int]) -> float:
         """Spearman's, of the mean steps by family with those that are enough."""
-        families = sorted(ENOUGH)
+        families = sorted(enough)
         mine = [statistics.mean(self.steps[family] or [0]) for family in families]
-        return statistics.correlation(_ranks(mine), _ranks([ENOUGH[family] for family in families]))
+        return statistics.correlation(_ranks(mine), _ranks([enough[family] for family in families]))
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -85,68 +98,82 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [places.index(value) + (places.count(value) - 1) / 2 for value in values]
 
 
-def main() -> None:
-    tasks = gym.make(PRESET, QUESTIONS, seed=SEED)
-    pool = Pool.load(PRESET)
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("preset", nargs="?", default="gym/paper7", choices=list(RANDOM))
+    parser.add_argument("folder", nargs="*", type=Path, help="checkpoints; the Conductor that ships unless given")
+    parser.add_argument("--questions", type=int, default=QUESTIONS)
+    parser.add_argument("--series", type=int, default=SEED)
+    given = parser.parse_args(arguments)
+    preset = given.preset
+    tasks, pool = gym.make(preset, given.questions, seed=given.series), Pool.load(preset)
     console.print(
-        f"[bold]{PRESET}, {len(tasks)} questions of held-out wordings, series {SEED}. Everything is simulated."
+        f"[bold]{preset}, {len(tasks)} questions of held-out wordings, series {given.series}. Everything is simulated."
     )
-    table = Table("", *DOMAINS, "mean", "valid", "calls", "of the way", "steps and optimum")
-    for name, workflow in FIXED.items():
-        table.add_row(*_row(name, _marks(tasks, [workflow] * len(tasks))))
-    subsets: list[tuple[str, Marks, Marks]] = []
-    for folder in conductors():
-        writer = Writer(folder, SEED)
-        for temperature in (0.0, 1.0):
-            name = f"{folder}, T = {temperature:g}"
-            written = writer.workflows(tasks, [WorkerListing.of(pool)] * len(tasks), temperature)
-            table.add_row(*_row(name, _marks(tasks, written)))
+    known = optimum(preset)
+    alone = _marks(tasks, [_best_alone(pool.indices, preset)] * len(tasks), preset)
+    constant = _marks(tasks, [workflow_of(known.constant().team)] * len(tasks), preset)
+    families = {family: workflow_of(one.team) for family, one in known.per_family().items()}
+    best = _marks(tasks, [families[str(task.metadata["family"])] for task in tasks], preset)
+    table = Table("", *DOMAINS, "mean", "valid", "calls", "of the way", "steps and optimum", "over the best constant")
+    for name, marks in {
+        "best worker alone": alone, "best constant workflow": constant, "best workflow per family": best
+    }.items():  # fmt: skip
+        table.add_row(*_row(name, marks, preset, ""), "")
+    subsets = []
+    for folder in given.folder or [Path(SHIPPED)]:
+        writer = Writer(folder, given.series)
+        efforts = EFFORTS if writer.prompt.says_effort else (None,)
+        for effort, temperature in product(efforts, (0.0, 1.0)):
+            written = writer.workflows(tasks, [WorkerListing.of(pool)] * len(tasks), temperature, effort)
+            marks = _marks(tasks, written, preset)
+            name = ", ".join([str(folder), *filter(None, [effort]), f"T = {temperature:g}"])
+            table.add_row(*_row(name, marks, preset, effort or ""), "{:+.1f} ± {:.1f}".format(*marks.above(constant)))
         subsets.append(_on_subsets(writer, tasks[:SUBSET_QUESTIONS], pool))
     console.print(table)
     console.print(
-        f"of the way: from random workflows ({RANDOM}) to the best per family ({ORACLE}); calls: a mixture of seven "
-        f"agents has {MOA_CALLS}; steps and optimum: Spearman's correlation over {len(ENOUGH)} families"
+        f"of the way: from random workflows ({RANDOM[preset]}) to the best per family ({100 * known.accuracy():.1f}); "
+        "steps and optimum: Spearman's correlation by family, at the effort's price"
     )
     _print_subsets(subsets)
 
 
-def _alone(worker: int) -> Workflow:
+def _best_alone(workers: Iterable[int], preset: str) -> Workflow:
+    """The most accurate of some workers on all domains, alone."""
+    known = preset_of(preset)
+    worker = max(workers, key=lambda each: sum(known.accuracy(known.members[each], domain) for domain in DOMAINS))
     return Workflow((Step(worker, "Solve it.", ()),))
 
 
-FIXED = {
-    "best worker alone": _alone(0),
-    "plan 1, solve 0, verify 2": Workflow(
-        (Step(1, "Plan it.", ()), Step(0, "Use the plan.", (0,)), Step(2, "Check it.", (1,)))
-    ),
-}
-
-
-def _marks(tasks: Sequence[Task], workflows: Sequence[Workflow | None]) -> Marks:
+def _marks(tasks: Sequence[Task], workflows: Sequence[Workflow | None], preset: str) -> Marks:
     marks = Marks()
     for task, workflow in zip(tasks, workflows, strict=True):
-        marks.add(task, workflow)
+        marks.add(task, workflow, preset)
     return marks
 
 
-def _row(name: str, marks: Marks) -> list[str]:
+def _row(name: str, marks: Marks, preset: str, effort: str) -> list[str]:
     mean, error = marks.accuracy()
     domains = [f"{100 * statistics.mean(marks.right[domain]):.1f}" for domain in DOMAINS]
-    way = f"{(mean - RANDOM) / (ORACLE - RANDOM):.0%}"
+    known = optimum(preset)
+    way = f"{(mean - RANDOM[preset]) / (100 * known.accuracy() - RANDOM[preset]):.0%}"
     same = len({steps for each in marks.steps.values() for steps in each}) == 1
-    ranks = "" if same else f"{marks.rank_correlation():+.2f}"
+    enough = {family: one.steps for family, one in known.per_family(PRICES[effort]).items()}
+    ranks = "" if same else f"{marks.rank_correlation(enough):+.2f}"
     valid = f"{statistics.mean(marks.valid):.2%}"
     return [name, *domains, f"{mean:.1f} ± {error:.1f}", valid, f"{statistics.mean(marks.calls):.2f}", way, ranks]
 
 
-def _right(workflow: Workflow, task: Task, draw: int) -> bool:
-    return simulate(workflow, task.question, preset_of(PRESET), sample_id=f"conductor {draw}").right
+def _right(workflow: Workflow, task: Task, preset: str, draw: int) -> bool:
+    return simulate(workflow, task.question, preset_of(preset), sample_id=f"conductor {draw}").right
 
 
 def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str, Marks, Marks]:
     """A Conductor and the best worker of each subset, on subsets that were held out."""
     offers = unseen_offers(pool, len(tasks))
-    return str(writer.folder), _marks(tasks, writer.workflows(tasks, offers, 0.0)), alone_in(offers, tasks)
+    effort = EFFORTS[-1] if writer.prompt.says_effort else None
+    written = writer.workflows(tasks, offers, 0.0, effort)
+    return str(writer.folder), _marks(tasks, written, pool.name), alone_in(offers, tasks, pool.name)
 
 
 def unseen_offers(pool: Pool, count: int) -> list[WorkerListing]:
@@ -154,13 +181,9 @@ def unseen_offers(pool: Pool, count: int) -> list[WorkerListing]:
     return [UNSEEN.offer(pool, row) for row in range(count)]
 
 
-def alone_in(offers: Sequence[WorkerListing], tasks: Sequence[Task]) -> Marks:
+def alone_in(offers: Sequence[WorkerListing], tasks: Sequence[Task], preset: str) -> Marks:
     """What the best worker of each offer makes of a task, alone."""
-    return _marks(tasks, [_alone(min(offer.pool_indices.values(), key=ORDER.index)) for offer in offers])
-
-
-ORDER = (0, 2, 1, 5, 3, 6, 4)
-"""The workers, the best alone first. Source: the fitted single calls of docs/research/gym.md."""
+    return _marks(tasks, [_best_alone(offer.pool_indices.values(), preset) for offer in offers], preset)
 
 
 def _print_subsets(found: Sequence[tuple[str, Marks, Marks]]) -> None:
@@ -169,12 +192,12 @@ def _print_subsets(found: Sequence[tuple[str, Marks, Marks]]) -> None:
     )
     table = Table("", "Conductor", "best worker of the subset", "difference", "valid", title=title)
     for name, marks, alone in found:
-        pairs = [a - b for domain in DOMAINS for a, b in zip(marks.right[domain], alone.right[domain], strict=True)]
-        gain = f"{100 * statistics.mean(pairs):+.1f} ± {100 * statistics.stdev(pairs) / len(pairs) ** 0.5:.1f}"
-        figures = [f"{each.accuracy()[0]:.1f} ± {each.accuracy()[1]:.1f}" for each in (marks, alone)]
-        table.add_row(name, *figures, gain, f"{statistics.mean(marks.valid):.2%}")
+        figures = [marks.accuracy(), alone.accuracy(), marks.above(alone)]
+        table.add_row(
+            name, *[f"{mean:.1f} ± {error:.1f}" for mean, error in figures], f"{statistics.mean(marks.valid):.2%}"
+        )
     console.print(table)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -81,7 +81,7 @@ def main() -> None:
     tasks = gym.make(TRAINED_ON, QUESTIONS, seed=SEED)
     whole = Pool.load(TRAINED_ON)
     offers = unseen_offers(whole, SUBSET_QUESTIONS)
-    alone = alone_in(offers, tasks[:SUBSET_QUESTIONS])
+    alone = alone_in(offers, tasks[:SUBSET_QUESTIONS], TRAINED_ON)
     table = Table("", "", "first round", "second round", "gain", "most to gain", "part of it", "kept", "calls", "valid")
     for folder in conductors():
         writer = Writer(folder, SEED)

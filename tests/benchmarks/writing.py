@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wfdsl import Workflow
+    from wfdsl.conductor.effort import Effort
     from wfdsl.conductor.listing import WorkerListing
     from wfdsl_rl.tasks.task import Task
 
-SHIPPED = "src/wfdsl_rl/conductors/gym-tiny"
-_AT_A_TIME, _MOST_TOKENS = 250, 100
+SHIPPED = "src/wfdsl_rl/gym/checkpoints/gym-tiny"
+_AT_A_TIME, _MOST_TOKENS = 250, 140
 
 
 def conductors() -> list[Path]:
@@ -40,18 +42,24 @@ class Writer:
         assert trained is not None, f"{folder} says nothing of a prompt"
         self.prompt, self.max_steps, self.rounds = trained.prompt, trained.max_steps, trained.max_rounds
 
-    def asked(self, tasks: Sequence[Task], offers: Sequence[WorkerListing]) -> list[list[Any]]:
+    def asked(
+        self, tasks: Sequence[Task], offers: Sequence[WorkerListing], effort: Effort | None = None
+    ) -> list[list[Any]]:
         """The messages of first rounds."""
+        ask = partial(self.prompt.ask, max_steps=self.max_steps, effort=effort)
         return [
-            [dict(message) for message in self.prompt.ask(task.question, offer, max_steps=self.max_steps)]
-            for task, offer in zip(tasks, offers, strict=True)
+            [dict(message) for message in ask(task.question, offer)] for task, offer in zip(tasks, offers, strict=True)
         ]
 
     def workflows(
-        self, tasks: Sequence[Task], offers: Sequence[WorkerListing], temperature: float
+        self,
+        tasks: Sequence[Task],
+        offers: Sequence[WorkerListing],
+        temperature: float,
+        effort: Effort | None = None,
     ) -> list[Workflow | None]:
         """A workflow for each task, in the pool's numbering; None where the completion is not strictly valid."""
-        texts = self.texts(self.asked(tasks, offers), temperature)
+        texts = self.texts(self.asked(tasks, offers, effort), temperature)
         return [self.read(text, offer) for text, offer in zip(texts, offers, strict=True)]
 
     def read(self, text: str, offer: WorkerListing) -> Workflow | None:

@@ -211,7 +211,7 @@ def _own_answer(turn: _Turn, shift: Numbers) -> Numbers:
 def _work(turn: _Turn) -> tuple[list[int], list[Attempt]]:
     """The parts that a worker has to do itself, from 0, and the results in view that it takes over.
 
-    Of several results of a part it takes the last one. A chain goes on from the latest part that is in view.
+    Of several results of a part it takes the last one. A chain continues from the latest part that is in view.
     """
     latest = {result.part: result for result in turn.results}
     if turn.domain.chained:
