@@ -90,9 +90,11 @@ class TinyConfig(ExtensionConfig):
     """Whether a prompt is computed once for all of its completions: equal numbers up to rounding, in less time."""
     forced_prefix: Names = ()
     """Stages whose training completions begin with the correct annotation of their prompt, which is not trained."""
-    forced_shapes: Names = ()
-    """Those of these stages whose prefixes have a shape too, drawn for each question as in SFT: rewards then teach who
-    gets which role before a shape is judged by what its workers make of it."""
+    drawn_shapes: Names = ()
+    """Those of these stages in which the shapes of completions are drawn by `lengths`, and trained. Shapes that the
+    model samples are soon all alike, since each step has a price and is worth something only with the right workers."""
+    fills: int = Field(default=2, ge=2)
+    """Completions of a question that share a drawn shape."""
     class_balanced_groups: bool = False
     """Whether the fraction of forced groups that revise a doubtful answer equals the recent fraction of kept ones."""
     swapped_descriptions: float = Field(default=0.0, ge=0, le=1)
@@ -119,8 +121,7 @@ class TinyConfig(ExtensionConfig):
                     yield f"train.tiny.replay.{name}: {without} replay; set steps to 0"
                 if name in self.forced_prefix:
                     yield f"train.tiny.forced_prefix: {without} force; set it to []"
-        for unforced in set(self.forced_shapes) - set(self.forced_prefix):
-            yield f"train.tiny.forced_shapes: {unforced} needs a forced prefix, too; add it to forced_prefix"
+        yield from self._problems_of_shapes(train, stages)
         if train.lora is not None and any(self.replay_of(name).steps for name in stages):
             yield "train.tiny.replay: it trains all weights, not LoRA adapters; set steps to 0, or remove train.lora"
         if "recursion" in stages:
@@ -130,6 +131,19 @@ class TinyConfig(ExtensionConfig):
         weights = self.lengths.values()
         if not weights or not set(self.lengths) <= known or min(weights) < 0 or not sum(weights) > 0:
             yield f"train.tiny.lengths: give weights by number of steps, {min(known)} to {max(known)}, not all 0"
+
+    def _problems_of_shapes(self, train: TrainConfig, stages: Sequence[StageName]) -> Iterable[str]:
+        shapes = sum(len(SHAPES[length]) for length in SHAPES if self.lengths.get(str(length)))
+        for name in stages:
+            if name == "sft" or name not in self.drawn_shapes:
+                continue
+            size = train.grpo(name).group_size
+            if name not in self.forced_prefix or not self.only_prefix:
+                yield f"train.tiny.drawn_shapes: {name} needs train.tiny.only_prefix, and {name} in forced_prefix, too"
+            if size % self.fills:
+                yield f"train.tiny.fills: {self.fills} does not divide the {size} of train.{name}.group_size"
+            elif size // self.fills > shapes:
+                yield f"train.{name}.group_size: {size // self.fills} shapes are wanted for a question, of {shapes}"
 
     def size(self) -> ModelSize:
         """The size of the new model."""

@@ -15,13 +15,14 @@ import torch
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.generation import force_prefix, write_all, write_only_prefixes
+from wfdsl_rl.gym.tiny.generation import DrawnShapes, force_prefix, write_all, write_only_prefixes
 from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
 from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
 from wfdsl_rl.gym.tiny.recursion import TinyRevisions
 from wfdsl_rl.gym.tiny.sft_rows import SftRows, correct_annotation_of
 from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_loss
+from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
 from wfdsl_rl.training.config import GrpoConfig, SftConfig, StageName
@@ -67,11 +68,7 @@ class TinyExtension(Extension):
             return tokenized
         if stage not in self.config.forced_prefix:
             return rows
-        prefixes = [self._annotation(row) for row in rows]
-        if stage in self.config.forced_shapes:
-            shapes = self._sft_rows(f"{stage} shapes").shapes(rows)
-            prefixes = [f"{prefix} {shape}" for prefix, shape in zip(prefixes, shapes, strict=True)]
-        return [force_prefix(row, prefix, tokenizer) for row, prefix in zip(rows, prefixes, strict=True)]
+        return [force_prefix(row, self._annotation(row), tokenizer) for row in rows]
 
     def on_trainer(self, stage: StageName, trainer: Any) -> None:
         """The loss of a small vocabulary, the prefix cache, and the revisions of recursion."""
@@ -82,6 +79,9 @@ class TinyExtension(Extension):
             for network in (trainer.model, trainer.ref_model):
                 if network is not None:  # without a KL term there is no reference model
                     share_prompts(network)
+        if stage in self.config.drawn_shapes:
+            synthetic = self._sft_rows(_STREAM["sft"]).synthetic
+            DrawnShapes(trainer, lambda key, count: synthetic.shapes(f"{stage}:{key}", count), self.config.fills)
         if self.config.only_prefix:
             write_only_prefixes(trainer)
         if isinstance(trainer, RecursionTrainer):
@@ -147,6 +147,8 @@ class TinyExtension(Extension):
         rows = self._sft_rows(_STREAM["new"]).before_rewards(_TOKENIZER_TEXTS)
         texts = [message["content"] for row in rows for message in (*row["prompt"], *row["completion"])]
         constants = between_numbers(setup.prompt.written_workers(WorkerListing.of(setup.pool)))
+        if self.config.drawn_shapes:  # a shape is one decision: one token
+            constants += [f" {shape}" for shapes in SHAPES.values() for shape in shapes if len(shape) > 1]
         tokenizer = make_tokenizer(texts, vocabulary=new.vocabulary, constants=constants)
         model = make_model(
             tokenizer, width=new.width, inner=new.inner, layers=new.layers, heads=new.heads, seed=setup.train.seed

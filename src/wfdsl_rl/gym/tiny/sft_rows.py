@@ -61,11 +61,6 @@ class SftRows:
                 rows[at], texts[at] = row, self._revision(rng, row)
         return [_shown(row, text) for row, text in zip(rows, texts, strict=True)]
 
-    def shapes(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """A shape for each row, drawn as for SFT."""
-        rng = random.Random(f"shapes:{self.setup.train.seed}")
-        return [self.synthetic.shape(rng, Asked.of(row)) for row in rows]
-
     def before_recursion(self, write: Write) -> list[dict[str, Any]]:
         """The model's own first rounds, and synthetic or alternative second rounds."""
         train, sft = self.setup.train, self.config.recursion_sft

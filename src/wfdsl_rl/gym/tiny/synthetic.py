@@ -152,6 +152,17 @@ class SyntheticWorkflows:
         shapes = SHAPES[length]
         return rng.choices(shapes, [self._weight(asked.family or asked.kind, shape) for shape in shapes])[0]
 
+    def shapes(self, key: str, count: int) -> list[str]:
+        """Different shapes, drawn by their lengths only; a key has its own."""
+        rng, drawn = random.Random(f"shapes:{self.seed}:{key}"), list[str]()
+        weights = {
+            shape: self.lengths[length] / len(SHAPES[length]) for length in self.lengths for shape in SHAPES[length]
+        }
+        while len(drawn) < count:
+            drawn += rng.choices([*weights], [*weights.values()])
+            del weights[drawn[-1]]
+        return drawn
+
     def _thrift(self, asked: Asked, length: int) -> float:
         """How much an effort favours a length: the lower the effort, the shorter."""
         above = EFFORTS.index(asked.effort) - (len(EFFORTS) - 1) / 2 if asked.effort else 0.0

@@ -1,4 +1,4 @@
-"""Training completions that end with their reasoning prefix, and prefixes that are forced with a shape."""
+"""Training completions that end with their reasoning prefix, and shapes that are drawn for them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("torch", reason="needs torch and trl, in the extra rl")
 pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
+import torch
+
 from tests.rl.gym.tiny.test_sft_rows import TINY_GYM, a_gym_setup, new_model
-from wfdsl_rl.gym.tiny.generation import write_only_prefixes
-from wfdsl_rl.gym.tiny.reasoning_prefix import shape_in
+from wfdsl_rl.gym.tiny.generation import DrawnShapes, two_levels, write_only_prefixes
 from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.checkpoints import load_model
-from wfdsl_rl.training.data import stage_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,14 +78,73 @@ def test_evaluations_write_whole_completions() -> None:
     assert trainer.eos_token_ids == trainer.generation_config.eos_token_id == [END]
 
 
-def test_a_stage_with_given_shapes_has_one_in_each_prefix_that_all_completions_of_the_row_share(tmp_path: Path) -> None:
-    forced = {"reasoning_prefix": "roles", "forced_prefix": ("base",), "forced_shapes": ("base",)}
-    setup = a_gym_setup(tmp_path, TINY_GYM.model_copy(update=forced))
-    tokenizer, _ = load_model(new_model(setup))
+class Words:
+    """A tokenizer of one number for each word, and what of TRL's trainer writes two words after each prompt."""
 
-    rows = setup.extension.build(setup).rows("base", stage_rows(setup, "base"), tokenizer)
+    def __init__(self, *, training: bool) -> None:
+        self.asked: list[str] = []
+        self.trainer = SimpleNamespace(
+            model=SimpleNamespace(training=training),
+            processing_class=lambda texts, **_: SimpleNamespace(input_ids=[self.ids(text) for text in texts]),
+            num_generations=4,
+            state=SimpleNamespace(global_step=3),
+            _generate=self.generate,
+            _generate_and_score_completions=lambda _: {
+                "advantages": torch.tensor([3.0, 1.0, -2.0, -2.0]),
+                "completion_ids": torch.zeros(4, 3),
+            },
+        )
 
-    known = {shape for length in (2, 3) for shape in SHAPES[length]}
-    assert {shape_in(row["prefix"]) for row in rows} <= known
-    assert all(row["prompt"].endswith(row["prefix"]) for row in rows)
-    assert len({shape_in(row["prefix"]) for row in rows}) > 3
+    def ids(self, text: str) -> list[int]:
+        return [len(word) for word in text.split()]
+
+    def generate(self, prompts: list[str]) -> Any:
+        self.asked = prompts
+        return [self.ids(prompt) for prompt in prompts], [[8, 9]] * 4, None, [" to be"] * 4, None, {}, None, []
+
+
+def drawn(_: str, count: int) -> list[str]:
+    return ["SV", "PFV"][:count]
+
+
+def test_drawn_shapes_are_asked_after_the_prompt_and_belong_to_the_completion() -> None:
+    words = Words(training=True)
+    shapes = DrawnShapes(words.trainer, drawn, fills=2)
+
+    prompts, tokens, _, completions, *_ = words.trainer._generate(["math a0"] * 4)
+
+    assert words.asked == ["math a0 SV", "math a0 SV", "math a0 PFV", "math a0 PFV"]
+    assert prompts == [[4, 2]] * 4
+    assert tokens == [[2, 8, 9], [2, 8, 9], [3, 8, 9], [3, 8, 9]]
+    assert completions == [" SV to be", " SV to be", " PFV to be", " PFV to be"]
+    assert shapes.score([])["advantages"].tolist() == [[2, 1, 1], [2, -1, -1], [-2, 0, 0], [-2, 0, 0]]
+
+
+def test_evaluations_sample_their_shapes() -> None:
+    words = Words(training=False)
+    shapes = DrawnShapes(words.trainer, drawn, fills=2)
+
+    assert words.trainer._generate(["math a0"] * 4)[3] == [" to be"] * 4
+    assert words.asked == ["math a0"] * 4
+    assert shapes.score([])["advantages"].tolist() == [3, 1, -2, -2]
+
+
+def test_all_tokens_of_a_shape_have_its_advantage() -> None:
+    found = two_levels(torch.tensor([1.0, 0.0, -1.0, 0.0]), [2, 2, 1, 1], fills=2, columns=3)
+
+    assert found.tolist() == [[0.5, 0.5, 0.5], [0.5, 0.5, -0.5], [-0.5, -0.5, -0.5], [-0.5, 0.5, 0.5]]
+
+
+def test_shapes_are_one_token_where_they_are_drawn(tmp_path: Path) -> None:
+    config = TINY_GYM.model_copy(
+        update={
+            "reasoning_prefix": "roles",
+            "only_prefix": True,
+            "forced_prefix": ("base",),
+            "drawn_shapes": ("base",),
+        }
+    )
+    tokenizer, _ = load_model(new_model(a_gym_setup(tmp_path, config)))
+
+    shapes = [f" {shape}" for shapes in SHAPES.values() for shape in shapes]
+    assert [len(ids) for ids in tokenizer(shapes, add_special_tokens=False).input_ids] == [1] * len(shapes)

@@ -272,3 +272,14 @@ async def test_a_second_round_has_to_read_the_answer_before() -> None:
         {"annotation_accuracy": 1.0},
         {"annotation_accuracy": 0.0},
     ]
+
+
+def test_shapes_for_exploring_differ_and_come_as_often_as_their_lengths_weigh() -> None:
+    synthetic = SyntheticWorkflows(lengths={1: 2.0, 3: 1.0})
+    drawn = [synthetic.shapes(f"base:{key}", 4) for key in range(200)]
+
+    assert all(len({*shapes}) == 4 for shapes in drawn)
+    assert {shape for shapes in drawn for shape in shapes} == {*SHAPES[1], *SHAPES[3]}
+    first = [shapes[0] for shapes in drawn]
+    assert 110 < first.count("S") < 160
+    assert drawn[0] == synthetic.shapes("base:0", 4) != drawn[1]
