@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -74,19 +75,23 @@ def processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def ask(url: str, count: int, at_once: int, *, first: int = 0) -> tuple[list[float], int, float]:
-    """Seconds of each request, the failures, and seconds of all."""
-    left, seconds, failed = iter(range(first, first + count)), list[float](), 0
+async def ask(url: str, count: int, at_once: int, *, first: int = 0) -> tuple[list[float], Counter[str], float]:
+    """Seconds of each request, the failures by kind, and seconds of all."""
+    left, seconds, failed = iter(range(first, first + count)), list[float](), Counter[str]()
     limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once)
 
     async def work(client: httpx.AsyncClient) -> None:
-        nonlocal failed
         for number in left:
             began = time.perf_counter()
             body = {"task": "t", "completion": ONE, "sample_id": f"s{number}"}
-            answer = await client.post("/v1/score", json=body)
+            try:
+                answer = await client.post("/v1/score", json=body)
+            except httpx.TransportError as error:
+                failed[f"{type(error).__name__} after {time.perf_counter() - began:.1f} s"] += 1
+                continue
             seconds.append(time.perf_counter() - began)
-            failed += answer.status_code != 200 or answer.json()["score"] != 1.0
+            if answer.status_code != 200 or answer.json()["score"] != 1.0:
+                failed[f"status {answer.status_code}"] += 1
 
     began = time.perf_counter()
     async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as client, asyncio.TaskGroup() as group:
@@ -102,20 +107,24 @@ def over_http(folder: Path) -> None:
         url = server.stderr.readline().strip()
         seconds, failed, total = asyncio.run(ask(url, AT_ONCE, AT_ONCE))
         worst = sorted(seconds)[int(len(seconds) * 0.99)]
-        print(
-            f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failed} failed, {total:.2f} s in all, ",
-            end="",
-        )
-        print(f"median {statistics.median(seconds):.2f} s, 99th percentile {worst:.2f} s")
-        done, part = AT_ONCE, max(REQUESTS // 5, 1)
-        for _ in range(5):
+        print(f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failures(failed)}, ", end="")
+        print(f"{total:.2f} s in all, median {statistics.median(seconds):.2f} s, 99th percentile {worst:.2f} s")
+        done = AT_ONCE
+        print(f"after {done:6} requests: {resident_mib(server.pid):6.1f} MiB", flush=True)
+        for until in (REQUESTS // 5 * part for part in range(1, 6)):
             before = processor_s(server.pid)
-            _, failed, total = asyncio.run(ask(url, part, 64, first=done))
-            done += part
-            memory, rate, used_s = resident_mib(server.pid), part / total, processor_s(server.pid) - before
-            print(f"after {done:6} requests: {memory:6.1f} MiB, {rate:5.0f} a second", end="")
-            print(f", {used_s / part * 1000:.2f} ms of a processor for each, {failed} failed")
+            _, failed, total = asyncio.run(ask(url, until - done, 64, first=done))
+            memory, rate, used_s = resident_mib(server.pid), (until - done) / total, processor_s(server.pid) - before
+            print(f"after {until:6} requests: {memory:6.1f} MiB, {rate:5.0f} a second", end="")
+            print(f", {used_s / (until - done) * 1000:.2f} ms of a processor for each, {failures(failed)}", flush=True)
+            done = until
         server.terminate()
+
+
+def failures(found: Counter[str]) -> str:
+    """How many requests failed, and why."""
+    kinds = ", ".join(f"{count} x {kind}" for kind, count in found.items())
+    return f"{found.total()} failed{f' ({kinds})' if kinds else ''}"
 
 
 async def waiting(folder: Path) -> None:

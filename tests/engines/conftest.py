@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import ROOT
+from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl_rl import gym, make_reward
 from wfdsl_rl.engines.rows import engine_rows, write_rows
 
@@ -61,8 +62,8 @@ def program(engine: str, name: str, folder: Path, rows: str, options: dict[str, 
     return json.loads(said.splitlines()[-1])
 
 
-def write_tasks(folder: Path, engine: str, name: str) -> None:
+def write_tasks(folder: Path, engine: str, name: str, prompt: Prompt | str = DEFAULT_PROMPT) -> None:
     """The tasks, and the same as an engine's rows."""
     tasks = [task for task in gym.make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
     (folder / "tasks.jsonl").write_text("".join(task.model_dump_json() + "\n" for task in tasks))
-    write_rows(folder / name, engine_rows(make_reward(POOL, tasks), engine))
+    write_rows(folder / name, engine_rows(make_reward(POOL, tasks, prompt=prompt), engine))

@@ -60,6 +60,7 @@ HOMES = {
     "transformers": ["baselines.embeddings", "training.", "gym.tiny."],
     "trl": ["training.grpo"],
     "verifiers": ["engines.verifiers"],
+    "verl": ["engines.verl_rounds"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 

@@ -16,7 +16,8 @@ def result_of(scored: Scored) -> Result:
 
     `score` is None if the outcome (`unjudged`, `failed`) says nothing about the completion. `tokens`, `cost_usd` (None:
     a price is not known) and `workers` (answers by worker) are of all executions; `replayed` counts the answers that
-    came from the journal.
+    came from the journal. `final` is the last step's subtask and response, which is `previous` of a revision's sample;
+    None if nothing ran to an answer.
     """
     runs = scored.runs
     done = [step for run in runs for step in run.steps if step.status == "done"]
@@ -30,4 +31,5 @@ def result_of(scored: Scored) -> Result:
         "workers": dict(Counter(step.worker_name for step in done)),
         "problems": list(scored.problems),
         "replayed": sum(step.replayed for step in done),
+        "final": None if scored.pair is None else list(scored.pair),
     }

@@ -57,7 +57,7 @@ class SourceOptions:
 
 
 class RewardSource(Protocol):
-    """Scores samples (`task`, `completion`, and if known `sample_id`, `shown`, `true`)."""
+    """Scores samples (`task`, `completion`, and if known `sample_id`, `shown`, `true`, `previous`)."""
 
     async def score(self, samples: Sequence[Mapping[str, Any]]) -> list[Result]:
         """The results, in order."""
@@ -103,6 +103,7 @@ class InProcess:
             sample_id=known or f"sample-{secrets.token_hex(8)}",
             run_id=known or "",
             offer=offer_of(sample, self.reward.pool) if sample.get("true") else None,
+            previous=tuple(sample["previous"]) if sample.get("previous") else None,
             executions=self.reward.executions,
         )
 

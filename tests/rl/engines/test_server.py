@@ -42,6 +42,7 @@ def test_each_engine_is_answered_in_its_own_form(serve: Serve, provider: Provide
         "workers": {"ann": 1},
         "problems": [],
         "replayed": 0,
+        "final": ["Solve it now.", "yes"],
     }
     assert slime.json() == 0.0
     assert openrlhf["rewards"] == openrlhf["scores"] == [1.0]
