@@ -66,7 +66,7 @@ def summaries(path: Path) -> list[RunSummary]:
     Raises:
         JournalFailure: the journal cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         rows = connection.execute(_SUMMARIES).fetchall()
     return [_summary(path, row) for row in rows]
 
@@ -84,7 +84,7 @@ def spent_by_key(path: Path, key: str, since: float) -> BudgetUsage:
     Raises:
         JournalFailure: the journal cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         return BudgetUsage(*connection.execute(_SPENT, (since, key)).fetchone())
 
 
@@ -94,7 +94,7 @@ def full_id(path: Path, prefix: str) -> str:
     Raises:
         UsageError: there is none, or there are several.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         found: list[str] = [row[0] for row in connection.execute("SELECT id FROM runs ORDER BY number DESC")]
     if prefix == "last" and found:
         return found[0]
@@ -114,7 +114,7 @@ def request_of(path: Path, run_id: str) -> RunRequest:
     Raises:
         UsageError: the journal has no such run.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         row = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
     if row is None:
         raise UsageError(f"the journal {path} has no run {run_id!r}; `wfdsl runs` lists those that it has")
@@ -129,7 +129,7 @@ def run_of(path: Path, run_id: str) -> Run:
         UsageError: the journal has no such run.
     """
     request = request_of(path, run_id)
-    with _reading(path) as connection:
+    with reading(path) as connection:
         created, status, owner, record, asked = connection.execute(
             "SELECT created, status, owner, record, request FROM runs WHERE id = ?", (run_id,)
         ).fetchone()
@@ -155,7 +155,7 @@ def runs_of_tool_calls(path: Path, call_ids: Collection[str]) -> set[str]:
     """
     of_tool_call = "SELECT run FROM calls WHERE key = ? AND status IN ('called', 'answered')"
     query = f"SELECT id FROM runs WHERE number = ({of_tool_call})"
-    with _reading(path) as connection:
+    with reading(path) as connection:
         found = [connection.execute(query, (call_id,)).fetchone() for call_id in call_ids]
     return {row[0] for row in found if row is not None}
 
@@ -179,7 +179,7 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
     Raises:
         JournalFailure: the journal or the run cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         rows = connection.execute(
             "SELECT path, worker, status, started, finished, error FROM calls "
             f"WHERE {OF_RUN} AND status NOT IN ('called', 'answered') ORDER BY id",  # those are tool calls
@@ -207,7 +207,7 @@ def kept_replies(path: Path, run_id: str) -> tuple[KeptReply, ...]:
     Raises:
         JournalFailure: the journal or the run cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         rows = connection.execute(
             "SELECT path, key, worker, started, finished, reply FROM calls "
             f"WHERE {OF_RUN} AND status = 'finished' ORDER BY id",
@@ -226,7 +226,7 @@ def add_copy(path: Path, run_id: str, request: RunRequest, kept: Iterable[KeptRe
     Raises:
         JournalFailure: it cannot be written.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         connection.execute("BEGIN IMMEDIATE")
         number = connection.execute(
             "INSERT INTO runs (id, created, status, title, request) VALUES (?, ?, 'stopped', ?, ?)",
@@ -254,7 +254,7 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
         UsageError: a process is working on one of them.
     """
     wanted = list(run_ids)
-    with _reading(path) as connection:
+    with reading(path) as connection:
         for run_id in wanted:
             row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is not None and row[0] is not None and is_alive(_owners(path), row[0]):
@@ -268,7 +268,7 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """The journal, open; what the database complains about is a `JournalFailure`."""
     with closing(connect_to_read(path)) as connection:
         try:

@@ -112,6 +112,15 @@ MIGRATIONS = (
     """
     CREATE INDEX tool_calls ON calls (key) WHERE status IN ('called', 'answered');
     """,
+    # Responses of a server, as JSON.
+    """
+    CREATE TABLE responses (
+        id TEXT PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (number) ON DELETE CASCADE,
+        content TEXT NOT NULL
+    );
+    CREATE INDEX responses_of_run ON responses (run);
+    """,
 )
 """Migration i takes a file from version i to i + 1. `calls`, `tokens` and `usd` are what the call is charged: its
 upper bound while it is `started` or `lost`, then the true amount. Migrations that were once released never change.

@@ -22,6 +22,7 @@ from wfdsl.server.chat_request import ChatRequest, read_chat_request
 from wfdsl.server.chat_stream import Chunks, chat_chunks
 from wfdsl.server.endpoints import Endpoints
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
+from wfdsl.server.kept_responses import KeptResponses
 from wfdsl.server.key_usage import Allowance, KeyUsage
 from wfdsl.server.log_lines import json_line, run_record
 from wfdsl.server.metrics import Metrics
@@ -73,6 +74,7 @@ class _Server(Endpoints):
         self._cards = cards
         self._answering = Answering(self._cards.model, journal, self._observe)
         self._usage = KeyUsage(journal)
+        self._journal = journal
 
     def _observe(self, model: str, event: Event) -> None:
         """Count what happens in a run, and note its end in the log."""
@@ -140,12 +142,13 @@ class _Server(Endpoints):
     async def responses(self, request: Request) -> Response:
         """A response of the Responses API."""
         allowance, body = await self._admit(request)
-        wanted = read_responses_request(body)
+        kept = KeptResponses(self._journal, allowance.key)
+        wanted = read_responses_request(body, kept)
         asked = self._asked(request, wanted.chat, body, allowance)
+        response = ResponseInProgress(asked, wanted, kept)
         if asked.chat.stream:
-            response = ResponseInProgress(asked, wanted)
             return self._stream(asked, response_events(response, asked), response.keep_alive)
-        found = await self._whole(request, asked, whole_response(asked, wanted))
+        found = await self._whole(request, asked, whole_response(response, asked))
         if found is None:
             return Response(status_code=CLIENT_LEFT)
         return JSONResponse(found[0], headers=headers_of(found[1]))

@@ -155,6 +155,7 @@ _RESPONSES_REQUEST: Final[_Schema] = _object(
         "model": _MODEL_NAME,
         "input": {"anyOf": [_TEXT, _list(_ANY, minItems=1)]},
         "instructions": _or_null(_TEXT),
+        "previous_response_id": _or_null(_TEXT),
         **_SAMPLING,
         "max_output_tokens": _LIMIT,
         "reasoning": _or_null(_ANY),

@@ -18,6 +18,7 @@ from wfdsl.protocols import ToolCall
 from wfdsl.server.answering import Asked
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.event_stream import DONE
+from wfdsl.server.kept_responses import RESPONSE_PREFIX, KeptResponses
 from wfdsl.server.progress import Said
 from wfdsl.server.replies import summary_of, usage_of
 from wfdsl.server.responses_request import ResponsesRequest
@@ -27,18 +28,17 @@ _Item = dict[str, Any]
 _REASONING: Final = "reasoning"
 
 
-async def whole_response(asked: Asked, request: ResponsesRequest) -> tuple[dict[str, Any], Answer]:
+async def whole_response(response: ResponseInProgress, asked: Asked) -> tuple[dict[str, Any], Answer]:
     """The response object, and the answer that it is made of.
 
     Raises:
         ApiError: there is no answer.
     """
-    response = ResponseInProgress(asked, request)
     response.begin()
     async with aclosing(asked.pieces()) as pieces:
         async for piece in pieces:
             if isinstance(piece, Answer):
-                response.end(piece)
+                await response.end(piece)
                 return response.body(), piece
             response.said(piece)
     raise AssertionError("an answer is the last piece")
@@ -50,7 +50,7 @@ async def response_events(response: ResponseInProgress, asked: Asked) -> AsyncGe
         yield response.begin()
         async with aclosing(asked.pieces()) as pieces:
             async for piece in pieces:
-                yield response.said(piece) if isinstance(piece, Said) else response.end(piece)
+                yield response.said(piece) if isinstance(piece, Said) else await response.end(piece)
     except ApiError as error:
         yield response.fail(error)
     yield DONE
@@ -59,11 +59,14 @@ async def response_events(response: ResponseInProgress, asked: Asked) -> AsyncGe
 class ResponseInProgress:
     """A response that grows; each method gives the events that tell a client of the change."""
 
-    def __init__(self, asked: Asked, request: ResponsesRequest) -> None:
+    def __init__(self, asked: Asked, request: ResponsesRequest, kept: KeptResponses) -> None:
         self._request = request
+        self._kept = kept
+        self._run_id = asked.run_id
         # A run that continues has several responses, whose ids differ.
         turn = "" if asked.continued is None else f"-{asked.origin['request'][:8]}"
         self._id = f"{asked.run_id}{turn}"
+        self._response_id = f"{RESPONSE_PREFIX}{self._id}"
         self._created = asked.created
         self._numbers = 0
         self._output: list[_Item] = []
@@ -92,14 +95,22 @@ class ResponseInProgress:
         """An event that adds nothing: some clients leave when events, not bytes, are missing for minutes."""
         return self.said(Said("", reasoning=not self._last_is("message")))
 
-    def end(self, answer: Answer) -> bytes:
-        """The answer, whose text has been said."""
+    async def end(self, answer: Answer) -> bytes:
+        """The answer, whose text has been said; the response is kept unless the request does not want that.
+
+        Raises:
+            ApiError: it cannot be kept now.
+        """
         events = []
         if not self._last_is("message") and not answer.tool_calls:
             events.append(self._begin_message())
         is_cut = answer.finish in _INCOMPLETE
         events.append(self._end_message(is_cut=is_cut) if self._last_is("message") else self._end_reasoning())
-        events += [self._call(call) for call in answer.tool_calls]
+        events += [self._call(call, number) for number, call in enumerate(answer.tool_calls)]
+        if self._request.store:
+            fields = self._request.fields
+            previous, items = fields.get("previous_response_id") or None, self._request.items
+            await self._kept.keep(self._response_id, self._run_id, previous=previous, asked=items, output=self._output)
         status = "incomplete" if is_cut else "completed"
         self._end = {
             "status": status,
@@ -125,7 +136,7 @@ class ResponseInProgress:
         """The response object as it is now."""
         fields = self._request.fields
         repeated = {name: fields.get(name) if fields.get(name) is not None else plain for name, plain in _PLAIN.items()}
-        about = {"id": f"resp_{self._id}", "object": "response", "created_at": self._created}
+        about = {"id": self._response_id, "object": "response", "created_at": self._created}
         return {
             **about,
             "status": "in_progress",
@@ -134,12 +145,11 @@ class ResponseInProgress:
             "incomplete_details": None,
             "model": self._request.chat.model,
             "output": list(self._output),
-            "previous_response_id": None,
             **repeated,
             "tools": [_tool(tool) for tool in fields.get("tools") or []],
             "text": {"format": {"type": "text"}, **(fields.get("text") or {})},
             "reasoning": {"effort": None, "summary": None, **(fields.get("reasoning") or {})},
-            "store": False,
+            "store": self._request.store,
             "background": False,
             "service_tier": "default",
             "usage": None,
@@ -163,10 +173,10 @@ class ResponseInProgress:
         done = self._about("response.reasoning_summary_text.done", text=self._text)
         return done + self._about("response.reasoning_summary_part.done", part=part) + self._close(summary=[part])
 
-    def _call(self, call: ToolCall) -> bytes:
+    def _call(self, call: ToolCall, number: int) -> bytes:
         kind, field, event = _CUSTOM if call.custom else _FUNCTION
-        item = {"id": f"fc_{call.id}", "type": kind, "call_id": call.id, "name": call.name, "status": "in_progress"}
-        opened = self._open({**item, field: ""})
+        about = {"id": f"fc_{self._id}_{number}", "type": kind, "call_id": call.id, "name": call.name}
+        opened = self._open({**about, "status": "in_progress", field: ""})
         delta = self._delta(f"{event}.delta", call.arguments)
         done = self._about(f"{event}.done", **{field: call.arguments})
         return opened + delta + done + self._close(**{field: call.arguments, "status": "completed"})
@@ -211,6 +221,7 @@ _PLAIN: Final[dict[str, Any]] = {
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "previous_response_id": None,
     "presence_penalty": 0,
     "frequency_penalty": 0,
     "temperature": 1,

@@ -1,17 +1,19 @@
 """The body of a Responses API request, as the fields of a chat completion request, which are checked in one place.
 
-What that API has beyond chat completions: items of reasoning are left out, since no worker has written them; tools
-that the provider runs by itself (`web_search` and others) are not offered to workers.
+What that API has beyond chat completions: earlier responses and their items can be named by their ids. Items of
+reasoning are left out, since no worker has written them; tools that the provider runs by itself (`web_search` and
+others) are not offered to workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from wfdsl.server.api_errors import ApiError, not_supported
 from wfdsl.server.chat_request import ChatRequest, chat_request, read_object
+from wfdsl.server.kept_responses import KeptResponses
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +24,29 @@ class ResponsesRequest:
     """The request as a chat completion request."""
     fields: Mapping[str, Any]
     """The body, of which the response repeats some fields."""
+    items: Sequence[Any]
+    """The input, as items."""
+    store: bool
+    """Whether later requests may name the response."""
 
 
-def read_responses_request(body: bytes) -> ResponsesRequest:
-    """Read and check a request.
+def read_responses_request(body: bytes, kept: KeptResponses) -> ResponsesRequest:
+    """Read and check a request, which may name responses that are kept.
 
     Raises:
         ApiError: it is not one, or asks for what cannot be done.
     """
     fields = read_object(body)
     _refuse_unsupported(fields)
-    messages, places = _messages(fields)
+    items, store = _items(fields), fields.get("store")
+    if store is not None and not isinstance(store, bool):
+        raise _wrong("store", "store must be true or false")
+    messages, places = _messages(fields, items, kept)
     try:
-        return ResponsesRequest(chat_request(_chat_fields(fields, messages)), fields)
+        chat = chat_request(_chat_fields(fields, messages))
     except ApiError as error:
         raise _renamed(error, places) from error
+    return ResponsesRequest(chat, fields, items, store=kept.are_kept and store is not False)
 
 
 def _refuse_unsupported(fields: Mapping[str, Any]) -> None:
@@ -46,8 +56,7 @@ def _refuse_unsupported(fields: Mapping[str, Any]) -> None:
 
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
-    "previous_response_id": "send the whole conversation as input",
-    "conversation": "send the whole conversation as input",
+    "conversation": "send the whole conversation as input, or previous_response_id",
     "background": "leave it out, and wait for the response",
     "prompt": "send its text as instructions",
     "context_management": "leave it out",
@@ -110,9 +119,21 @@ def _renamed(error: ApiError, places: list[str]) -> ApiError:
     return ApiError(error.status, message, code=error.code, param=param, headers=error.headers)
 
 
-def _messages(fields: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """The messages of the input, and the place of each in the body."""
-    instructions, given = fields.get("instructions"), fields.get("input")
+def _items(fields: Mapping[str, Any]) -> list[Any]:
+    """The items of the input; a text is one of the user."""
+    given = fields.get("input")
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    if not isinstance(given, list):
+        raise _wrong("input", "input must be a text or a list of items")
+    return given
+
+
+def _messages(fields: Mapping[str, Any], items: Sequence[Any], kept: KeptResponses) -> tuple[list[Any], list[str]]:
+    """The messages of the whole conversation, and the place of each in the body. Instructions are those of this request
+    only, as in OpenAI's API.
+    """
+    instructions, previous = fields.get("instructions"), fields.get("previous_response_id")
     messages: list[Any] = []
     places: list[str] = []
     if instructions is not None:
@@ -120,19 +141,22 @@ def _messages(fields: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
             raise _wrong("instructions", "instructions must be a text")
         messages.append({"role": "system", "content": instructions})
         places.append("instructions")
-    if isinstance(given, str):
-        given = [{"role": "user", "content": given}]
-    if not isinstance(given, list):
-        raise _wrong("input", "input must be a text or a list of items")
-    for index, item in enumerate(given):
-        _add(messages, places, item, f"input[{index}]")
+    if previous is not None and not isinstance(previous, str):
+        raise _wrong("previous_response_id", "previous_response_id must be the id of a response")
+    for item in kept.conversation(previous) if previous else []:
+        _add(messages, places, item, "previous_response_id", kept)
+    for index, item in enumerate(items):
+        _add(messages, places, item, f"input[{index}]", kept)
     return messages, places
 
 
-def _add(messages: list[Any], places: list[str], item: Any, place: str) -> None:
+def _add(messages: list[Any], places: list[str], item: Any, place: str, kept: KeptResponses) -> None:
     if not isinstance(item, dict):
         raise _wrong(place, f"{place} must be an object")
     kind = item.get("type", "message")
+    if kind == "item_reference":
+        item = kept.item(item.get("id"), place)
+        kind = item["type"]
     if kind == "reasoning":
         return
     if kind in ("function_call", "custom_tool_call"):
@@ -146,10 +170,6 @@ def _add(messages: list[Any], places: list[str], item: Any, place: str) -> None:
         message = {"role": "tool", "tool_call_id": item.get("call_id"), "content": _content(item.get("output"))}
     elif kind == "message":
         message = {"role": item.get("role"), "content": _content(item.get("content"))}
-    elif kind == "item_reference":
-        raise not_supported(
-            place, f"{place}: items are not stored; send the item itself, as clients do with store: false"
-        )
     else:
         raise not_supported(f"{place}.type", f"{place}.type: items of this type are not supported (got {kind!r:.60})")
     messages.append(message)
