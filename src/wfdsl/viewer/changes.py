@@ -7,7 +7,8 @@ import hashlib
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -106,19 +107,23 @@ def version_of(run: RunSummary | None) -> str:
     return hashlib.sha256(repr(run).encode()).hexdigest()[:16]
 
 
-def event_stream(index: RunIndex, request: Request) -> Response:
-    """An event `change` whenever the runs have another version than the query's `since`, or the run that it names."""
+def event_stream(index: RunIndex, request: Request, version: Callable[[], str] | None = None) -> Response:
+    """An event `change` whenever something has another version than the query's `since`.
+
+    That is what `version` gives, which is called in a thread; without it, the runs, or the run that the query names.
+    """
     query = request.query_params
-    events = _events(index, query.get("run"), query.get("since", ""))
+    current = version or partial(index.version, query.get("run"))
+    events = _events(index, current, query.get("since", ""))
     return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
-async def _events(index: RunIndex, run_id: str | None, known: str) -> AsyncIterator[str]:
+async def _events(index: RunIndex, current: Callable[[], str], known: str) -> AsyncIterator[str]:
     quiet = 0
     yield "retry: 2000\n\n"
     while not index.is_closing:
         try:
-            version = await run_in_threadpool(index.version, run_id)
+            version = await run_in_threadpool(current)
         except JournalFailure:
             version = "unreadable"  # the page that is asked for next says why
         if version != known:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from io import StringIO
 from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -313,6 +314,7 @@ _STYLE: Final[Any] = {
     "axes.axisbelow": True,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
+    "text.parse_math": False,  # names may hold dollars
     "svg.fonttype": "none",
     "svg.hashsalt": "wfdsl",
 }
@@ -357,9 +359,15 @@ def save(drawn: Any, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG, and as SVG that follows the reader's light or dark setting."""
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     drawn.savefig(paths[0], dpi=_DPI, metadata={"Software": None})
-    drawn.savefig(paths[1], metadata={"Date": None})
-    paths[1].write_text(with_dark_colours(paths[1].read_text(encoding="utf-8")), encoding="utf-8")
+    paths[1].write_text(svg_of(drawn), encoding="utf-8")
     return paths
+
+
+def svg_of(drawn: Any) -> str:
+    """A figure as SVG that follows the reader's light or dark setting."""
+    text = StringIO()
+    drawn.savefig(text, format="svg", metadata={"Date": None})
+    return with_dark_colours(text.getvalue())
 
 
 def with_dark_colours(svg: str) -> str:

@@ -1,4 +1,4 @@
-"""Plots of a stage: reward and accuracy, steps per kind of question, worker share, topology mix."""
+"""Plots of a stage: reward and accuracy, steps per kind of question, worker share, topology mix; of one metric."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, sqrt
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, Final, NamedTuple
 
-from wfdsl_rl.evaluation.plots import COLOURS, FAINT, colour_of, figure, save
+from wfdsl_rl.evaluation.plots import COLOURS, FAINT, colour_of, figure, save, svg_of
 from wfdsl_rl.training.samples import Iteration
 
 _WINDOW: Final = 5
@@ -72,6 +73,68 @@ def draw_stage(
     found = sorted({name for each in iterations for name in each.topologies})
     topologies = {name: [_share(each.topologies, name) for each in iterations] for name in found}
     _draw_shares(canvas, iterations, "topology-mix", "Share of valid workflows by topology", topologies)
+
+
+class Means(NamedTuple):
+    """Values over iterations."""
+
+    at: Sequence[int]
+    values: Sequence[float]
+    errors: Sequence[float | None]
+    """Standard errors; None where none is known."""
+
+
+def running_means(at: Sequence[int], values: Sequence[float]) -> Means:
+    """Means of the latest values, with the standard error that follows from how much these differ.
+
+    Iterations ask different questions, so they are independent but for what is learned meanwhile. A mean is over a
+    fortieth of all values, five at least, and at most 250 means are given, to the last value. Our choice.
+    """
+    window, stride = max(_WINDOW, len(values) // 40), max(1, -(-len(values) // 250))
+    ends = range(len(values), 0, -stride)[::-1]
+    parts = [values[max(0, end - window) : end] for end in ends]
+    errors = [stdev(part) / sqrt(len(part)) if len(part) > 1 else None for part in parts]
+    return Means([at[end - 1] for end in ends], [fmean(part) for part in parts], errors)
+
+
+def curve_svg(
+    label: str,
+    trained: Means,
+    held_out: Means,
+    *,
+    is_share: bool = False,
+    alone: Mapping[str, float] | None = None,
+    simulated: bool = False,
+) -> str:
+    """A plot of one metric as SVG: a line with a band of one standard error, and points with error bars.
+
+    `alone` has each single worker's value by its name.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    with figure(4.8, 2.9, simulated=simulated) as (drawn, (axes,)):
+        if trained.at:
+            low, high = (
+                [value + sign * (error or 0.0) for value, error in zip(trained.values, trained.errors, strict=True)]
+                for sign in (-1, 1)
+            )
+            axes.fill_between(trained.at, low, high, color=COLOURS[0], alpha=0.25, linewidth=0)
+            axes.plot(trained.at, trained.values, color=COLOURS[0], linewidth=1.4, label="training")
+        if held_out.at:
+            bars = [error or 0.0 for error in held_out.errors]
+            options = {"fmt": "o--", "color": "#000000", "markersize": 3.5, "linewidth": 0.9, "elinewidth": 0.9}
+            axes.errorbar(held_out.at, held_out.values, yerr=bars, label="held-out questions", **options)
+        if alone:
+            _draw_alone(axes, alone)
+        elif is_share:
+            axes.set_ylim(*_limits(axes, ()))
+        axes.set_xlabel("iteration")
+        axes.set_ylabel(label)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if len(axes.get_legend_handles_labels()[0]) > 1:
+            drawn.legend(fontsize=7.5, loc="outside upper left", ncols=3, frameon=False)
+        return svg_of(drawn)
 
 
 def _draw_learning(

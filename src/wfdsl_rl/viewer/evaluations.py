@@ -6,8 +6,7 @@ folders. The runs of a trial are in the journal.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,10 +33,8 @@ from wfdsl_rl.evaluation.report import (
 from wfdsl_rl.evaluation.statistics import difference_of
 from wfdsl_rl.evaluation.summary import Comparison, Summary, benchmark_of, split_of
 from wfdsl_rl.evaluation.trials import Trial
+from wfdsl_rl.viewer.folders import begins_with, find_folders
 
-_DEEPEST: Final = 2
-"""How many folders inside of a folder evaluations are looked for. Our choice."""
-_MOST_FOLDERS: Final = 2_000
 _PAGE: Final = 200
 """Trials of one page. Our choice."""
 
@@ -154,7 +151,7 @@ class _Evaluations:
     def _reports(self) -> tuple[list[Report], list[str]]:
         """The evaluations, newest first; and what is wrong with folders that cannot be read."""
         found, problems = [], []
-        for folder in _evaluation_folders(self._folders):
+        for folder in find_folders(self._folders, _is_evaluation):
             try:
                 found.append(self._read(folder))
             except UsageError as error:
@@ -171,35 +168,8 @@ class _Evaluations:
         return kept[1]
 
 
-def _evaluation_folders(folders: Iterable[Path]) -> list[Path]:
-    """The folders with the manifest of an evaluation."""
-    found: dict[Path, None] = {}
-    left = [(folder.absolute(), 0) for folder in folders]
-    for number, (folder, depth) in enumerate(left):
-        if number >= _MOST_FOLDERS:
-            break
-        if _is_evaluation(folder):
-            found[folder] = None
-        elif depth < _DEEPEST:
-            left += [(each, depth + 1) for each in _inside(folder)]
-    return list(found)
-
-
 def _is_evaluation(folder: Path) -> bool:
-    """Whether a folder has the manifest of an evaluation; one that may not be read has none of ours."""
-    try:
-        with (folder / "manifest.json").open("rb") as file:
-            return b'"wfdsl-evaluation"' in file.read(2000)
-    except OSError:
-        return False
-
-
-def _inside(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return [Path(each.path) for each in entries if each.is_dir() and not each.name.startswith(".")]
-    except OSError:
-        return []
+    return begins_with(folder / "manifest.json", b'"wfdsl-evaluation"')
 
 
 def _only(summary: Summary, policies: Sequence[str]) -> Summary:
