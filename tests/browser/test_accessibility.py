@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import wfdsl
-from tests.viewer.conftest import KEEP, NESTED, WRITTEN, conductor_of, nesting_pool, plan, solve
+from tests.viewer.conftest import KEEP, NESTED, POOL, WRITTEN, conductor_of, nesting_pool, plan, solve
 
 from .conftest import Viewer, Watched, in_thread, open_context
-from .test_pages import POOL, ask
+from .test_pages import ask
 
 AXE = os.environ.get("WFDSL_AXE", "")
 SIZES = {"phone": {"width": 390, "height": 844}, "desk": {"width": 1280, "height": 900}}

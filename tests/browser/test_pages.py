@@ -11,26 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import wfdsl
-from tests.viewer.conftest import NESTED, TWO, nesting_pool, plan, solve
+from tests.viewer.conftest import NESTED, POOL, TWO, conduct, nesting_pool, plan, solve
 
 from .conftest import Viewer, Watched, in_thread, open_context
-
-POOL = """
-[pool]
-name = "two"
-[[pool.workers]]
-name = "quick"
-provider = "scripted"
-prices = { input = 1, output = 2 }
-max_tokens = 100
-options = { replies = ["Multiply.", "170 km"] }
-[[pool.workers]]
-name = "careful"
-provider = "scripted"
-prices = { input = 5, output = 10 }
-max_tokens = 100
-options = { replies = ["It is 180 km."] }
-"""
 
 
 def ask(home: Path, question: str = "What is 2+2?", workflow: wfdsl.Workflow = TWO, **options: Any) -> wfdsl.Run:
@@ -162,6 +145,19 @@ def test_a_step_is_asked_again_at_the_price_that_is_shown(home: Path, watched: W
     page.get_by_text("differs in: worker, subtask, reply").wait_for()
 
 
+def test_a_step_of_a_round_is_asked_again_at_the_price_that_is_shown(home: Path, watched: Watched) -> None:
+    run = in_thread(lambda: conduct(home / "pool.toml", home / "journal.db"))
+    page = watched.go(f"/runs/{run.id}#step=0.0.1")
+
+    page.get_by_role("link", name="Ask again").click()
+    page.get_by_text("at most 1", exact=True).wait_for()
+    page.get_by_role("button", name="Ask again for at most").click()
+
+    page.locator(".status .state.done").wait_for()
+    page.get_by_role("link", name="compare them").wait_for()
+    page.locator(".answer").get_by_text("It is 180 km.").wait_for()
+
+
 def test_two_runs_are_compared(home: Path, watched: Watched) -> None:
     async def other(messages: list[dict[str, str]]) -> str:
         return "The answer is 5."
@@ -254,11 +250,17 @@ def test_the_playground_checks_and_draws_what_is_typed_and_its_address_holds_it(
     page.get_by_text("13 steps", exact=True).wait_for()
     assert page.evaluate("document.activeElement.name") == "param.n"
 
+    page.get_by_label("Pool").select_option("local")
+    page.get_by_text("Run on pool local").wait_for()
+
     link = page.url
     watched.page.goto("about:blank")
     watched.page.goto(link)
-    page.get_by_text("4 steps", exact=True).wait_for()
+    page.get_by_text("13 steps", exact=True).wait_for()
     assert "Plan ü." in text.input_value()
+    assert page.get_by_label("n", exact=True).input_value() == "12"
+    assert page.get_by_label("Pool").input_value() == "local"
+    assert page.url == link
     page.get_by_role("button", name="Convert to").click()
     page.wait_for_function("document.querySelector('textarea').value.startsWith('model_id')")
 

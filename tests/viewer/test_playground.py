@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import wfdsl
 from wfdsl.api import analyze_text
-from wfdsl.viewer.app import Viewer
 from wfdsl.viewer.playground import examples
 
 from .test_hostile_texts import ADDRESSES, ELEMENTS, TEXTS, Structure
@@ -196,31 +194,6 @@ def test_nothing_is_written(client: TestClient, post: Post, journal: Path) -> No
     assert not journal.exists()
 
 
-POOL = """
-[pool]
-name = "two"
-[[pool.workers]]
-name = "quick"
-provider = "scripted"
-prices = { input = 1, output = 2 }
-max_tokens = 100
-options = { replies = ["One.", "Two.", "Three."] }
-"""
-
-
-@pytest.fixture
-def pooled(tmp_path: Path, journal: Path) -> Iterator[TestClient]:
-    """A client of pages that have a pool."""
-    path = tmp_path / "pool.toml"
-    path.write_text(POOL)
-    viewer = Viewer(journal, pool=wfdsl.Pool.load(str(path)))
-    app = Starlette(routes=[viewer.mount()])
-    with TestClient(app, base_url="http://127.0.0.1:8601", follow_redirects=False) as client:
-        client.get(viewer.path)
-        yield client
-    viewer.close()
-
-
 def form_of(pooled: TestClient, **fields: str) -> dict[str, str]:
     """The form with its price, as a browser would send it."""
     form = {"token": token_in(pooled.get(ADDRESS).text), "text": FILE, "form": "wf", "question": "How many?", **fields}
@@ -241,9 +214,40 @@ def test_a_run_starts_with_its_price_as_budget_and_leads_to_its_page(pooled: Tes
     assert pooled.get(answer.headers["location"]).status_code == 200
     done = ended(journal, answer.headers["location"].rpartition("/")[2])
 
-    assert (done.status, done.answer, done.question) == ("done", "Three.", "How many?")
+    assert (done.status, done.answer, done.question) == ("done", "180 km", "How many?")
     assert done.names == ("try[1]", "try[2]", "end")
     assert done.settings["budget"]["usd"] == pytest.approx(float(form["price"]))
+
+
+def test_a_run_says_its_pool_and_is_found_again_with_it(
+    pooled: TestClient, client: TestClient, journal: Path, pool_file: Path
+) -> None:
+    new_id = pooled.post(ADDRESS, data=form_of(pooled)).headers["location"].rpartition("/")[2]
+    done = ended(journal, new_id)
+
+    assert done.pool == "two"
+    assert done.settings["origin"] == {"file": "playground", "pool": str(pool_file)}
+    row = re.search(rf'<tr id="run-{new_id}">.*?</tr>', client.get("/view/?by=playground&pool=two").text, re.DOTALL)
+    assert row
+    assert "<td>playground</td>\n<td>two</td>" in row[0]
+    assert "Ask again for at most" in client.get(f"/view/runs/{new_id}/steps/2/redo").text
+
+
+def test_a_pool_is_chosen_by_its_name(post: Post) -> None:
+    text = 'wfdsl 1\nstep a by planner: "Say it."\n'
+    assert "planner" in problem_in(post(text, action="convert").text)
+
+    page = post(text, pool="local", question="What?").text
+
+    assert '<option value="local" selected>local</option>' in page
+    assert "Run on pool local" in page
+    assert status_in(page) == "1 step"
+    assert 'name="price" value="0.0000000000"' in page
+
+
+@pytest.mark.parametrize("name", ["nothing", "pool.toml", "openai:x", "/etc/passwd"])
+def test_only_pools_that_are_offered_can_be_chosen(post: Post, name: str) -> None:
+    assert f"start the viewer with --pool {name}" in problem_in(post(FILE, pool=name).text)
 
 
 def test_a_price_that_was_not_shown_is_not_paid(pooled: TestClient, journal: Path) -> None:

@@ -13,34 +13,17 @@ from starlette.testclient import TestClient
 import wfdsl
 from wfdsl.interpreter.journal_reading import run_of, summaries
 
-from .conftest import KEEP, WRITTEN, Ask, conductor_of, plan, solve
+from .conftest import KEEP, POOL, WRITTEN, Ask, conduct, conductor_of
 
-POOL = """
-[pool]
-name = "two"
-[[pool.workers]]
-name = "quick"
-provider = "scripted"
-prices = {{ input = 1, output = 2 }}
-max_tokens = {most}
-options = {{ replies = ["Multiply.", "170 km", "180 km"] }}
-[[pool.workers]]
-name = "careful"
-provider = "scripted"
-prices = {{ input = 5, output = 10 }}
-max_tokens = 100
-options = {{ replies = ["It is 180 km."] }}
-"""
 THREE = wfdsl.Workflow.from_lists([0, 0, 0], ["Plan it.", "Follow the plan.", "Answer."], [[], [0], [1]])
 NAMES = ("plan", "solve", "answer")
 
 
 @pytest.fixture
-def run(tmp_path: Path, ask: Ask) -> wfdsl.Run:
+def run(pool_file: Path, ask: Ask) -> wfdsl.Run:
     """A run on a pool that is found again by its name."""
-    pool = tmp_path / "pool.toml"
-    pool.write_text(POOL.format(most=100))
-    return ask("How far?", workflow=THREE, pool=wfdsl.Pool.load(str(pool)), names=NAMES, origin={"pool": str(pool)})
+    pool, origin = wfdsl.Pool.load(str(pool_file)), {"pool": str(pool_file)}
+    return ask("How far?", workflow=THREE, pool=pool, names=NAMES, origin=origin)
 
 
 def fields(page: str) -> dict[str, str]:
@@ -111,11 +94,11 @@ def test_asking_again_starts_a_new_run_that_keeps_the_other_replies(
 
 
 def test_a_price_that_has_changed_is_shown_again_instead_of_paid(
-    client: TestClient, run: wfdsl.Run, journal: Path, tmp_path: Path
+    client: TestClient, run: wfdsl.Run, journal: Path, pool_file: Path
 ) -> None:
     address = f"/view/runs/{run.id}/steps/1/redo"
     form = fields(client.get(address).text)
-    (tmp_path / "pool.toml").write_text(POOL.format(most=1000))
+    pool_file.write_text(POOL.replace("max_tokens = 100", "max_tokens = 1000"))
 
     answer = client.post(address, data=form)
 
@@ -153,21 +136,69 @@ def test_a_pool_that_was_not_loaded_by_name_is_named(client: TestClient, ask: As
     assert "was not loaded by name" in answer.text
 
 
-def test_of_a_conductor_s_round_the_page_gives_the_command(client: TestClient, journal: Path) -> None:
-    pool = wfdsl.Pool.from_functions([plan, solve])
-    solution = conductor_of(WRITTEN, KEEP).solve_sync("What is 2+2?", pool, journal=journal)
+@pytest.fixture
+def conducted(pool_file: Path, journal: Path) -> wfdsl.Run:
+    """The run of a Conductor that is found again by its name."""
+    return conduct(pool_file, journal)
 
-    page = client.get(f"/view/runs/{solution.run.id}/steps/0.0.1/redo").text
 
-    assert f"wfdsl solve --from {solution.run.id} --round 0 --step 1 --dry-run" in page
-    assert client.get(f"/view/runs/{solution.run.id}/steps/0/redo").status_code == 404
+def test_a_step_of_a_conductor_s_round_is_asked_again_with_the_rounds_after_it(
+    client: TestClient, conducted: wfdsl.Run, journal: Path
+) -> None:
+    address = f"/view/runs/{conducted.id}/steps/0.0.1/redo"
+    page = client.get(address).text
+    form = fields(page)
+    assert "<dt>rounds after it</dt><dd>at most 1</dd>" in page
+    assert "<dt>calls</dt><dd>at most 9</dd>" in page  # the step, then 3 completions and 5 steps
+    assert "<select" not in page
+    with client:
+        new_id = client.post(address, data=form).headers["location"].rpartition("/")[2]
+        done = ended(journal, new_id)
+
+    assert (done.status, done.answer) == ("done", "It is 180 km.")
+    first, second = done.steps[0].nested
+    assert [step.replayed for step in first.steps] == [True, False]
+    assert [step.replayed for step in second.steps] == [False, False]  # the Conductor wrote another round 1
+    assert done.paid_usd is not None
+    assert 0 < done.paid_usd <= float(form["price"])
+    assert done.settings["budget"]["usd"] == pytest.approx(float(form["price"]))
+    assert (done.settings["origin"]["from"], done.settings["origin"]["round"]) == (conducted.id, "0")
+    assert run_of(journal, conducted.id) == conducted
+
+
+def test_a_conductor_with_other_options_is_told_and_nothing_is_paid(
+    client: TestClient, conducted: wfdsl.Run, journal: Path, pool_file: Path
+) -> None:
+    pool_file.write_text(pool_file.read_text() + "temperature = 1\n")
+    address = f"/view/runs/{conducted.id}/steps/0.0.1/redo"
+    with client:
+        new_id = client.post(address, data=fields(client.get(address).text)).headers["location"].rpartition("/")[2]
+        for _ in turns():
+            if "but to another request" in client.get(f"/view/runs/{new_id}").text:
+                break
+        else:
+            raise AssertionError(client.get(f"/view/runs/{new_id}").text)
+    assert {each.id: each for each in summaries(journal)}[new_id].charged.usd == 0
+
+
+def test_only_steps_of_rounds_are_asked_again_and_only_of_a_conductor_with_a_name(
+    client: TestClient, conducted: wfdsl.Run, journal: Path, pool_file: Path
+) -> None:
+    assert client.get(f"/view/runs/{conducted.id}/steps/0/redo").status_code == 404
+    pool = wfdsl.Pool.load(str(pool_file))
+    unnamed = conductor_of(WRITTEN, KEEP).solve_sync("Q", pool, journal=journal, origin={"pool": str(pool_file)}).run
+
+    answer = client.get(f"/view/runs/{unnamed.id}/steps/0.0.1/redo")
+
+    assert answer.status_code == 400
+    assert "conductor.model" in answer.text
 
 
 def test_a_pool_to_which_kept_replies_do_not_fit_is_said_on_the_new_run_s_page(
-    client: TestClient, run: wfdsl.Run, tmp_path: Path
+    client: TestClient, run: wfdsl.Run, pool_file: Path
 ) -> None:
     address = f"/view/runs/{run.id}/steps/1/redo"
-    (tmp_path / "pool.toml").write_text(POOL.format(most=100).replace("Multiply.", "Divide."))
+    pool_file.write_text(POOL.replace("Multiply.", "Divide."))
     form = fields(client.get(address).text)
     with client:
         new_id = client.post(address, data=form).headers["location"].rpartition("/")[2]

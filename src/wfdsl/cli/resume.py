@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.options import (
@@ -20,13 +19,12 @@ from wfdsl.cli.options import (
     require_no_parameters,
 )
 from wfdsl.errors import UsageError
-from wfdsl.experiment import Experiment, RunSettings, pool_of_run, run_options
+from wfdsl.experiment import Experiment, RunSettings, pool_of_run
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.record import LostCall
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.interpreter.record import Run
     from wfdsl.workers.pool import Pool
 
 
@@ -82,42 +80,23 @@ def _finish_served(run_id: str, request: RunRequest, experiment: Experiment, arg
     """Continue a Conductor's run that a server began, and print its answer."""
     from wfdsl.cli.display.displays import display_for
     from wfdsl.cli.display.live import followed, listener_for, print_run
-    from wfdsl.conductor.conductor import Conductor
-    from wfdsl.conductor.effort import EFFORTS
-    from wfdsl.conductor.named import named_policy
-    from wfdsl.interpreter.config import configured
+    from wfdsl.conductor.resuming import conductor_of_run, resume_with
     from wfdsl.interpreter.journal_file import default_path
 
     pool = pool_of_run(request) if experiment.pool is None else experiment.pool
-    left_out = tuple(filter(None, request.origin.get("without", "").split(",")))
-    config = replace(
-        experiment.conductor,
-        model=experiment.conductor.model or request.origin["solve"],
-        without=(*experiment.conductor.without, *left_out),
-    )
-    policy = named_policy(config, pool)
-    if isinstance(policy, Conductor):
-        policy = policy.with_effort(next((each for each in EFFORTS if each == request.origin.get("effort")), None))
-    # The Conductor's own step is one level more, and has no time limit.
-    kept = configured(request.config, {"max_depth": request.config.max_depth - 1, **_changes(experiment.run)})
+    conductor = conductor_of_run(request, experiment.conductor, pool)
     display = display_for(args, pool)
-
-    async def work() -> Run:
-        solution = await policy.solve(
-            request.question,
-            pool,
-            **run_options(kept),
-            run_id=run_id,
-            journal=default_path(),
-            budget=request.budget if experiment.budget == UNLIMITED else experiment.budget,
-            answer_settings=request.answer_settings,
-            tools=request.tools,
-            origin=request.origin,
-            on_event=listener_for(display, otel=args.otel, origin=request.origin),
-        )
-        return solution.run
-
-    after = followed(work(), display, as_json=args.json, again=f"wfdsl resume {run_id}")
+    work = resume_with(
+        conductor,
+        run_id,
+        request,
+        pool,
+        journal=default_path(),
+        budget=None if experiment.budget == UNLIMITED else experiment.budget,
+        on_event=listener_for(display, otel=args.otel, origin=request.origin),
+        **_changes(experiment.run),
+    )
+    after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 

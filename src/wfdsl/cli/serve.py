@@ -32,7 +32,6 @@ from wfdsl.interpreter.budget import Budget
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
     from wfdsl.viewer.app import Viewer
-    from wfdsl.workers.pool import Pool
 
 EXAMPLES = (
     "wfdsl serve --pool openai:gpt-5,openai:gpt-5-mini",
@@ -89,7 +88,7 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
         require_pages("--view")
     models = served_models(experiment, args.workflow)
     cards = ModelCards(models, [args.config])
-    viewer = _viewer(experiment.pool) if args.view else None
+    viewer = _viewer(experiment) if args.view else None
     journal = Journal(default_path()) if experiment.run.journal else None
     try:
         with listen(settings.host, settings.port) as listening:
@@ -120,8 +119,8 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     return 0
 
 
-def _viewer(pool: Pool | None) -> Viewer:
+def _viewer(experiment: Experiment) -> Viewer:
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.viewer.app import Viewer, pages_of_others
 
-    return Viewer(default_path(), pages_of_others([Path()]), pool=pool)
+    return Viewer(default_path(), pages_of_others([Path()]), experiment=experiment)

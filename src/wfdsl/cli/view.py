@@ -15,8 +15,8 @@ from wfdsl.cli.options import (
     OUTPUT,
     add_config_options,
     add_pool_option,
+    experiment_of,
     group,
-    pool_of,
     require_no_parameters,
     value_parser,
 )
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"the port to listen on; 0 takes a free one (default: {_PORT})",
     )
-    add_pool_option(parser, "the pool to ask steps again with (default: the one of the run)")
+    add_pool_option(parser, "the pool to ask steps again with, and of the playground (default: the one of the run)")
     add_config_options(parser, parameters=False)
     output.add_argument("--open", action="store_true", help="open the pages in the browser")
 
@@ -67,7 +67,7 @@ def execute(args: argparse.Namespace) -> int:
 
     require_no_parameters(args, "the runs keep the parameters that they were started with")
     more = pages_of_others(_folders(args.folders or ["."]))
-    viewer = Viewer(default_path(), more, pool=pool_of(args))
+    viewer = Viewer(default_path(), more, experiment=experiment_of(args))
     app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))])
     with listen("127.0.0.1", args.port) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"

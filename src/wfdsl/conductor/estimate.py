@@ -26,7 +26,7 @@ class SolveEstimate:
     messages: tuple[Message, ...]
     """What the Conductor would be sent first."""
     rounds: int
-    """Round 0 included."""
+    """The most rounds that are counted."""
     steps: int
     """The most steps of a round's workflow."""
     completions: int
@@ -43,9 +43,9 @@ class SolveEstimate:
 
 
 def estimate_solve(
-    conductor: Conductor, question: Question, pool: Pool, *, question_for: QuestionFor = "all"
+    conductor: Conductor, question: Question, pool: Pool, *, question_for: QuestionFor = "all", first_round: int = 0
 ) -> SolveEstimate:
-    """Work out what answering a question could take."""
+    """Work out what answering a question could take; rounds before `first_round` have been paid for."""
     settings, listing = conductor.settings, conductor.listing(question, pool)
     messages = settings.prompt.ask(
         question,
@@ -56,17 +56,18 @@ def estimate_solve(
         effort=settings.config.effort,
     )
     workers = [pool.entry(index) for index in listing.pool_indices.values()]
-    rounds, completions = settings.max_rounds + 1, settings.config.reasks + 1
+    rounds = range(first_round, settings.max_rounds + 1)
+    completions = settings.config.reasks + 1
     unknown = dict.fromkeys(entry.name for entry in (conductor.entry, *workers) if entry.prices is None)
     usd = None
     if not unknown:
         asked = sum(utf8_bytes(message["content"]) for message in messages)
         shown = settings.config.max_response_chars
         usd = _conductor_usd(conductor.entry, asked, shown, rounds, completions)
-        usd += rounds * max(_steps_usd(entry, asked, settings.max_steps) for entry in workers)
+        usd += len(rounds) * max(_steps_usd(entry, asked, settings.max_steps) for entry in workers)
     return SolveEstimate(
         messages=messages,
-        rounds=rounds,
+        rounds=len(rounds),
         steps=settings.max_steps,
         completions=completions,
         usd=usd,
@@ -74,10 +75,10 @@ def estimate_solve(
     )
 
 
-def _conductor_usd(entry: WorkerEntry, asked: int, shown: int, rounds: int, completions: int) -> float:
+def _conductor_usd(entry: WorkerEntry, asked: int, shown: int, rounds: range, completions: int) -> float:
     written = entry.output_limit
     total = 0.0
-    for before in range(rounds):
+    for before in rounds:
         for reasks in range(completions):
             read = asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
             total += entry.cost_usd(Usage(read, written)) or 0.0

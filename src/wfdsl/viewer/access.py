@@ -1,4 +1,4 @@
-"""Who may see the pages: whoever can read the journal's folder, where the key to the pages is kept.
+"""Who may see the pages: users that can read the journal's folder, where the key to the pages is kept.
 
 The address that `wfdsl view` prints carries the key once; a cookie carries it from then on. Without it no page is
 shown, since every user of a machine reaches its loopback address, and pages of other sites reach it by a user's

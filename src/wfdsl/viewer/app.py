@@ -16,17 +16,19 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.experiment import Experiment
+from wfdsl.language.diagnostics.workflow_error import WorkflowError
 from wfdsl.viewer.access import Access, key_beside
 from wfdsl.viewer.changes import RunIndex, event_stream
 from wfdsl.viewer.compare import compare
 from wfdsl.viewer.evaluation import show_evaluation
 from wfdsl.viewer.page import add_templates, page, static_file
 from wfdsl.viewer.playground import playground
+from wfdsl.viewer.pools import OfferedPools
 from wfdsl.viewer.redo_page import Redoing, redo_step
 from wfdsl.viewer.run_list import show_runs
 from wfdsl.viewer.run_page import export, show_run, show_step, show_text
 from wfdsl.viewer.runs import RunRecords
-from wfdsl.workers.pool import Pool
 
 ROOT: Final = "/view"
 """Where the pages are."""
@@ -55,19 +57,20 @@ def pages_of_others(folders: Sequence[Path]) -> list[Pages]:
 class Viewer:
     """The pages of one journal."""
 
-    def __init__(self, journal: Path, more: Iterable[Pages] = (), *, pool: Pool | None = None) -> None:
+    def __init__(self, journal: Path, more: Iterable[Pages] = (), *, experiment: Experiment | None = None) -> None:
         """Make the pages of a journal, which need not be there yet.
 
-        `more` are pages about something else. `pool` has the workers that the playground runs on, and that
-        steps are asked again with; without it, these are those of the run, found again by its pool's name.
+        `more` are pages about something else. The experiment's pool has the workers that the playground runs on, and
+        that steps are asked again with; without one, these are those of the run, found again by its pool's name. Its
+        options of a Conductor are those with which rounds are continued.
 
         Raises:
             UsageError: the key to the pages cannot be read or written.
         """
         self.index = RunIndex(journal)
         self._key = key_beside(journal)
-        self._redoing = Redoing(journal, pool)
-        self._pool = pool
+        self._redoing = Redoing(journal, experiment or Experiment())
+        self._pools = OfferedPools(experiment or Experiment())
         writing = [Route("/playground", playground, methods=["GET", "POST"])]
         self._pages = (
             Pages(title="Runs", path="/", routes=self._routes()),
@@ -95,7 +98,7 @@ class Viewer:
         app.state.index = self.index
         app.state.redoing = self._redoing
         app.state.records = RunRecords(self.index)
-        app.state.pool = self._pool
+        app.state.pools = self._pools
         app.state.key = self._key
         app.state.nav = tuple((pages.title, pages.path) for pages in self._pages)
         return Mount(ROOT, app=app)
@@ -129,7 +132,7 @@ def _http_error(request: Request, error: HTTPException) -> Response:
     return page(request, "error.html", status=error.status_code, message=detail)
 
 
-def _usage_error(request: Request, error: UsageError) -> Response:
+def _usage_error(request: Request, error: UsageError | WorkflowError) -> Response:
     return page(request, "error.html", status=400, message=str(error))
 
 
@@ -140,5 +143,6 @@ def _journal_error(request: Request, error: JournalFailure) -> Response:
 _HANDLERS: Final[Mapping[Any, Any]] = {
     HTTPException: _http_error,
     UsageError: _usage_error,
+    WorkflowError: _usage_error,
     JournalFailure: _journal_error,
 }

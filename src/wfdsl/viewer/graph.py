@@ -32,7 +32,7 @@ class Graph:
     notes: Sequence[Note]
     nodes: int
     svg: Markup | None
-    """None: it is not drawn, because there is nothing to draw or nobody has asked for so many nodes."""
+    """None: there is nothing to draw, or it is large and was not asked for."""
     inside: Sequence[tuple[Place, Sequence[Graph]]] = ()
     """What ran inside its steps."""
 

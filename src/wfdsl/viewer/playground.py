@@ -35,7 +35,7 @@ from wfdsl.viewer.forms import sent_fields
 from wfdsl.viewer.graph import MOST_NODES
 from wfdsl.viewer.page import page
 from wfdsl.viewer.playground_run import Plan, plan_of, start_run
-from wfdsl.workers.pool import Pool
+from wfdsl.viewer.pools import NO_POOL, Offered
 
 _LONGEST: Final = 100_000
 """Characters of a text that is checked while it is typed. Our choice; `wfdsl check` reads longer ones."""
@@ -71,6 +71,8 @@ class Draft:
     parameters: Sequence[Parameter] = ()
     problem: str = ""
     """Why what was asked for could not be done."""
+    offered: Offered = NO_POOL
+    """The pool that it is checked against and runs on."""
     question: str = ""
     plan: Plan | None = None
     """What running it takes."""
@@ -133,7 +135,7 @@ def _example(name: str) -> dict[str, str]:
 def _answer(request: Request, fields: Mapping[str, str]) -> Response:
     draft = _draft(request, fields)
     if change := _CHANGES.get(fields.get("action", "")):
-        draft = _changed(draft, change, fields, request.app.state.pool)
+        draft = _changed(draft, change, fields)
     return _shown(request, draft, fields, status=413 if len(draft.text) > _LONGEST else 200)
 
 
@@ -146,10 +148,15 @@ def _draft(request: Request, fields: Mapping[str, str]) -> Draft:
     text, form = fields.get("text", ""), fields.get("form", "wf")
     if form not in _FORMS:
         raise HTTPException(400, f"A text is in the form {' or '.join(_FORMS)}, not {form!r}.")
+    draft = Draft(text, form, question=fields.get("question", ""))
+    try:
+        draft = replace(draft, offered=request.app.state.pools.find(fields.get("pool", "")))
+    except UsageError as error:
+        return replace(draft, problem=str(error))
     if len(text) > _LONGEST:
         told = f"The text has {len(text):,} characters. The playground takes at most {_LONGEST:,}: use wfdsl check."
-        return Draft(text, form, problem=told, question=fields.get("question", ""))
-    return draft_of(text, form, fields, request.app.state.pool)
+        return replace(draft, problem=told)
+    return _filled(draft, fields)
 
 
 def _shown(request: Request, draft: Draft, fields: Mapping[str, str], *, status: int = 200) -> Response:
@@ -167,22 +174,22 @@ def _shown(request: Request, draft: Draft, fields: Mapping[str, str], *, status:
         svg=svg,
         nodes=nodes,
         most=MOST_NODES,
-        pool=request.app.state.pool,
+        pools=request.app.state.pools.labels,
         token=form_token(request.app.state.key),
     )
 
 
-def draft_of(text: str, form: Form, fields: Mapping[str, str], pool: Pool | None) -> Draft:
-    """A text, checked as `wfdsl run` checks it, with the parameters that the form gives."""
-    draft = Draft(text, form, question=fields.get("question", ""))
+def _filled(draft: Draft, fields: Mapping[str, str]) -> Draft:
+    """The draft with its text checked as `wfdsl run` checks it, with the parameters that the form gives."""
+    text, form = draft.text, draft.form
     if not text.strip():
         return draft
     draft = replace(draft, parameters=_parameters(text, fields) if form == "wf" else ())
     given = {each.name: each.value for each in draft.parameters if each.value.strip()}
     try:
-        checked = analyze_text(text, form=form, params=given, name="text", pool=pool, profile="lenient")
+        checked = analyze_text(text, form=form, params=given, name="text", pool=draft.offered.pool, profile="lenient")
         draft = replace(draft, checked=checked)
-        return replace(draft, plan=plan_of(checked, draft.question, pool))
+        return replace(draft, plan=plan_of(checked, draft.question, draft.offered))
     except UsageError as error:
         return replace(draft, problem=str(error))
 
@@ -195,7 +202,7 @@ def _parameters(text: str, fields: Mapping[str, str]) -> tuple[Parameter, ...]:
 
 
 def _drawn(checked: Checked, *, is_asked: bool) -> tuple[Markup | None, int]:
-    """The picture, unless it is large and nobody has asked for it, and how many nodes it has."""
+    """The picture, unless it is large and was not asked for, and how many nodes it has."""
     if checked.workflow is None:
         return None, 0
     panel = picture_of(checked)
@@ -228,7 +235,7 @@ def _text_of(draft: Draft, form: Form) -> str:
 _CHANGES: Final = {"format": _formatted, "convert": _converted}
 
 
-def _changed(draft: Draft, change: Any, fields: Mapping[str, str], pool: Pool | None) -> Draft:
+def _changed(draft: Draft, change: Any, fields: Mapping[str, str]) -> Draft:
     """The draft with its text changed, or with the reason why it is as it was."""
     if draft.checked is None:
         return draft
@@ -240,4 +247,4 @@ def _changed(draft: Draft, change: Any, fields: Mapping[str, str], pool: Pool | 
         return replace(draft, problem=f"The text was not changed: {told}.")
     except UsageError as error:
         return replace(draft, problem=f"The text was not changed: {error}.")
-    return draft_of(text, form, fields, pool)
+    return _filled(Draft(text, form, question=draft.question, offered=draft.offered), fields)

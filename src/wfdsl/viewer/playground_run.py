@@ -1,8 +1,9 @@
-"""A text of the playground run on the viewer's pool: its price first, then a run in the journal that spends no more."""
+"""A text of the playground run on a pool: its price first, then a run in the journal that spends no more."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wfdsl.api import Checked
@@ -16,6 +17,7 @@ from wfdsl.interpreter.record import RunEnded
 from wfdsl.interpreter.running import new_run_id, run
 from wfdsl.language.workflow import Workflow
 from wfdsl.viewer.forms import price_field, rounded_up
+from wfdsl.viewer.pools import Offered
 from wfdsl.viewer.redo_page import Redoing
 from wfdsl.workers.pool import Pool
 
@@ -28,6 +30,8 @@ class Plan:
     names: tuple[str, ...] | None
     question: str
     pool: Pool
+    origin: Mapping[str, str]
+    """What the run's record says of where it comes from."""
     estimate: RunEstimate
 
     @property
@@ -41,19 +45,20 @@ class Plan:
         return rounded_up(self.estimate.usd)
 
 
-def plan_of(checked: Checked | None, question: str, pool: Pool | None) -> Plan | None:
+def plan_of(checked: Checked | None, question: str, offered: Offered) -> Plan | None:
     """What running a text takes; None: there is no pool, no question or no workflow. Nothing is asked or written.
 
     Raises:
         UsageError: the workflow cannot run on the pool, or the question cannot be used.
     """
-    if checked is None or checked.workflow is None or pool is None or not question.strip():
+    if checked is None or checked.workflow is None or offered.pool is None or not question.strip():
         return None
-    workflow = checked.workflow
+    workflow, pool = checked.workflow, offered.pool
     checked_question(question)
     require_runnable(workflow, pool, RunConfig().max_depth)
     names = None if checked.tree is None else checked.tree.names
-    return Plan(workflow, names, question, pool, estimate(workflow, question, pool))
+    origin = {"file": "playground"} | ({} if offered.found_by is None else {"pool": offered.found_by})
+    return Plan(workflow, names, question, pool, origin, estimate(workflow, question, pool))
 
 
 async def start_run(plan: Plan, redoing: Redoing) -> str:
@@ -71,6 +76,7 @@ async def start_run(plan: Plan, redoing: Redoing) -> str:
         budget=None if plan.estimate.usd is None else Budget(usd=plan.estimate.usd),
         names=plan.names,
         run_id=run_id,
+        origin=plan.origin,
         on_event=lambda _: begun.set(),
     )
     task = redoing.follow(run_id, work)

@@ -1,14 +1,15 @@
 """One step of a run asked again from its page: what it would take, and the new run once that is agreed to.
 
 The price is shown before anything is paid, and the new run may spend no more than was shown. A price that changes
-between the page and its button is shown again instead of paid.
+between the page and its button is shown again instead of paid. For a step of a Conductor's round, the price contains
+the rounds after it: the Conductor is asked for them again, since the answer that it saw has changed.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,10 +19,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.estimate import SolveEstimate, estimate_solve
 from wfdsl.conductor.policy import ROOT_WORKFLOW
+from wfdsl.conductor.resuming import conductor_of_run, resume_with
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.experiment import pool_of_run
+from wfdsl.experiment import Experiment, pool_of_run
 from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.estimate import RunEstimate
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal_reading import request_of
@@ -41,26 +46,42 @@ class _Asked:
     """What is asked again, and with whom."""
 
     place: Place
-    subtask: str | None
-    worker: int | None
     pool: Pool
     prepared: Redo
     estimate: RunEstimate
+    """Of the steps that are asked again."""
+    conductor: Conductor | None = None
+    """Who wrote the round that the step is in; None: the run has no rounds."""
+    later: SolveEstimate | None = None
+    """Of the rounds after it; None: the run has no rounds."""
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars at most; None if a price is not known."""
+        parts = [self.estimate.usd, 0.0 if self.later is None else self.later.usd]
+        return None if None in parts else sum(filter(None, parts))
+
+    @property
+    def calls(self) -> int:
+        """Calls at most, without retries."""
+        return self.estimate.calls + (0 if self.later is None else self.later.calls)
 
     @property
     def price(self) -> str:
         """The price as forms carry it; empty if it is not known."""
-        return price_field(self.estimate.usd)
+        return price_field(self.usd)
 
 
 class Redoing:
     """Starts runs in which a step is asked again, and knows what became of these and of others that pages start."""
 
-    def __init__(self, journal: Path, pool: Pool | None) -> None:
-        """`pool` replaces the pools of all runs; without it, each run's own is found again by its name."""
+    def __init__(self, journal: Path, experiment: Experiment) -> None:
+        """The experiment's pool replaces the pools of all runs; without one, each run's own is found by its name.
+        Its options of a Conductor are those with which rounds are continued.
+        """
         self.journal = journal
         """Where runs are kept."""
-        self._pool = pool
+        self._experiment = experiment
         self._tasks: set[asyncio.Task[Run]] = set()
         self.problems: dict[str, str] = {}
         """Why runs could not be started, by their ids."""
@@ -69,9 +90,13 @@ class Redoing:
         """What asking again takes; nothing is written.
 
         Raises:
-            UsageError: the pool, the worker or the step cannot be used.
+            UsageError: the pool, the worker, the step or the Conductor cannot be used.
+            WorkflowError: the Conductor's default workflow is not valid.
         """
-        pool = self._pool or pool_of_run(request_of(self.journal, run.id))
+        request = request_of(self.journal, run.id)
+        pool = self._experiment.pool or pool_of_run(request)
+        if run.workflow == ROOT_WORKFLOW:
+            return self._prepare_round(run, place, request, pool)
         old = place.run.workflow[place.step.step]
         subtask = form.get("subtask", "").replace("\r\n", "\n")
         worker = form.get("worker", "")
@@ -81,14 +106,33 @@ class Redoing:
         changed_worker = int(worker) if worker and int(worker) != old.worker else None
         prepared = prepare_redo(self.journal, run.id, place.step.step, subtask=changed_subtask, worker=changed_worker)
         require_runnable(prepared.workflow, pool, prepared.request.config.max_depth)
-        return _Asked(place, changed_subtask, changed_worker, pool, prepared, prepared.estimate(pool))
+        return _Asked(place, pool, prepared, prepared.estimate(pool))
+
+    def _prepare_round(self, run: Run, place: Place, request: RunRequest, pool: Pool) -> _Asked:
+        config = self._experiment.conductor
+        model = request.origin.get("solve", config.model)
+        if model is None:
+            raise UsageError(
+                f"the Conductor of run {run.id} was not found by a name: name it as conductor.model in a file, and "
+                "start the viewer with --config FILE"
+            )
+        conductor, number = conductor_of_run(request, replace(config, model=model), pool), place.path[1]
+        prepared = prepare_redo(self.journal, run.id, place.step.step, round_number=number)
+        require_runnable(prepared.workflow, pool, request.config.max_depth)
+        question_for = request.config.question_for
+        later = estimate_solve(conductor, request.question, pool, question_for=question_for, first_round=number + 1)
+        return _Asked(place, pool, prepared, prepared.estimate(pool), conductor, later)
 
     async def start(self, asked: _Asked) -> str:
         """Start the new run, which may spend what was shown; gives its id."""
         new_id = await run_in_threadpool(asked.prepared.start, self.journal)
-        usd = asked.estimate.usd
-        budget = None if usd is None else Budget(usd=usd)
-        self.follow(new_id, resume(new_id, asked.pool, journal=self.journal, budget=budget))
+        budget = None if asked.usd is None else Budget(usd=asked.usd)
+        if asked.conductor is None:
+            work = resume(new_id, asked.pool, journal=self.journal, budget=budget)
+        else:
+            request = await run_in_threadpool(request_of, self.journal, new_id)
+            work = resume_with(asked.conductor, new_id, request, asked.pool, journal=self.journal, budget=budget)
+        self.follow(new_id, work)
         return new_id
 
     def follow(self, run_id: str, work: Coroutine[Any, Any, Run]) -> asyncio.Task[Run]:
@@ -107,14 +151,17 @@ class Redoing:
             raise error
 
 
+def can_redo(run: Run, place: Place) -> bool:
+    """Whether the step is one of the outermost workflow, or of a Conductor's round, and was not left out."""
+    return len(place.path) == (3 if run.workflow == ROOT_WORKFLOW else 1) and place.step.status != "pruned"
+
+
 async def redo_step(request: Request) -> Response:
     """The form with the price; sent by POST, the start of the new run."""
     _, run = await run_in_threadpool(run_in, request)
     place = place_in(request, run)
-    if run.workflow == ROOT_WORKFLOW and len(place.path) == 3:
-        return await run_in_threadpool(_of_a_round, request, run, place)
-    if len(place.path) != 1 or place.is_root:
-        raise HTTPException(404, "Only steps of the outermost workflow can be asked again.")
+    if not can_redo(run, place):
+        raise HTTPException(404, "Only steps of the outermost workflow, or of a Conductor's round, can be asked again.")
     redoing: Redoing = request.app.state.redoing
     form = await sent_fields(request) if request.method == "POST" else dict(request.query_params)
     asked = await run_in_threadpool(redoing.prepare, run, place, form)
@@ -136,16 +183,8 @@ def _form(request: Request, run: Run, asked: _Asked, *, is_changed: bool) -> Res
         step=step,
         workers=[(index, asked.pool.entry(index).name) for index in asked.pool.indices],
         again=[names[each.step] if names else f"step {each.step}" for each in asked.estimate.steps],
-        estimate=asked.estimate,
-        price=asked.price,
-        at_most=rounded_up(asked.estimate.usd),
-        kept=len(asked.prepared.kept),
+        asked=asked,
+        at_most=rounded_up(asked.usd),
         token=form_token(request.app.state.key),
         is_changed=is_changed,
     )
-
-
-def _of_a_round(request: Request, run: Run, place: Place) -> Response:
-    """A Conductor's options are not in the journal, so its rounds are continued by the command."""
-    command = f"wfdsl solve --from {run.id} --round {place.path[1]} --step {place.step.step}"
-    return page(request, "redo_round.html", run=run, place=place, command=command)

@@ -26,6 +26,7 @@ from wfdsl.viewer.graph import MOST_NODES, GraphPage
 from wfdsl.viewer.markdown import markdown_of
 from wfdsl.viewer.page import page
 from wfdsl.viewer.places import Place
+from wfdsl.viewer.redo_page import can_redo
 from wfdsl.viewer.runs import place_in, run_in
 from wfdsl.viewer.timeline import timeline_of
 
@@ -101,13 +102,8 @@ def show_step(request: Request) -> Response:
         messages=_sources(place),
         cut=Excerpts(len(place.step.messages) + 4, most=_MOST_OF_STEP),
         copies=_copies(place),
-        can_redo=summary.status != "running" and _can_redo(run, place),
+        can_redo=summary.status != "running" and can_redo(run, place),
     )
-
-
-def _can_redo(run: Run, place: Place) -> bool:
-    """Whether the step is one of the outermost workflow, or of a Conductor's round."""
-    return len(place.path) == (3 if run.workflow == ROOT_WORKFLOW else 1) and place.step.status != "pruned"
 
 
 def _sources(place: Place) -> list[tuple[int, Message, Place | None]]:

@@ -101,7 +101,7 @@ class _Evaluations:
         )
 
     def show_trials(self, request: Request) -> Response:
-        """The trials behind a figure, each with its run."""
+        """The trials that a figure was made of, each with its run."""
         report = self._require(request)
         query = request.query_params
         split = split_of(report.trials)

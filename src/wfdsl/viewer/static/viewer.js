@@ -96,7 +96,7 @@ function submitWhileTyping() {
   });
 }
 
-const TEXT = /^#(wf|completion)=([\w-]*)$/;
+const SHARED = /^(pool$|param\.)/; // fields that addresses hold, besides the text
 
 /** A text as addresses hold it: base64url of UTF-8. */
 function encoded(text) {
@@ -115,34 +115,44 @@ function checkWhileTyping() {
   if (!form) return;
   const { text, form: kind } = form.elements;
   let waiting = null;
-  const keep = () => history.replaceState(null, "", `#${kind.value}=${encoded(text.value)}`);
+  const fields = () => new URLSearchParams(new FormData(form));
+  const keep = () => {
+    const held = new URLSearchParams([[kind.value, encoded(text.value)]]);
+    for (const [name, value] of fields()) if (value && SHARED.test(name)) held.set(name, value);
+    history.replaceState(null, "", `#${held}`);
+  };
   const say = (message) => {
     const copy = main.cloneNode(true);
     copy.querySelector("#problem").textContent = message;
     render(virtual(copy.childNodes), main);
   };
-  const check = async () => {
+  const check = async (sent = fields()) => {
     waiting = null;
-    keep();
     try {
-      await show(form.getAttribute("action"), new URLSearchParams(new FormData(form)));
+      await show(form.getAttribute("action"), sent);
     } catch (error) {
       say(error instanceof TypeError ? "The server does not answer." : error.message);
     }
+    keep();
   };
   const open = () => {
-    const found = TEXT.exec(location.hash);
-    if (!found || found[2] === encoded(text.value)) return;
+    const held = new URLSearchParams(location.hash.slice(1));
+    const name = ["wf", "completion"].find((each) => held.has(each));
+    if (!name) return keep();
     try {
-      [kind.value, text.value] = [found[1], decoded(found[2])];
+      [kind.value, text.value] = [name, decoded(held.get(name))];
     } catch {
       return say("The address holds no text that can be read.");
     }
-    check();
+    const sent = fields();
+    for (const name of [...sent.keys()]) if (SHARED.test(name)) sent.delete(name);
+    for (const [name, value] of held) if (SHARED.test(name)) sent.set(name, value);
+    check(sent); // shows the fields of the parameters, with these values
   };
   form.addEventListener("input", () => {
     clearTimeout(waiting);
     for (const button of form.querySelectorAll("[data-priced]")) button.disabled = true;
+    keep();
     waiting = setTimeout(check, 150);
   });
   document.addEventListener("wfdsl:shown", () => {
@@ -150,7 +160,6 @@ function checkWhileTyping() {
   });
   addEventListener("hashchange", open);
   open();
-  keep();
 }
 
 /** The step that the address names, as in #step=2. */
