@@ -179,12 +179,8 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
     Raises:
         JournalFailure: the journal or the run cannot be read.
     """
-    with reading(path) as connection:
-        rows = connection.execute(
-            "SELECT path, worker, status, started, finished, error FROM calls "
-            f"WHERE {OF_RUN} AND status NOT IN ('called', 'answered') ORDER BY id",  # those are tool calls
-            (run_id,),
-        ).fetchall()
+    # The other rows are tool calls.
+    rows = _calls(path, run_id, "path, worker, status, started, finished, error", "NOT IN ('called', 'answered')")
     with _decoding(path, run_id):
         return tuple(Attempt(tuple(json.loads(steps)), *rest) for steps, *rest in rows)
 
@@ -207,12 +203,7 @@ def kept_replies(path: Path, run_id: str) -> tuple[KeptReply, ...]:
     Raises:
         JournalFailure: the journal or the run cannot be read.
     """
-    with reading(path) as connection:
-        rows = connection.execute(
-            "SELECT path, key, worker, started, finished, reply FROM calls "
-            f"WHERE {OF_RUN} AND status = 'finished' ORDER BY id",
-            (run_id,),
-        ).fetchall()
+    rows = _calls(path, run_id, "path, key, worker, started, finished, reply", "= 'finished'")
     with _decoding(path, run_id):
         return tuple(
             KeptReply(tuple(json.loads(steps)), key, worker, started, finished, reply_from_json(reply))
@@ -275,6 +266,13 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
         except sqlite3.Error as error:
             raise failure(path, error) from error
+
+
+def _calls(path: Path, run_id: str, columns: str, status: str) -> list[tuple[Any, ...]]:
+    """Columns of the calls of a run whose status is as SQL says, in the order in which they began."""
+    query = f"SELECT {columns} FROM calls WHERE {OF_RUN} AND status {status} ORDER BY id"
+    with reading(path) as connection:
+        return connection.execute(query, (run_id,)).fetchall()
 
 
 @contextmanager
