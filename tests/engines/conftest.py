@@ -54,11 +54,19 @@ def run_in(engine: str, folder: Path, *command: str, **more: str) -> str:
     return done.stdout
 
 
-def program(engine: str, name: str, folder: Path, rows: str, options: dict[str, Any]) -> Any:
+def program(
+    engine: str,
+    name: str,
+    folder: Path,
+    rows: str,
+    options: dict[str, Any],
+    *more: str,
+    completions: list[str] = COMPLETIONS,
+) -> Any:
     """What a program of `programs` prints last, about the completions."""
-    (folder / "completions.json").write_text(json.dumps(COMPLETIONS))
+    (folder / "completions.json").write_text(json.dumps(completions))
     script = str(HERE / "programs" / f"{name}.py")
-    said = run_in(engine, folder, "python", script, rows, "completions.json", json.dumps(options))
+    said = run_in(engine, folder, "python", script, rows, "completions.json", json.dumps(options), *more)
     return json.loads(said.splitlines()[-1])
 
 

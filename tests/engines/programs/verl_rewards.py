@@ -1,6 +1,6 @@
-"""Rewards through verl's own reward manager: `verl_rewards.py ROWS.parquet COMPLETIONS.json OPTIONS.json`.
+"""Rewards through verl's own reward manager: `verl_rewards.py ROWS.parquet COMPLETIONS.json OPTIONS [TIMES]`.
 
-Prints the results as JSON, and how long they took.
+Prints the results as JSON, and the seconds of each time; a reward server is asked with another `run` each time.
 """
 
 import asyncio
@@ -42,8 +42,8 @@ def item(number):
     )
 
 
-async def main():
-    partial = functools.partial(compute_score, **options)
+async def main(run):
+    partial = functools.partial(compute_score, **options, **({"run": run} if "url" in options else {}))
     manager = get_reward_manager_cls("naive")(OmegaConf.create({"reward": {}}), Tokenizer(), partial)
     await manager.run_single(item(0))  # loads the pool and the tasks
     begun = time.monotonic()
@@ -51,5 +51,5 @@ async def main():
     return found, time.monotonic() - begun
 
 
-found, seconds = asyncio.run(main())
-print(json.dumps({"found": found, "seconds": seconds}))
+times = [asyncio.run(main(f"run-{each}")) for each in range(int((*sys.argv, "1")[4]))]
+print(json.dumps({"found": times[0][0], "seconds": [each[1] for each in times]}))

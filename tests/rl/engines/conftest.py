@@ -10,10 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import httpx
 import pytest
 
 from tests.interpreter.chat_server import ChatServer, Refused
@@ -38,6 +40,8 @@ model = "ann"
 name = "bob"
 model = "bob"
 """
+post, get = partial(httpx.post, timeout=60.0), partial(httpx.get, timeout=60.0)
+"""Requests that wait on a busy machine."""
 CALL_USD = 10 * 1000e-6 + 2 * 2000e-6
 """What the provider's reply costs."""
 BOUND_USD = 0.1

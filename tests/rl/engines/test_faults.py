@@ -18,14 +18,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
 
-from .conftest import BOUND_USD, CALL_USD, Provider, Serve, completion, verdict
+from .conftest import BOUND_USD, CALL_USD, Provider, Serve, completion, get, post, verdict
 
 pytestmark = pytest.mark.slow
 long = pytest.mark.skipif(not os.environ.get("WFDSL_FAULTS"), reason="takes long: make faults")
@@ -108,12 +107,12 @@ def test_a_full_disk_is_an_error_that_passes_and_no_kept_reply_is_paid_twice(
     samples = batch(60)
     client = server.client(patience_s=60.0)
 
-    refused = httpx.post(f"{server.url}/v1/score", json={"samples": samples}, timeout=60)
+    refused = post(f"{server.url}/v1/score", json={"samples": samples})
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "journal_failed")
     assert "journal.db cannot be written" in refused.json()["error"]["message"]
     paid = sum(map(len, provider.replied.values()))
     assert 0 < paid < 120
-    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+    assert get(f"{server.url}/health").json() == {"status": "ok"}
 
     subprocess.run(["prlimit", f"--pid={server.process.pid}", "--fsize=unlimited:unlimited"], check=True)
 
@@ -133,14 +132,14 @@ def test_a_dead_holder_keeps_no_more_than_the_bounds_of_its_calls_in_flight(
     node = run_flow(tmp_path, server.url)
     provider.wait_for(1)
     ahead = {"holder": "ahead", "worker": "ann", "calls": [[100, CALL_USD]] * 4, "begun": False}
-    assert len(httpx.post(f"{server.url}/v1/leases", json=ahead).json()["leases"]) == 4
+    assert len(post(f"{server.url}/v1/leases", json=ahead).json()["leases"]) == 4
     node.kill()
     node.wait()
-    eventually(lambda: httpx.get(f"{server.url}/v1/leases").json()["ended"] == {"lost": 1, "returned": 4})
+    eventually(lambda: get(f"{server.url}/v1/leases").json()["ended"] == {"lost": 1, "returned": 4})
 
     body = {"holder": "other", "worker": "bob", "calls": [[100, CALL_USD]] * 9}
-    given = httpx.post(f"{server.url}/v1/leases", json=body).json()["leases"]
-    spent = httpx.get(f"{server.url}/v1/limits").json()["budget"]["spent"]
+    given = post(f"{server.url}/v1/leases", json=body).json()["leases"]
+    spent = get(f"{server.url}/v1/limits").json()["budget"]["spent"]
 
     assert spent["calls"] == len(provider.asked) == 1
     assert CALL_USD < spent["usd"] < BOUND_USD
@@ -177,7 +176,7 @@ def test_a_client_that_is_killed_and_started_again_pays_for_nothing_twice(
     killed.kill()
     killed.wait()
 
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
 
     assert json.loads(again.stdout) == scores(samples)
     assert set(asked(provider).values()) == {1}
@@ -191,7 +190,7 @@ def test_a_process_that_is_only_slow_keeps_its_lease(serve: Serve, provider: Pro
     provider.delay_s = 5.0
 
     assert run_flow(tmp_path, server.url).wait() == 0
-    assert httpx.get(f"{server.url}/v1/leases").json()["ended"] == {"settled": 2}
+    assert get(f"{server.url}/v1/leases").json()["ended"] == {"settled": 2}
 
 
 @long
@@ -207,7 +206,7 @@ def test_leases_of_a_living_process_hold_while_the_server_is_killed_and_restarte
     second = serve("--budget-usd", "5", port=first.port)
 
     assert node.wait() == 0
-    usage = httpx.get(f"{second.url}/v1/limits").json()["budget"]
+    usage = get(f"{second.url}/v1/limits").json()["budget"]
     assert usage["reserved"]["calls"] == 0
     assert usage["spent"] == {"calls": 2, "tokens": 24, "usd": pytest.approx(2 * CALL_USD)}
     assert len(provider.asked) == 2
@@ -257,7 +256,7 @@ def test_a_storm_of_refusals_at_one_node_narrows_the_other_and_both_finish(serve
 
     assert [node.wait() for node in nodes] == [0, 0]
     provider.close()
-    limits = httpx.get(f"{server.url}/v1/limits").json()
+    limits = get(f"{server.url}/v1/limits").json()
     assert len(provider.asked) == 160
     assert limits["budget"]["spent"]["calls"] == 160 + provider.refusals
     for name in ("a", "b"):
@@ -276,16 +275,16 @@ def test_a_clock_that_jumps_ends_no_lease_and_no_request(serve: Serve, provider:
     server = serve("--lease-seconds", "30", prefix=("env", f"PYTHONPATH={tmp_path}"))
     provider.delay_s = 0.5
     body: dict[str, Any] = {"holder": "node", "worker": "ann", "calls": [[100, 0.1]]}
-    (lease,) = httpx.post(f"{server.url}/v1/leases", json=body).json()["leases"]
+    (lease,) = post(f"{server.url}/v1/leases", json=body).json()["leases"]
     results = in_background(lambda: server.client().score_sync(batch(6)))
     for jump in (86_400, -86_400):
         (tmp_path / "next").write_text(str(jump))
         (tmp_path / "next").replace(shift)
         time.sleep(1.0)
-        assert httpx.post(f"{server.url}/v1/leases/settle", json={"holder": "node"}).json() == {"expired": []}
+        assert post(f"{server.url}/v1/leases/settle", json={"holder": "node"}).json() == {"expired": []}
     told = {"lease": lease, "calls": 1, "tokens": 12, "usd": CALL_USD}
 
-    ended = httpx.post(f"{server.url}/v1/leases/settle", json={"holder": "node", "settled": [told]}).json()
+    ended = post(f"{server.url}/v1/leases/settle", json={"holder": "node", "settled": [told]}).json()
 
     assert ended == {"expired": []}
     assert [each["score"] for each in results.result(60)] == scores(batch(6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from wfdsl.server_client import ServerRefused
 
-from .conftest import CALL_USD, Provider, Serve, completion, verdict
+from .conftest import CALL_USD, Provider, Serve, completion, get, post, verdict
 
 pytestmark = pytest.mark.slow
 ONE = completion("Solve it now.")
@@ -25,10 +26,10 @@ HELD = "<|im_start|>user\nA worker list. Question 1? Write a workflow.<|im_end|>
 def test_each_engine_is_answered_in_its_own_form(serve: Serve, provider: Provider) -> None:
     url = serve().url
     assert verdict("Solve it now.") == "yes"
-    ours = httpx.post(f"{url}/v1/score", json={"task": "t0", "completion": ONE, "sample_id": "s1"}).json()
-    slime = httpx.post(f"{url}/slime", json={"prompt": "x", "response": "no lists", "label": "t0"})
+    ours = post(f"{url}/v1/score", json={"task": "t0", "completion": ONE, "sample_id": "s1"}).json()
+    slime = post(f"{url}/slime", json={"prompt": "x", "response": "no lists", "label": "t0"})
     batch = {"query": [f"{HELD}{ONE}<|im_end|>\n"], "prompts": [HELD], "labels": [None]}
-    openrlhf = httpx.post(f"{url}/openrlhf", json=batch).json()
+    openrlhf = post(f"{url}/openrlhf", json=batch).json()
 
     assert ours.pop("seconds") >= 0
     assert ours == {
@@ -76,12 +77,35 @@ def test_equal_completions_of_a_request_are_samples_of_their_own_and_known_again
     url = serve().url
     batch = {"samples": [{"task": "t0", "completion": ONE}] * 2}
 
-    first, again = (httpx.post(f"{url}/v1/score", json=batch).json() for _ in range(2))
-    other = httpx.post(f"{url}/v1/score?run=second", json=batch).json()
+    first, again = (post(f"{url}/v1/score", json=batch).json() for _ in range(2))
+    other = post(f"{url}/v1/score?run=second", json=batch).json()
 
     assert first == again
     assert len({each["sample_id"] for each in [*first["results"], *other["results"]]}) == 4
     assert len(provider.asked) == 4
+
+
+async def test_calls_at_the_same_time_share_requests_and_the_refused_ones_are_told_apart(
+    serve: Serve, provider: Provider
+) -> None:
+    server = serve()
+    client = server.client()
+    samples = [{"task": "t0", "completion": completion(f"Do {number // 2}.")} for number in range(20)]
+
+    found = await asyncio.gather(*(client.score([each]) for each in samples))
+    refused = client.score([{"task": "t9", "completion": ONE}])
+    good, bad = await asyncio.gather(client.score(samples[:1] * 2), refused, return_exceptions=True)
+    server.stop()
+
+    assert [each["final"][0] for (each,) in found] == [f"Do {number // 2}." for number in range(20)]
+    assert isinstance(good, list)
+    assert good[0] == found[0][0]
+    assert good[0]["sample_id"] != good[1]["sample_id"]
+    assert isinstance(bad, ServerRefused)
+    assert bad.code == "unknown_task"
+    assert len(provider.asked) == 11
+    statuses = [line.split()[2] for line in server.lines if line.startswith("POST /v1/score")]
+    assert sorted(statuses) == ["200", "200", "404", "404"]
 
 
 REFUSED: list[tuple[Any, int, str, str]] = [
@@ -104,11 +128,11 @@ def test_what_cannot_be_scored_is_refused_with_what_to_do(serve: Serve, provider
     server.client().score_sync([{"task": "t0", "completion": ONE, "sample_id": "used"}])
     for body, status, code, said in REFUSED:
         content = body if isinstance(body, str) else httpx.Request("POST", "http://x", json=body).content
-        answer = httpx.post(f"{server.url}/v1/score", content=content)
+        answer = post(f"{server.url}/v1/score", content=content)
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (status, code), body
         assert said in error["message"]
-    assert httpx.get(f"{server.url}/v1/nothing").status_code == 404
+    assert get(f"{server.url}/v1/nothing").status_code == 404
     assert len(provider.asked) == 1
 
     port = server.port
@@ -135,10 +159,10 @@ def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve,
     server = serve("--keys", "keys.toml")
 
     named = server.url.replace("http://", f"http://any:{key}@")
-    assert httpx.post(f"{named}/slime", json={"response": "no lists", "label": "t0"}).json() == 0.0
+    assert post(f"{named}/slime", json={"response": "no lists", "label": "t0"}).json() == 0.0
     assert server.client(key=key).score_sync([{"task": "t0", "completion": "no lists"}])[0]["outcome"] == "invalid"
-    assert httpx.post(f"{server.url}/slime", json={"response": "", "label": "t0"}).status_code == 401
-    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+    assert post(f"{server.url}/slime", json={"response": "", "label": "t0"}).status_code == 401
+    assert get(f"{server.url}/health").json() == {"status": "ok"}
     assert key not in "".join(server.lines)
 
 
@@ -151,7 +175,7 @@ def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(se
 
         assert heads.recv(1 << 16) == b""
         assert bodies.recv(1 << 16).startswith(b"HTTP/1.1 408")
-    assert httpx.get(f"{server.url}/v1/tasks", timeout=60).json()["total"] == 2
+    assert get(f"{server.url}/v1/tasks", timeout=60).json()["total"] == 2
     server.stop()
 
     requests = [json.loads(line) for line in server.lines if line.startswith("{")]
