@@ -8,8 +8,9 @@ there are (`wfdsl.config`).
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +33,12 @@ _USE: Final = "pool.use"
 _PROVIDERS_OF_PATHS: Final = ("local", "transformers")
 """`PROVIDER:PATH` is a path, too."""
 _POOL_TEXTS: Final = ("use", "name", "description", "conductor")
+_MODELS: Final = "models"
+"""The table in [serve] with a table for each model."""
+_OF_MODELS: Final = ("description", "tools", "max_tool_rounds", "short_tokens", "context_window")
+"""Keys of [serve] that each model may have for itself."""
+_TABLES_OF_MODELS: Final = ("pool", "conductor", "budget", "run")
+"""Tables of the file that each model may change for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +105,14 @@ class ServeSettings:
         metavar="N",
         minimum=1,
     )
+    description: str | None = option(
+        None,
+        help="what the list of models says of the Conductor",
+        flag="--description",
+        metavar="TEXT",
+        minimum=1,
+        default_text="which Conductor it is, and its pool",
+    )
     log: Literal["text", "json"] = option("text", help="how the lines of the log are written", flag="--log")
     log_texts: bool = option(
         default=False, help="log questions and answers, which nothing else does", flag="--log-texts"
@@ -121,6 +136,9 @@ class KeyLimits:
     )
     requests_per_minute: int | None = option(
         None, help="most requests in any minute", flag="--requests-per-minute", metavar="N", minimum=1
+    )
+    models: tuple[str, ...] = option(
+        (), help="a model that its requests may name; may be repeated; without it, all of them", flag="--model"
     )
     without: tuple[str, ...] = option(
         (), help="a worker, or a tag, that its requests are never sent to; may be repeated", flag="--without"
@@ -199,6 +217,8 @@ class Experiment:
     """The table [run]: a `RunConfig` with the keys `parallel` and `journal`."""
     serve: ServeSettings = field(default_factory=ServeSettings)
     """The table [serve]."""
+    models: Mapping[str, Experiment] = field(default_factory=lambda: MappingProxyType({}))
+    """The tables [serve.models.NAME]: what each model of a server runs. Each has the whole file, with its own keys."""
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The trainer's table, unchanged."""
 
@@ -221,15 +241,81 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
     Raises:
         UsageError: the file cannot be read, a key is not known, or a value does not fit.
     """
-    source = "the defaults" if path is None else str(path)
     tables = {} if path is None else _read_tables(Path(path))
+    models = tables["serve"].pop(_MODELS, {}) if path is not None and "serve" in tables else {}
     given = [Setting.parse(each) if isinstance(each, str) else each for each in settings]
+    found = {
+        name: _of_model(require_table(own, f"{path}: serve.models.{name}"), name, str(path), tables, given)
+        for name, own in require_table(models, f"{path}: serve.models").items()
+    }
+    return replace(_experiment(tables, path, given), models=MappingProxyType(found))
+
+
+def _experiment(tables: dict[str, Any], path: str | PathLike[str] | None, given: list[Setting]) -> Experiment:
+    source, tables = "the defaults" if path is None else str(path), deepcopy(tables)
     for setting in given:
         _put(tables, setting)
     pool, name = _pool(tables.get("pool"), source, path, given)
     built = {table: _built(config, tables.get(table, {}), f"{source}: {table}") for table, config in CONFIGS.items()}
     train = MappingProxyType(tables.get("train", {}))
     return Experiment(pool=pool, pool_name=name, train=train, **built)
+
+
+def _of_model(own: dict[str, Any], name: str, source: str, tables: dict[str, Any], given: list[Setting]) -> Experiment:
+    """The experiment of one model of a server: the file, with the model's own keys over it, and settings over these.
+
+    Raises:
+        UsageError: a key is not one of a model, or a value does not fit.
+    """
+    try:
+        for key in own:
+            if key not in (*_OF_MODELS, *_TABLES_OF_MODELS):
+                known = (*_OF_MODELS, *_TABLES_OF_MODELS)
+                raise UsageError(f'there is no key "{key}". {did_you_mean(key, known)}')
+        return _experiment(tables, source, [*_settings(own, source), *given])
+    except UsageError as error:
+        raise UsageError(f"{source}: serve.models.{name}: {error}") from error
+
+
+def _settings(own: Mapping[str, Any], source: str) -> Iterator[Setting]:
+    """The keys of a model as settings of the tables of the file.
+
+    Raises:
+        UsageError: a table has something else, or the pool is not used by its name.
+    """
+    for key, value in own.items():
+        if key in _OF_MODELS:
+            yield Setting(f"serve.{key}", value, key)
+            continue
+        table = require_table(value, key)
+        if key == "pool":
+            if list(table) != ["use"]:
+                raise UsageError('pool has one key, "use": the name or the file of a pool')
+            table = {"use": _path(table["use"], source)}
+        else:
+            _require_own(key, table)
+            table = _with_paths(CONFIGS[key], table, source)
+        yield from _leaves(key, table)
+
+
+def _require_own(name: str, table: Mapping[str, Any]) -> None:
+    """Refuse keys that hold for the whole server.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for key in ("journal", "parallel") if name == "run" else ():
+        if key in table:
+            raise UsageError(f"run.{key} holds for the whole server: put it into [run]")
+
+
+def _leaves(key: str, value: Any) -> Iterator[Setting]:
+    """A value as a setting; a table as one for each value in it."""
+    if not isinstance(value, Mapping):
+        yield Setting(key, value, key)
+        return
+    for inner, each in value.items():
+        yield from _leaves(f"{key}.{inner}", each)
 
 
 def _read_tables(path: Path) -> dict[str, Any]:
@@ -272,6 +358,8 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
     name, *keys = (part.strip() for part in setting.key.split("."))
     if name not in TABLES:
         raise UsageError(f'{setting.place}: there is no table "{name}". {did_you_mean(name, TABLES)}')
+    if (name, keys[0]) == ("serve", _MODELS):
+        raise UsageError(f"{setting.place}: serve.models are set in the file")
     if name in CONFIGS:
         found = _field(CONFIGS[name], name, keys, setting)
         value = _as_text(setting) if found.type is str else setting.value

@@ -1,4 +1,4 @@
-"""The list of models: what clients read of it, and the names with a date."""
+"""The models of a server: the list that clients read, the names with a date, and several Conductors and pools."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.errors import UsageError
 from wfdsl.experiment import read_experiment
+from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.limits import limits_of
+from wfdsl.interpreter.worker_profile import profile_of
 from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_keys import ApiKeys, make_key
+from wfdsl.server.app import build_app
 from wfdsl.server.model_cards import ModelCards
-from wfdsl.server.served_model import served_models
+from wfdsl.server.served_model import ServedModel, served_models
 
 NOON = 1_790_000_000  # 2026-09-21, 14:13 UTC
 POOL = """
@@ -82,3 +90,180 @@ def test_a_name_with_a_date_is_refused_once_the_model_has_changed(folder: Path) 
 
     assert (caught.value.status, caught.value.code) == (404, "model_not_found")
     assert cards().model("wfdsl-2026-09-21").id == "wfdsl"
+
+
+SMALL = """
+[pool]
+name = "small"
+
+[[pool.workers]]
+name = "ann"
+provider = "openai"
+model = "m"
+base_url = "http://127.0.0.1:9/v1"
+limits = { concurrency = 1, requests_per_minute = 5 }
+
+[[pool.workers]]
+name = "cid"
+provider = "scripted"
+tags = ["slow"]
+prices = { input = 0.0, output = 0.0 }
+options = { replies = ["cid's reply"], repeat = true, context = 1024 }
+"""
+SERVER = """
+[pool]
+use = "pool.toml"
+[conductor]
+max_rounds = 0
+[budget]
+usd = 0.5
+calls = 9
+
+[serve.models.wfdsl]
+
+[serve.models.cheap]
+description = "The cheap one"
+short_tokens = 0
+pool.use = "small.toml"
+conductor.model = "cid.wf"
+budget.usd = 0.25
+
+[serve.models."eager-2.1"]
+context_window = 99
+conductor.effort = "high"
+conductor.efforts.high.max_rounds = 3
+"""
+TWINS = """
+[serve.models.twin]
+pool.use = "small.toml"
+conductor.model = "ann"
+
+[serve.models.other]
+pool.use = "same.toml"
+conductor.model = "ann"
+"""
+
+
+@pytest.fixture
+def several(folder: Path) -> Path:
+    (folder / "small.toml").write_text(SMALL)
+    (folder / "same.toml").write_text(SMALL.replace('"small"', '"same"'))
+    (folder / "cid.wf").write_text('step only by cid: "Reply."\n')
+    (folder / "server.toml").write_text(SERVER)
+    return folder
+
+
+def several_models(*settings: str) -> dict[str, ServedModel]:
+    return served_models(read_experiment("server.toml", settings), ["one.wf"])
+
+
+@pytest.mark.usefixtures("several")
+def test_each_table_of_models_is_a_model_with_its_own_keys_over_the_file() -> None:
+    found = several_models()
+
+    assert list(found) == ["wfdsl", "cheap", "eager-2.1", "one"]
+    assert [model.pool.name for model in found.values()] == ["two", "small", "two", "two"]
+    half, quarter = Budget(usd=0.5, calls=9), Budget(usd=0.25, calls=9)
+    assert [model.experiment.budget for model in found.values()] == [half, quarter, half, half]
+    efforts = [model.experiment.conductor.limits for model in found.values()]
+    assert [limits.max_rounds for limits in efforts] == [None, None, 3, None]
+    cards = {card["id"]: card for card in ModelCards(found, ["server.toml"]).all()}
+    assert len(cards) == 8
+    assert (cards["cheap"]["description"], cards["cheap"]["context_window"]) == ("The cheap one", 1024)
+    assert list(cards["cheap"]["pricing"]["workers"]) == ["cid"]
+    assert cards["eager-2.1"]["context_window"] == 99
+    assert cards["wfdsl"]["description"] == "A Conductor (boss) on the pool two, which has 3 workers"
+
+
+@pytest.mark.usefixtures("several")
+def test_options_of_the_command_hold_for_all_models() -> None:
+    found = several_models("budget.usd=1", "pool.use=same.toml", "conductor.model=cid.wf")
+
+    assert {model.experiment.budget.usd for model in found.values()} == {1}
+    assert {model.pool.name for model in found.values()} == {"same"}
+
+
+async def test_models_have_clients_and_limits_in_common(several: Path) -> None:
+    (several / "server.toml").write_text(SERVER + TWINS)
+    found = several_models()
+    plain, eager, twin, other = (found[name] for name in ("wfdsl", "eager-2.1", "twin", "other"))
+
+    assert plain.pool is eager.pool
+    assert found["cheap"].pool is twin.pool
+    conducting = [model.policy for model in (plain, eager, twin, other)]
+    clients = [policy._model.worker(0) for policy in conducting if isinstance(policy, Conductor)]
+    assert clients[0] is clients[1]
+    assert clients[2] is clients[3] is not clients[0]
+    limits = [limits_of(profile_of(pool, 0), pool.worker(0)) for pool in (twin.pool, other.pool)]
+    assert twin.pool is not other.pool
+    assert limits[0] is limits[1]  # one model at one server, described by two files
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[serve.models.x]\nport = 1", 'serve.models.x: there is no key "port"'),
+        ("[serve.models.x.conductor]\nefort = 'low'", "Did you mean effort?"),
+        ("[serve.models.x]\nconductor.effort = 'some'", "serve.models.x: conductor.effort must be one of"),
+        ("[serve.models.x]\nconductor = 'ann'", "serve.models.x: conductor must be a table"),
+        ("[serve.models.x.pool]\nname = 'p'", 'serve.models.x: pool has one key, "use"'),
+        ("[serve.models.x]\npool.use = 'absent'", 'serve.models.x: there is no pool "absent"'),
+        ("[serve.models.x]\nrun.journal = false", "run.journal holds for the whole server"),
+        ("[serve.models.x]\nconductor.model = 'absent'", "the model 'x': no Conductor 'absent'"),
+        ("[serve.models.x-2026-09-21]", "does not end with a date"),
+        ("[serve]\nmodels = 1", "serve.models must be a table"),
+        ("[serve.models.one]", "there is a model 'one' already"),
+    ],
+)
+@pytest.mark.usefixtures("several")
+def test_what_is_wrong_with_a_table_of_models_is_said(table: str, message: str) -> None:
+    Path("server.toml").write_text(f'[pool]\nuse = "pool.toml"\n{table}\n')
+
+    with pytest.raises(UsageError) as refused:
+        several_models()
+    assert message in str(refused.value)
+
+
+def test_models_are_not_reached_by_settings() -> None:
+    with pytest.raises(UsageError, match=r"serve\.models are set in the file"):
+        read_experiment(None, ["serve.models.x.budget.usd=1"])
+
+
+@pytest.mark.usefixtures("several")
+async def test_a_key_is_for_its_models_and_leaves_workers_of_any_pool_out() -> None:
+    files = {"models": ("cheap",)}, {"without": ("slow",)}, {"without": ("bob",)}, {"without": ("absent",)}
+    keys = [make_key("keys.toml", f"k{index}", limits) for index, limits in enumerate(files)]
+    found = several_models()
+    app: Any = build_app(
+        ModelCards(found),
+        read_experiment("server.toml").serve,
+        keys=ApiKeys.load("keys.toml"),
+        journal=None,
+        log=lambda _: None,
+    )
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x/", timeout=60) as client:
+
+        async def get(path: str, key: str) -> httpx.Response:
+            return await client.get(path, headers={"Authorization": f"Bearer {key}"})
+
+        async def ask(model: str, key: str) -> tuple[int, str]:
+            """The status, and the answer or the code of the error."""
+            body = {"model": model, "messages": [{"role": "user", "content": "Why?"}]}
+            reply = await client.post("v1/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"})
+            told = reply.json()
+            said = told["error"]["code"] if "error" in told else told["choices"][0]["message"]["content"]
+            return reply.status_code, said
+
+        listed = [card["id"] for card in (await get("v1/models", keys[0])).json()["data"]]
+        assert listed[0] == "cheap"
+        assert len(listed) == 2  # with and without its date
+        assert (await get("v1/models/one", keys[0])).json()["error"]["code"] == "model_not_allowed"
+        assert await ask("one", keys[0]) == (403, "model_not_allowed")
+        assert await ask(listed[1], keys[0]) == await ask("cheap", keys[0]) == (200, "cid's reply")
+        assert await ask("cheap", keys[1]) == (403, "worker_not_allowed")
+        assert await ask("cheap", keys[2]) == (200, "cid's reply")  # bob is a worker of another pool
+        assert await ask("cheap", keys[3]) == (403, "worker_not_known")
+        page = (await get("metrics", keys[0])).text
+    assert 'wfdsl_runs_total{model="cheap",status="done"} 3.0' in page
+    assert 'wfdsl_calls_total{model="cheap",status="done",worker="cid"} 3.0' in page

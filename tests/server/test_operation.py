@@ -96,10 +96,10 @@ EXPECTED = {
     'wfdsl_requests_total{path="other",status="404"}': 1.0,
     'wfdsl_runs_total{model="two",status="done"}': 1.0,
     'wfdsl_runs_total{model="two",status="failed"}': 1.0,
-    'wfdsl_calls_total{status="done",worker="ann"}': 2.0,
-    'wfdsl_calls_total{status="failed",worker="bob"}': 1.0,
-    'wfdsl_tokens_total{kind="input",worker="ann"}': 20.0,
-    'wfdsl_cost_usd_total{worker="bob"}': 18e-6,
+    'wfdsl_calls_total{model="two",status="done",worker="ann"}': 2.0,
+    'wfdsl_calls_total{model="two",status="failed",worker="bob"}': 1.0,
+    'wfdsl_tokens_total{kind="input",model="two",worker="ann"}': 20.0,
+    'wfdsl_cost_usd_total{model="two",worker="bob"}': 18e-6,
     "wfdsl_requests_in_progress": 0.0,
 }
 

@@ -66,6 +66,7 @@ def execute(args: argparse.Namespace) -> int:
         print_run(before, as_json=args.json)
         return 0
     plan = request_of(path, run_id)
+    experiment = experiment.models.get(plan.origin.get("model", ""), experiment)
     if plan.workflow == ROOT_WORKFLOW:
         if "request" not in plan.origin:
             raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")

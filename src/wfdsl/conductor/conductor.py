@@ -93,6 +93,12 @@ class Conductor:
         other.settings = resolve(other.config, known, prompt=prompt, default=default)
         return other
 
+    def sharing(self, others: Iterable[Conductor]) -> Conductor:
+        """The same Conductor on the client or server of the first of the others that has the same model."""
+        other = copy(self)
+        other._model = next((each._model for each in others if each.entry == self.entry), self._model)
+        return other
+
     async def solve(self, question: Question, pool: Pool, *, only_plan: bool = False, **options: Any) -> Solution:
         """Answer a question with the workers of a pool. Options as for `wfdsl.run`; `names` are the Conductor's.
 

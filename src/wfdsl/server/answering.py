@@ -22,6 +22,7 @@ from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.record import Run, RunEnded, RunSuspended, workflow_to_list
 from wfdsl.interpreter.running import new_run_id
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run
+from wfdsl.server.api_keys import require_model
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
 from wfdsl.server.continuing import ContinuedRun, continued_run
 from wfdsl.server.event_stream import merged
@@ -79,6 +80,7 @@ class Answering:
             ApiError: it cannot be answered.
         """
         model = self.model(chat.model)
+        require_model(model.id, allowance.models)
         model.require_able(chat, allowance)
         if chat.tools is not None and self._journal is None:
             raise not_supported("tools", "tools are not supported without a journal, which keeps their calls")
@@ -98,6 +100,7 @@ class Answering:
         """
         asked = read_chat_request(body)
         model = self.model(asked.model)
+        require_model(model.id, allowance.models)
         workflow, run = await _or_api_error(model.route(asked, allowance))
         steps = workflow_to_list(workflow)
         for step in steps:

@@ -34,6 +34,22 @@ class Caller(NamedTuple):
     limits: KeyLimits | None = None
     """What the key may do; None: everything."""
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that it may name; empty: all of them."""
+        return () if self.limits is None else self.limits.models
+
+
+def require_model(model: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a model that a key may not name; without names, all models are allowed.
+
+    Raises:
+        ApiError: it is not one of them.
+    """
+    if allowed and model not in allowed:
+        what = f"this key is not for the model {model!r} (models: {', '.join(allowed)})"
+        raise ApiError(403, what, code="model_not_allowed", param="model", headers=NO_RETRY)
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""

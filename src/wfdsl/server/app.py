@@ -17,7 +17,7 @@ from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.answering import Answering, Asked
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys
+from wfdsl.server.api_keys import ApiKeys, require_model
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
 from wfdsl.server.chat_stream import Chunks, chat_chunks
 from wfdsl.server.endpoints import Endpoints
@@ -101,14 +101,14 @@ class _Server(Endpoints):
         return JSONResponse(openapi_document(self._cards.names, needs_key=self.keys is not None))
 
     async def list_models(self, request: Request) -> Response:
-        """All models."""
-        self.caller(request)
-        return JSONResponse({"object": "list", "data": self._cards.all()})
+        """The models that the key may name."""
+        return JSONResponse({"object": "list", "data": self._cards.all(self.caller(request).models)})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
-        self.caller(request)
-        return JSONResponse(self._cards.card(request.path_params["id"]))
+        caller, name = self.caller(request), request.path_params["id"]
+        require_model(self._cards.model(name).id, caller.models)
+        return JSONResponse(self._cards.card(name))
 
     async def route(self, request: Request) -> Response:
         """The workflow that would answer a chat completion request."""

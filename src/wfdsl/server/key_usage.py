@@ -27,6 +27,8 @@ class Allowance:
     """The name of its key; empty where no keys are needed."""
     without: tuple[str, ...] = ()
     """Names or tags of workers that it is never sent to."""
+    models: tuple[str, ...] = ()
+    """The models that it may name; empty: all of them."""
     account: BudgetTracker | None = None
     """What its key may spend; None: there is no limit."""
 
@@ -67,7 +69,7 @@ class KeyUsage:
         if limits.requests_per_minute is not None:
             self._count(caller.name, limits.requests_per_minute)
         account = None if limits.usd is None else await self._account(caller.name, limits.usd, limits.per)
-        return Allowance(caller.name, limits.without, account)
+        return Allowance(caller.name, limits.without, limits.models, account)
 
     def _count(self, key: str, limit: int) -> None:
         now, sent = self._clock(), self._requests[key]

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format: requests by address, runs by model, calls, tokens and dollars by worker.
+"""Metrics in Prometheus' text format: requests by address, runs by model, and what workers did for each.
 
 They are counted from the events of runs, so a reply that came from the journal counts nothing, and two requests that
 wait for the same run count its calls once.
@@ -40,11 +40,17 @@ class Metrics:
         self.in_progress = Gauge("wfdsl_requests_in_progress", "Requests that are being answered", registry=own)
         self._runs = Counter("wfdsl_runs", "Runs that ended, by how", ["model", "status"], registry=own)
         self._run_s = Histogram("wfdsl_run_seconds", "Seconds of a run", ["model"], buckets=_SECONDS, registry=own)
-        self._calls = Counter("wfdsl_calls", "Calls of workers that ended, by how", ["worker", "status"], registry=own)
-        self._tokens = Counter("wfdsl_tokens", "Tokens of workers' calls", ["worker", "kind"], registry=own)
-        self._usd = Counter("wfdsl_cost_usd", "US dollars of workers' calls with a price", ["worker"], registry=own)
-        self._retries = Counter("wfdsl_retries", "Attempts of calls that failed", registry=own)
-        self._fallbacks = Counter("wfdsl_fallbacks", "Calls that a fallback worker got", ["worker"], registry=own)
+        self._calls = Counter(
+            "wfdsl_calls", "Calls of workers that ended, by how", ["model", "worker", "status"], registry=own
+        )
+        self._tokens = Counter("wfdsl_tokens", "Tokens of workers' calls", ["model", "worker", "kind"], registry=own)
+        self._usd = Counter(
+            "wfdsl_cost_usd", "US dollars of workers' calls with a price", ["model", "worker"], registry=own
+        )
+        self._retries = Counter("wfdsl_retries", "Attempts of calls that failed", ["model"], registry=own)
+        self._fallbacks = Counter(
+            "wfdsl_fallbacks", "Calls that a fallback worker got", ["model", "worker"], registry=own
+        )
 
     def request(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -55,13 +61,13 @@ class Metrics:
         """Count what happened in a run of a model."""
         match event:
             case StepFinished(record=record) if not record.replayed and not record.nested:
-                self._call(record.worker_name, record.status, record.usage, record.paid_usd)
+                self._call(model, record.worker_name, record.status, record.usage, record.paid_usd)
             case CompletionFinished(reply=reply) if reply is not None:
-                self._call("conductor", "done", reply.usage, reply.paid_usd)
+                self._call(model, "conductor", "done", reply.usage, reply.paid_usd)
             case Retried():
-                self._retries.inc()
+                self._retries.labels(model).inc()
             case FellBack(worker_name=worker):
-                self._fallbacks.labels(worker).inc()
+                self._fallbacks.labels(model, worker).inc()
             case RunFinished(path=(), run=run):
                 self._runs.labels(model, run.status).inc()
                 self._run_s.labels(model).observe(run.seconds or 0.0)
@@ -70,8 +76,8 @@ class Metrics:
         """Everything, as Prometheus reads it."""
         return generate_latest(self._registry)
 
-    def _call(self, worker: str, status: str, usage: Usage, usd: float | None) -> None:
-        self._calls.labels(worker, status).inc()
-        self._tokens.labels(worker, "input").inc(usage.input_tokens)
-        self._tokens.labels(worker, "output").inc(usage.output_tokens)
-        self._usd.labels(worker).inc(usd or 0.0)
+    def _call(self, model: str, worker: str, status: str, usage: Usage, usd: float | None) -> None:
+        self._calls.labels(model, worker, status).inc()
+        self._tokens.labels(model, worker, "input").inc(usage.input_tokens)
+        self._tokens.labels(model, worker, "output").inc(usage.output_tokens)
+        self._usd.labels(model, worker).inc(usd or 0.0)

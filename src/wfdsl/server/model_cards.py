@@ -6,19 +6,16 @@ refused once the model has changed.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.served_model import ServedModel
+from wfdsl.server.served_model import DATED, ServedModel
 from wfdsl.workers.entry import WorkerEntry
-
-_DATED: Final = re.compile(r"(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class ModelCards:
@@ -51,7 +48,7 @@ class ModelCards:
         found = self._models.get(name) or self._dated.get(name)
         if found is not None:
             return found
-        dated = _DATED.fullmatch(name)
+        dated = DATED.fullmatch(name)
         if dated is not None and dated[1] in self._models:
             now = next(each for each, model in self._dated.items() if model.id == dated[1])
             what = f"the model {dated[1]!r} has changed: ask for {now!r}, or for {dated[1]!r}"
@@ -59,9 +56,9 @@ class ModelCards:
             what = f"there is no model {name!r:.80} (models: {', '.join(self._models)})"
         raise ApiError(404, what, code="model_not_found", param="model")
 
-    def all(self) -> list[dict[str, Any]]:
-        """All models under both names."""
-        return [self.card(name) for name in self.names]
+    def all(self, allowed: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+        """The models that a key may name under both names; empty: all of them."""
+        return [self.card(name) for name in self.names if not allowed or self.model(name).id in allowed]
 
     def card(self, name: str) -> dict[str, Any]:
         """A model as `/v1/models` lists it, under the name that is asked for.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -29,7 +30,9 @@ from wfdsl.server.key_usage import Allowance
 from wfdsl.workers.pool import Pool
 
 CONDUCTOR_MODEL: Final = "wfdsl"
-"""The model that is the Conductor."""
+"""The model that is the Conductor, where the configuration has no table of models."""
+DATED: Final = re.compile(r"(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}")
+"""The name of a model with the date of its last change."""
 _EFFORT: Final = "effort"
 _WITHOUT_TOOLS: Final = ("function", "transformers")
 """Providers whose workers take no tools."""
@@ -46,6 +49,8 @@ class ServedModel:
     experiment: Experiment
     origin: Mapping[str, str]
     """Where Conductor or workflow, and pool, were found; kept with each run."""
+    words: frozenset[str] = frozenset()
+    """The names and tags of the workers of all models of the server, which a key may leave out."""
 
     def last_round(self, request: ChatRequest, asked: RunRequest | None) -> int | None:
         """The number of the round after which a Conductor cannot revise; None where there is no Conductor.
@@ -180,12 +185,11 @@ class ServedModel:
         """
         if not allowance.without:
             return self.pool
-        found = {word: self._indices(word) for word in allowance.without}
-        unknown = [word for word, indices in found.items() if not indices and word != self._own_worker]
+        unknown = [word for word in allowance.without if word not in self.words]
         if unknown:
-            what = f"this key leaves out {', '.join(unknown)}, which is not a worker or a tag of {self.id!r}"
+            what = f"this key leaves out {', '.join(unknown)}, which is not a worker or a tag of any model"
             raise ApiError(403, what, code="worker_not_known", headers=NO_RETRY)
-        left_out = set().union(*found.values())
+        left_out = set().union(*(self._indices(word) for word in allowance.without))
         left = [index for index in self.pool.indices if index not in left_out]
         needed = [step.worker for step in self.policy.workflow] if isinstance(self.policy, WorkflowPolicy) else []
         if not left or self._own_worker in allowance.without or left_out.intersection(needed):
@@ -197,6 +201,12 @@ class ServedModel:
         """The workers of a name or a tag."""
         named = self.pool.find(word)
         return {*self.pool.tagged(word), *(() if named is None else (named,))}
+
+    @property
+    def own_words(self) -> set[str]:
+        """The names and tags of its workers, its Conductor's own model included."""
+        named = {word for entry in self.pool for word in (entry.name, *entry.tags)}
+        return named if self._own_worker is None else named | {self._own_worker}
 
     @property
     def _own_worker(self) -> str | None:
@@ -219,37 +229,54 @@ def cheapest(pool: Pool) -> int:
 
 
 def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedModel]:
-    """The Conductor of the pool, and each workflow file under its stem. Each worker of the pool is built, so that a key
-    that is missing is told now, and no request waits for packages to load.
+    """The models of a server: those of the tables [serve.models.NAME], or else the Conductor of the pool; and each
+    workflow file under its stem. Each worker is built, so that a key that is missing is told now.
+
+    Models that name the same pool, or the same model as Conductor, have its clients and local servers in common.
 
     Raises:
         UsageError: something cannot be used, or two models have the same name.
         WorkflowError: a workflow is not valid.
     """
-    pool, pool_name = experiment.with_pool()
-    conductor = _model(CONDUCTOR_MODEL, experiment.conductor, experiment, pool, pool_name)
-    found = {conductor.id: conductor}
+    found: dict[str, ServedModel] = {}
+    for name, own in (experiment.models or {CONDUCTOR_MODEL: experiment}).items():
+        _require_name(name, f"serve.models.{name}")
+        try:
+            found[name] = _model(name, own, own.serve.description, found.values())
+        except UsageError as error:
+            raise UsageError(f"the model {name!r}: {error}" if experiment.models else str(error)) from error
     for file in files:
         name = Path(file).stem
         if name in found:
             raise UsageError(f"--workflow {file}: there is a model {name!r} already; give the file another name")
         if not file.endswith(".wf"):
             raise UsageError(f"--workflow {file}: must be a .wf file")
-        found[name] = _model(name, ConductorConfig(model=file), experiment, pool, pool_name)
-    for index in pool.indices:
-        pool.worker(index)
-    return found
+        _require_name(name, f"--workflow {file}")
+        found[name] = _model(name, replace(experiment, conductor=ConductorConfig(model=file)), None, found.values())
+    for pool in {id(model.pool): model.pool for model in found.values()}.values():
+        for index in pool.indices:
+            pool.worker(index)
+    words = frozenset(word for model in found.values() for word in model.own_words)
+    return {name: replace(model, words=words) for name, model in found.items()}
 
 
-def _model(
-    name: str, config: ConductorConfig, experiment: Experiment, pool: Pool, pool_name: str | None
-) -> ServedModel:
-    policy, solver = named_policy(config, pool), conductor_name(config, pool)
+def _require_name(name: str, place: str) -> None:
+    if not name or not name.isprintable() or name != name.strip() or DATED.fullmatch(name):
+        raise UsageError(f"{place}: the name of a model is a printable text that does not end with a date")
+
+
+def _model(name: str, experiment: Experiment, description: str | None, others: Collection[ServedModel]) -> ServedModel:
+    pool, pool_name = experiment.with_pool()
+    pool = next((each.pool for each in others if each.origin.get("pool") == pool_name), pool)
+    policy, solver = named_policy(experiment.conductor, pool), conductor_name(experiment.conductor, pool)
     if isinstance(policy, Conductor):
+        policy = policy.sharing(each.policy for each in others if isinstance(each.policy, Conductor))
         origin, what = {"solve": found_anywhere(solver)}, f"A Conductor ({solver})"
     else:
         origin, what = {"file": str(Path(solver).absolute())}, f"The workflow {Path(solver).name}"
     origin |= {} if pool_name is None else {"pool": pool_name}
     count = len(pool.indices)
-    description = f"{what} on the pool {pool.name}, which has {count} worker{'' if count == 1 else 's'}"
-    return ServedModel(id=name, description=description, policy=policy, pool=pool, experiment=experiment, origin=origin)
+    about = f"{what} on the pool {pool.name}, which has {count} worker{'' if count == 1 else 's'}"
+    return ServedModel(
+        id=name, description=description or about, policy=policy, pool=pool, experiment=experiment, origin=origin
+    )

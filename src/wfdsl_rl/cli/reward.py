@@ -57,7 +57,15 @@ _PARALLEL: Final = 1024
 _REQUESTS: Final = 4096
 _LEASE_S: Final = 30.0
 _BODY_BYTES: Final = 64 * 2**20
-_OF_MODELS: Final = ("reasoning", "tools", "max_tool_rounds", "short_tokens", "context_window", "log_texts")
+_OF_MODELS: Final = (
+    "reasoning",
+    "tools",
+    "max_tool_rounds",
+    "short_tokens",
+    "context_window",
+    "description",
+    "log_texts",
+)
 """Settings of a server that answers as a model."""
 _VALUES: Final = {
     "right": ("--right", "of a workflow whose answer is right (default: 1)"),
