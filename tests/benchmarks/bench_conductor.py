@@ -23,14 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks.domains import mean_over_domains
-from tests.benchmarks.gym_optimum import optimum
-from tests.benchmarks.gym_search import workflow_of
 from tests.benchmarks.writing import SHIPPED, Writer
 from wfdsl import Pool, Step, Workflow
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.graph import graph_of
 from wfdsl_rl import gym
+from wfdsl_rl.gym.world.optimum import optimum, workflow_of
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.simulate import simulate

@@ -15,12 +15,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.gym_search import Effort, search, vocabulary, workflow_of
+from tests.benchmarks.gym_search import Effort, search, vocabulary
 from tests.benchmarks.gym_second_round import second_round
 from tests.benchmarks.gym_teams import random_teams, team
 from wfdsl import Pool, Workflow, run
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.world.accuracy import Accuracy, Exam, expected_accuracy, mean_of
+from wfdsl_rl.gym.world.optimum import workflow_of
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES
 from wfdsl_rl.gym.world.questions import USUAL_TOKENS

@@ -23,18 +23,11 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks.gym_climbing import hill_climbing
-from tests.benchmarks.gym_optimum import Optimum, optimum, publish
-from tests.benchmarks.gym_search import (
-    MAX_STEPS,
-    SAYS_NOTHING,
-    Effort,
-    search,
-    search_questions,
-    vocabulary,
-    workflow_of,
-)
+from tests.benchmarks.gym_optimum import publish
+from tests.benchmarks.gym_search import MAX_STEPS, SAYS_NOTHING, Effort, search, search_questions, vocabulary
 from wfdsl_rl.evaluation.plots import FAINT, colour_of, figure, save
 from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy
+from wfdsl_rl.gym.world.optimum import Optimum, optimum, workflow_of
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 
 PUBLISHED = ("gym/axes", "gym/paper7")

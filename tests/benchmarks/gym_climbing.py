@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.benchmarks.gym_search import MAX_STEPS, Found, Scores, Space, Team, judged
+from tests.benchmarks.gym_search import MAX_STEPS, Scores, Space, judged
 from wfdsl_rl.gym.world.accuracy import Questions
+from wfdsl_rl.gym.world.optimum import Found, Team
 
 _PATIENCE: Final = 400
 """After so many changes that do not help it begins again."""

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from tests.benchmarks.gym_teams import SUBTASKS, structures
-from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.gym.world.accuracy import Questions, expected_accuracy, right_answers
 from wfdsl_rl.gym.world.making import items
+from wfdsl_rl.gym.world.optimum import Choice, Found, Team, live, workflow_of
 from wfdsl_rl.gym.world.presets import Preset
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.questions import stream_of
@@ -42,9 +42,6 @@ _CHECKS: Final = {
 _MEMORY: Final = 200_000_000
 """Bytes of states that are kept, about."""
 
-Choice: TypeAlias = tuple[int, str, tuple[int, ...]]
-"""A step: worker, subtask, and the earlier steps in view."""
-Team: TypeAlias = tuple[Choice, ...]
 Change: TypeAlias = tuple[tuple[int, int | None, str | None, tuple[int, ...] | None], ...]
 """For some steps: place, and new worker, subtask and view; None for what stays."""
 
@@ -65,20 +62,6 @@ def vocabulary(preset: Preset, family: str = "") -> tuple[str, ...]:
 
 SAYS_NOTHING: Final = ("Work on the problem.",)
 """The vocabulary of a search without instructions."""
-
-
-def workflow_of(team: Team) -> Workflow:
-    """The workflow of a team."""
-    return Workflow(tuple(Step(worker, subtask, access) for worker, subtask, access in team))
-
-
-def live(team: Team) -> tuple[int, ...]:
-    """The steps that the answer depends on."""
-    needed = {len(team) - 1}
-    for at in reversed(range(len(team))):
-        if at in needed:
-            needed.update(team[at][2])
-    return tuple(sorted(needed))
 
 
 class Scores:
@@ -228,28 +211,6 @@ class Effort:
     exact: int = 12_000
     """All pairs of steps are tried if they are no more than this."""
     finalists: int = 6
-
-
-@dataclass(frozen=True)
-class Found:
-    """A team and how good it is, on questions and with luck that no search has seen."""
-
-    team: Team
-    accuracy: float
-    error: float
-
-    def __str__(self) -> str:
-        return "; ".join(_shown(choice) for choice in self.team)
-
-    @property
-    def steps(self) -> int:
-        """Steps that are run."""
-        return len(live(self.team))
-
-
-def _shown(choice: Choice) -> str:
-    worker, subtask, view = choice
-    return f"{worker} {subtask.rstrip('.').lower()} [{' '.join(map(str, view))}]"
 
 
 def search(

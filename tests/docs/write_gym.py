@@ -1,17 +1,17 @@
-"""The gym's best workflows as Markdown, for the documentation; `tests.benchmarks.gym_optimum` has them."""
+"""The gym's best workflows as Markdown, for the documentation; `wfdsl_rl.gym.world.optimum` has them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.benchmarks.gym_optimum import Optimum, optimum
 from tests.benchmarks.gym_search import MAX_STEPS
 from wfdsl_rl.gym.world.families import domain_of
+from wfdsl_rl.gym.world.optimum import Optimum, optimum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.benchmarks.gym_search import Found
+    from wfdsl_rl.gym.world.optimum import Found
 
 WANTS: Final[Mapping[str, tuple[str, str]]] = {
     "sums": ("easy", "one step"),

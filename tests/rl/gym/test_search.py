@@ -7,22 +7,13 @@ import random
 import pytest
 
 from tests.benchmarks.gym_climbing import hill_climbing
-from tests.benchmarks.gym_optimum import Optimum, optimum
-from tests.benchmarks.gym_search import (
-    Effort,
-    Scores,
-    Space,
-    judged,
-    live,
-    search,
-    vocabulary,
-    workflow_of,
-)
+from tests.benchmarks.gym_search import Effort, Scores, Space, judged, search, vocabulary
 from tests.benchmarks.gym_second_round import second_round
 from tests.benchmarks.gym_teams import SUBTASKS, random_teams, structures, team
 from wfdsl.graph import graph_of
 from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy, frozen_questions
 from wfdsl_rl.gym.world.families import draw
+from wfdsl_rl.gym.world.optimum import Optimum, live, optimum, workflow_of
 from wfdsl_rl.gym.world.presets import Preset, preset_of
 
 PRESETS = [preset_of("gym/paper7"), preset_of("gym/axes")]
