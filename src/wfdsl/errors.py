@@ -22,3 +22,7 @@ class UsageError(WfdslError):
 
 class JournalFailure(UsageError):  # noqa: N818  (a kind of failure, as WorkerFailure is)
     """The journal cannot be read or written. Only answers that it holds are used. The message says what to do."""
+
+
+class RunInUse(UsageError):  # noqa: N818  (as JournalFailure is)
+    """Another process, or another task of this one, is working on a run."""

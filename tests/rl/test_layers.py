@@ -51,6 +51,7 @@ HOMES = {
     "peft": ["training.grpo", "training.checkpoints"],
     "pyarrow": ["tasks."],
     "pydantic": ["tasks.", "gym.", "training.config", "training.plan", "evaluation.", "gym."],
+    "ray": ["engines.ray_engine"],
     "rich": ["cli.", "evaluation."],
     "safetensors": ["training."],
     "skyrl_gym": ["engines.skyrl"],

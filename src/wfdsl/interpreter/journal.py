@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
-from wfdsl.errors import UsageError
+from wfdsl.errors import RunInUse, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path
@@ -119,7 +119,7 @@ class Journal:
         """Claim a run for this process: a new one, or one that an earlier process left.
 
         Raises:
-            UsageError: another process, or another task of this one, is working on it.
+            RunInUse: another process, or another task of this one, is working on it.
         """
         if run_id in self._claimed:
             raise _busy(run_id, "this process")
@@ -432,5 +432,5 @@ def _tool_calls(connection: sqlite3.Connection, run_id: str) -> dict[Path, tuple
     return found
 
 
-def _busy(run_id: str, who: str) -> UsageError:
-    return UsageError(f"run {run_id} is being worked on by {who}; wait until it has finished, or stop it")
+def _busy(run_id: str, who: str) -> RunInUse:
+    return RunInUse(f"run {run_id} is being worked on by {who}; wait until it has finished, or stop it")

@@ -144,7 +144,28 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--no-seed", action="store_true", help="send no seed: workers draw as they like (default: the seed 0)"
     )
     runs.add_argument(
-        "--parallel", type=count, default=_PARALLEL, metavar="N", help="runs at a time (default: %(default)s)"
+        "--parallel",
+        type=count,
+        default=_PARALLEL,
+        metavar="N",
+        help="runs at a time, with --engine ray on each node (default: %(default)s)",
+    )
+    runs.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        default="local",
+        help="where runs take place: in this process, or on a Ray cluster (default: local)",
+    )
+    runs.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        help="the Ray cluster, as HOST:PORT or auto (default: RAY_ADDRESS; else Ray is started on this machine)",
+    )
+    runs.add_argument(
+        "--nodes",
+        type=count,
+        metavar="N",
+        help="processes of the Ray cluster, one CPU each (default: one for each node that it has)",
     )
 
 
@@ -172,6 +193,8 @@ def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Na
 
         args = parse([*read_manifest(Path(args.resume))["command"], *arguments])
     args.out = args.resume or args.out
+    if args.engine == "local" and not args.resume and (args.address or args.nodes):
+        raise UsageError("--address and --nodes are for a Ray cluster; add --engine ray")
     missing = [each for name, each in _NEEDED.items() if not getattr(args, name)]
     if missing:
         raise UsageError(f"give {', and '.join(missing)}")

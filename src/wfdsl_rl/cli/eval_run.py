@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,11 +21,12 @@ from wfdsl.cli.options import experiment_of, leases_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, run_options
+from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.render.status import dollars
-from wfdsl_rl.baselines.fitted import fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl_rl.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
 from wfdsl_rl.cli.eval_reports import print_summary, print_table
 from wfdsl_rl.cli.task_options import tasks_of
 from wfdsl_rl.evaluation.estimate import estimate_policies, estimate_text
@@ -35,6 +37,7 @@ from wfdsl_rl.evaluation.report import RESULTS, Report, read_report, write_summa
 from wfdsl_rl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
 from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.policy_names import policies_of
+from wfdsl_rl.tasks.task import Task
 
 _SEED = 0
 _LINES: Final = 20
@@ -48,6 +51,9 @@ def execute(args: argparse.Namespace, arguments: Sequence[str]) -> int:
     if args.dry_run:
         _print_estimate(evaluation, args)
         return 0
+    if args.engine == "ray":
+        _require_no_money(evaluation, experiment)
+        require_packages("--engine ray", ["ray"], "ray")
     if not args.no_plots:
         require_matplotlib()
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
@@ -82,6 +88,8 @@ class _Session:
         return self._code(report)
 
     def _evaluate(self, settled: Mapping[TrialKey, Trial]) -> str:
+        if self._args.engine == "ray":
+            return self._evaluate_on_ray(settled)
         store = Journal() if self._experiment.run.journal else nullcontext()
         with store as journal, Results(self._results) as results, leases_of(self._args) as leases:
             try:
@@ -91,19 +99,43 @@ class _Session:
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
-    async def _trials(
-        self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results, leases: LeaseClient | None
-    ) -> str:
+    def _evaluate_on_ray(self, settled: Mapping[TrialKey, Trial]) -> str:
+        from wfdsl_rl.engines.ray_engine import Plan, cluster, evaluate_on_ray
+
+        evaluation, args = self._evaluation, self._args
+        plan = Plan(
+            build=partial(_on_node, args),
+            leases=partial(leases_of, args),
+            evaluation_id=evaluation.id,
+            folder=str(Path.cwd()),
+            parallel=args.parallel,
+            journal=self._experiment.run.journal,
+        )
+        if settled.keys() >= set(evaluation.trials()):
+            return ""
+        with Results(self._results) as results, cluster(args.address), self._progress(settled, results) as keep:
+            work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), say=_say, nodes=args.nodes)
+            return asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+
+    @contextmanager
+    def _progress(self, settled: Mapping[TrialKey, Trial], results: Results) -> Iterator[Callable[[Trial], None]]:
+        """Gives a function that keeps a trial and counts it."""
         total = len(self._evaluation.trials())
         simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
         counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
-        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled, leases)
         with progress_on_stderr(total, counts, quiet=self._args.quiet) as count:
 
             def keep(trial: Trial) -> None:
                 results.keep(trial)
                 count(trial)
 
+            yield keep
+
+    async def _trials(
+        self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results, leases: LeaseClient | None
+    ) -> str:
+        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled, leases)
+        with self._progress(settled, results) as keep:
             return await evaluate(
                 self._evaluation,
                 keep=keep,
@@ -126,6 +158,34 @@ class _Session:
         if failed or unjudged:
             print(f"to try them again: {self._again()}", file=sys.stderr)
         return FAILED if failed else 0
+
+
+def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
+    """Refuse what several nodes would each spend for themselves.
+
+    Raises:
+        UsageError: there is a budget, or a policy that is fitted first.
+    """
+    if experiment.budget != UNLIMITED:
+        raise UsageError(
+            "a budget cannot be kept by several nodes for themselves; start `wfdsl-reward serve` with the budget, and "
+            "give --limit-server URL here instead of it"
+        )
+    fitted = [name for name, policy in evaluation.policies.items() if isinstance(policy, FittedPolicy)]
+    if fitted:
+        raise UsageError(
+            f"{', '.join(fitted)}: fitted before the first question, which every node would pay for; evaluate it "
+            "with --engine local"
+        )
+
+
+def _on_node(args: argparse.Namespace) -> Evaluation:
+    """The evaluation as a node of a cluster makes it from the same options; its tasks are sent to it."""
+    return evaluation_of(args, experiment_of(args), tasks=())
+
+
+def _say(line: str) -> None:
+    print(f"wfdsl-eval: {line}", file=sys.stderr, flush=True)
 
 
 def _budget_tracker(
@@ -191,8 +251,10 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     print(f"{written} are in {report.folder}", file=sys.stderr)
 
 
-def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluation:
-    """What the options describe.
+def evaluation_of(
+    args: argparse.Namespace, experiment: Experiment, *, tasks: Sequence[Task] | None = None
+) -> Evaluation:
+    """What the options describe; `tasks` are asked instead of theirs.
 
     Raises:
         UsageError: an option cannot be used, or there is nothing to evaluate.
@@ -205,7 +267,7 @@ def evaluation_of(args: argparse.Namespace, experiment: Experiment) -> Evaluatio
     seed = _SEED if experiment.run.seed is None else experiment.run.seed
     return Evaluation(
         policies=policies,
-        tasks=tasks_of(args),
+        tasks=tasks_of(args) if tasks is None else tasks,
         pool=pool,
         repeats=args.repeats,
         seed=None if args.no_seed else seed,

@@ -70,7 +70,7 @@ async def evaluate(
                 for _ in range(concurrency):
                     group.create_task(work.take(left, grading))
     except BaseExceptionGroup as several:
-        raise _first(several) from several
+        raise first_of(several) from several
     return work.stopped
 
 
@@ -170,9 +170,10 @@ def _replayed(runs: Sequence[Run]) -> int:
     return sum(_replayed(step.nested) if step.nested else step.replayed for run in runs for step in run.steps)
 
 
-def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_of(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception of a group, or of the groups in it."""
     first = several.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 class Grading:

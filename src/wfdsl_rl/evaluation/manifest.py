@@ -110,12 +110,16 @@ def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path
     Raises:
         UsageError: something that can change answers is not what it was; the message says what.
     """
-    changed = [what for what, pick in _SAME.items() if pick(before) != pick(now)]
-    if changed:
+    if changed := differences(before, now):
         raise UsageError(
             f"{folder} was started with other {', '.join(changed)}; give the same ones as {folder}/manifest.json, "
             "or another --out"
         )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What can change answers and is not the same in two manifests, in words."""
+    return [what for what, pick in _SAME.items() if pick(before) != pick(now)]
 
 
 _SAME: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
