@@ -33,7 +33,7 @@ def to_svg(value: Drawable, **options: Unpack[Options]) -> str:
 
     `names`, `title`, `description`, `workers` (index to name), `status` and `conductors` say what a workflow itself
     may not hold; runs and solutions know them, and so does a workflow that was loaded from a file.
-    `all_copies=True` draws each copy of a step by itself.
+    `all_copies=True` draws each copy of a step by itself, `opened` those of the steps with these indices.
 
     Raises:
         ValueError: `names` has not one name for each step.

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import wfdsl
+from tests.rl.viewer.test_evaluations import evaluated
 from tests.viewer.conftest import NESTED, POOL, TWO, conduct, nesting_pool, plan, solve
 
 from .conftest import Viewer, Watched, in_thread, open_context
+
+COPIES: list[Any] = [[] for _ in range(120)]
 
 
 def ask(home: Path, question: str = "What is 2+2?", workflow: wfdsl.Workflow = TWO, **options: Any) -> wfdsl.Run:
@@ -36,6 +39,54 @@ def test_typing_into_the_filter_narrows_the_list_without_losing_a_letter(home: P
     assert "text=is+11" in page.url
     page.get_by_label("Status").select_option("failed")
     page.get_by_text("No run fits these filters.").wait_for()
+
+
+def test_the_list_is_filtered_by_pool_policy_status_time_and_cost(home: Path, watched: Watched) -> None:
+    (home / "pool.toml").write_text(POOL)
+    ask(home, "Of a file?", origin={"file": "/some/steps.wf"})
+    ask(
+        home, "With prices?", wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.load(str(home / "pool.toml"))
+    )
+    page = watched.go("/")
+    for label, value, found in (
+        ("Pool", "two", "With prices?"),
+        ("Policy", "steps.wf", "Of a file?"),
+        ("Cost from", "0.0000001", "With prices?"),
+    ):
+        field = page.get_by_label(label)
+        field.fill(value) if label == "Cost from" else field.select_option(value)
+        page.get_by_text("1 of 2", exact=True).wait_for()
+        assert page.locator("tbody .question a").all_inner_texts() == [found]
+        page.get_by_role("link", name="Clear").click()
+        page.get_by_text("2 in the journal").wait_for()
+    page.get_by_label("Began").select_option("hour")
+    page.wait_for_url("**within=hour*")
+    page.get_by_label("Status").select_option("done")
+    page.wait_for_url("**status=done*")
+    assert page.locator("tbody tr").count() == 2
+
+
+def test_an_evaluation_is_one_row_and_its_figures_lead_to_runs_and_to_a_comparison(
+    home: Path, chromium: Any, viewer: Viewer
+) -> None:
+    in_thread(lambda: evaluated(home))
+    context = open_context(chromium, viewer)
+    watched = Watched(context, viewer.root)
+    page = watched.go("/")
+    page.get_by_role("link", name="Evaluation of 8 runs").click()
+    page.get_by_role("heading", name="Accuracy, per cent").wait_for()
+    figures = page.get_by_role("region", name="Accuracies").locator("td a")
+    figures.first.click()
+    page.locator("tbody a[href*='/runs/']").first.click()
+    page.get_by_role("heading", name="Answer").wait_for()
+
+    page = watched.go("/evaluations/e1")
+    page.get_by_role("region", name="Comparisons").get_by_role("link").first.click()
+    page.locator("a[href*='/compare?']").first.click()
+    page.get_by_role("heading", name="Two runs side by side").wait_for()
+    assert page.locator("pre del, pre ins").count() > 0
+    context.close()
+    assert watched.faults == []
 
 
 def test_a_chosen_step_stays_chosen_from_view_to_view(home: Path, watched: Watched) -> None:
@@ -68,6 +119,30 @@ def test_a_link_to_a_step_inside_a_step_opens_what_is_around_it(home: Path, watc
         page = watched.go(f"/runs/{run.id}?view={view}#step=1.0.1")
         page.locator('.chosen[data-steps~="1.0.1"]').wait_for()
         page.get_by_label("The selected step").get_by_text("The answer is 4.").wait_for()
+
+
+def test_a_graph_opens_what_ran_inside_a_step_one_stack_of_copies_and_large_workflows(
+    home: Path, watched: Watched
+) -> None:
+    nested = ask(home, workflow=NESTED, pool=nesting_pool())
+    page = watched.go(f"/runs/{nested.id}?view=graph")
+    inside = page.locator('a[data-steps="1.0.1"]')
+    assert not inside.is_visible()
+    page.locator("summary").first.click()
+    inside.click()
+    page.get_by_label("The selected step").get_by_text("The answer is 4.").wait_for()
+
+    copies = ask(home, workflow=wfdsl.Workflow.from_lists([0] * 120 + [1], ["Try."] * 120 + ["End."], [*COPIES, "all"]))
+    page = watched.go(f"/runs/{copies.id}?view=graph")
+    assert page.locator("figure a[data-steps]").count() == 2
+    page.get_by_role("link", name="120 copies").click()
+    page.get_by_text("This workflow has 121 nodes, more than 100.").wait_for()
+    assert page.locator("figure svg").count() == 0
+    page.get_by_role("link", name="Draw them").click()
+    page.locator('figure a[data-steps="119"]').wait_for()
+    page.get_by_role("link", name="Stack the copies").click()
+    page.locator('figure a[data-steps$=" 119"]').wait_for()
+    assert page.locator("figure a[data-steps]").count() == 2
 
 
 def test_a_run_in_progress_is_followed_until_it_is_done(home: Path, watched: Watched) -> None:
@@ -192,6 +267,18 @@ def test_an_exported_page_needs_nothing_else(home: Path, watched: Watched, chrom
     assert alone.faults == []
 
 
+def test_the_page_that_the_command_writes_is_the_exported_one(
+    home: Path, viewer: Viewer, chromium: Any, tmp_path: Path
+) -> None:
+    run = ask(home, "What is <b>2+2</b>?")
+    file, env = tmp_path / "shown.html", {**os.environ, "WFDSL_HOME": str(home)}
+    command = [sys.executable, "-m", "wfdsl", "show", "--run", run.id, "--html"]
+    with file.open("w") as out:
+        subprocess.run(command, env=env, stdout=out, check=True, timeout=60)
+    exported = open_context(chromium, viewer).request.get(f"{viewer.root}/runs/{run.id}/export.html").text()
+    assert file.read_text("utf-8").strip() == exported.strip()
+
+
 def test_a_run_is_copied_as_markdown_json_and_workflow_file(home: Path, watched: Watched) -> None:
     run = ask(home)
     page = watched.go(f"/runs/{run.id}")
@@ -263,6 +350,18 @@ def test_the_playground_checks_and_draws_what_is_typed_and_its_address_holds_it(
     assert page.url == link
     page.get_by_role("button", name="Convert to").click()
     page.wait_for_function("document.querySelector('textarea').value.startsWith('model_id')")
+
+
+def test_the_playground_formats_a_text_and_starts_from_an_example(watched: Watched) -> None:
+    page = watched.go("/playground")
+    text = page.get_by_label("Text")
+    page.get_by_role("link", name="two opinions").click()
+    page.wait_for_url("**example=two*")
+    page.get_by_text("steps", exact=False).first.wait_for()
+    text.fill('wfdsl 1\nstep   plan   by 0:    "Plan."')
+    page.get_by_text("1 step", exact=True).wait_for()
+    page.get_by_role("button", name="Format").click()
+    page.wait_for_function("document.querySelector('textarea').value.includes('step plan by 0: \"Plan.\"')")
 
 
 def test_the_playground_runs_a_text_for_the_price_that_it_shows(home: Path, chromium: Any) -> None:

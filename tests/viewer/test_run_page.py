@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -91,6 +93,29 @@ def test_copies_share_a_card_unless_each_is_asked_for(client: TestClient, ask: A
     assert 'data-steps="0 1 2"' in together
     assert 'data-steps="0 1 2"' not in alone
     assert "One of 3 equal steps" in client.get(f"/view/runs/{run.id}/steps/1").text
+
+
+def test_one_stack_of_copies_is_opened_and_closed(client: TestClient, ask: Ask) -> None:
+    access: list[Any] = [[] for _ in range(6)]
+    run = ask(workflow=wfdsl.Workflow.from_lists([0] * 6 + [1], [*"aaabbbc"], [*access, "all"]))
+    address = f"/view/runs/{run.id}"
+
+    together = client.get(f"{address}?view=graph").text
+    stacks = re.findall(r'href="[^"]*\?([^"#]*)#graph="[^>]*>(Open[^<]*)<', together)
+    assert [label for _, label in stacks] == ["Open steps 0, 1, 2: 3 copies", "Open steps 3, 4, 5: 3 copies"]
+    assert [cards(together), cards(client.get(f"{address}?{html.unescape(stacks[1][0])}").text)] == [
+        ["0 1 2", "3 4 5", "6"],
+        ["0 1 2", "3", "4", "5", "6"],
+    ]
+    opened = client.get(f"{address}?view=graph&open=0&open=3").text
+    assert cards(opened) == [str(step) for step in range(7)]
+    closed = re.findall(r'href="[^"]*\?([^"#]*)#graph="[^>]*>Stack[^<]*<', opened)
+    assert [html.unescape(query) for query in closed] == ["view=graph&open=3", "view=graph&open=0"]
+
+
+def cards(page: str) -> list[str]:
+    """The steps of each card of a graph."""
+    return re.findall(r'data-steps="([^"]*)"', page)
 
 
 def test_a_large_graph_is_drawn_only_when_asked_for(client: TestClient, ask: Ask) -> None:

@@ -49,6 +49,8 @@ class Options(TypedDict, total=False):
     """The indices of workers that are Conductors."""
     all_copies: bool
     """Whether each copy of a step gets a card of its own."""
+    opened: Collection[int]
+    """Steps that get a card of their own, as do all copies of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,8 @@ def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     if names is not None and len(names) != len(workflow):
         raise ValueError(f"{counted(len(workflow), 'step')} but {counted(len(names), 'name')}: give one for each")
     graph = graph_of(workflow)
-    groups = _groups(workflow, each_alone=options.get("all_copies", False))
+    opened = range(len(workflow)) if options.get("all_copies") else options.get("opened", ())
+    groups = _groups(workflow, opened)
     position = {step: at for at, steps in enumerate(groups) for step in steps}
     return Drawing(
         workflow=workflow,
@@ -245,7 +248,7 @@ def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     )
 
 
-def _groups(workflow: Workflow, *, each_alone: bool) -> list[tuple[int, ...]]:
+def _groups(workflow: Workflow, opened: Collection[int]) -> list[tuple[int, ...]]:
     """The steps that share a card, in the order of the first of each.
 
     Copies see the same steps and are seen by the same steps, so that one line stands for the lines of all.
@@ -260,7 +263,8 @@ def _groups(workflow: Workflow, *, each_alone: bool) -> list[tuple[int, ...]]:
         alike[replace(step, access=()), seen, tuple(seen_by[index])].append(index)
     groups: list[tuple[int, ...]] = []
     for steps in alike.values():
-        groups += [(step,) for step in steps] if each_alone or len(steps) < FEWEST_COPIES else [tuple(steps)]
+        is_stack = len(steps) >= FEWEST_COPIES and not any(step in opened for step in steps)
+        groups += [tuple(steps)] if is_stack else [(step,) for step in steps]
     return sorted(groups)
 
 

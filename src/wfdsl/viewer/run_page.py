@@ -65,11 +65,9 @@ def _conversation(request: Request, run: Run) -> dict[str, Any]:
 
 
 def _graph(request: Request, run: Run) -> dict[str, Any]:
-    query, address = request.query_params, _address(request, run)
-    all_copies = query.get("copies") == "all"
-    drawing = GraphPage(lambda step: f"{address}/steps/{step}", drawn=query.getlist("draw"), all_copies=all_copies)
-    graphs = drawing.graphs(run)
-    return {"graphs": graphs, "most": MOST_NODES, "all_copies": all_copies}
+    address = _address(request, run)
+    drawing = GraphPage(lambda step: f"{address}/steps/{step}", request.query_params)
+    return {"graphs": drawing.graphs(run), "most": MOST_NODES, "all_copies": drawing.all_copies}
 
 
 def _timeline(request: Request, run: Run) -> dict[str, Any]:

@@ -28,8 +28,7 @@ async def five(messages: list[dict[str, str]]) -> str:
     return "The answer is 5."
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def evaluated(home: Path) -> Path:
     """The folder of an evaluation of two workers on four tasks, with its runs in the journal beside it."""
     pool = Pool.from_functions([four, five])
     tasks = [
@@ -37,16 +36,21 @@ def folder(tmp_path: Path) -> Path:
         for n in range(1, 5)
     ]
     evaluation = Evaluation(policies=policies_of(["workers"], pool), tasks=tasks, pool=pool, id="e1")
-    found = tmp_path / "evaluations" / "first"
+    found = home / "evaluations" / "first"
     found.mkdir(parents=True)
     write_manifest(found, manifest_of(evaluation, task_sources=["tasks.jsonl"], command=["wfdsl-eval"]))
 
     async def work() -> None:
-        with Journal(tmp_path / "journal.db") as journal, Results(found / "results.jsonl") as results:
+        with Journal(home / "journal.db") as journal, Results(found / "results.jsonl") as results:
             await evaluate(evaluation, keep=results.keep, journal=journal)
 
     asyncio.run(work())
     return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return evaluated(tmp_path)
 
 
 def client_of(journal: Path, *folders: Path) -> Iterator[TestClient]:
