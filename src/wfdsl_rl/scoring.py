@@ -17,6 +17,7 @@ from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
 from wfdsl.errors import JournalFailure, WfdslError
+from wfdsl.interpreter.budget import BudgetTracker
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import Run, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
@@ -60,6 +61,8 @@ class Rollout:
     """The final (subtask, response) of the previous round, for a revision."""
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where it came from, in the caller's words; kept with its runs."""
+    budget: BudgetTracker | None = None
+    """What its calls are charged to; None: the scorer's."""
     executions: int = 1
     """How often a valid workflow is run. All but the first have `/1`, `/2` ... after both names."""
 
@@ -232,6 +235,8 @@ class Scorer:
         options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id or None, rollout.previous
         if rollout.origin:
             options["origin"] = rollout.origin
+        if rollout.budget is not None:
+            options["budget"] = rollout.budget
         try:
             record = await run(workflow, rollout.task.question, pool, self.config, **options)
         except RunFailed as error:

@@ -162,6 +162,23 @@ async def test_runs_within_an_account_never_exceed_it_together() -> None:
         await runs[0].reserve(BudgetUsage(1, 1, 1.0))
 
 
+async def test_a_call_of_one_key_has_the_room_that_a_call_of_another_leaves() -> None:
+    usage = KeyUsage(None, within=BudgetTracker(Budget(usd=3.0)))
+    accounts = [
+        (await usage.allowance(Caller(name, KeyLimits(hash="0" * 64, usd=3.0)))).account for name in ("ann", "bob")
+    ]
+    runs = [BudgetTracker(Budget(usd=2.0), within=account) for account in accounts]
+    bound, cost = BudgetUsage(1, 1, 2.0), BudgetUsage(1, 1, 0.5)
+    await runs[0].reserve(bound)
+    second = asyncio.create_task(runs[1].reserve(bound))
+    await asyncio.sleep(0)
+    assert not second.done()
+
+    runs[0].settle(bound, cost)
+
+    await asyncio.wait_for(second, 60)
+
+
 @pytest.mark.slow
 def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
     serve: Serve, provider: Provider, tmp_path: Path

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from wfdsl.cli.output import USAGE, ended
 from wfdsl.config import Option, OptionField, options_of
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 
 if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
     from wfdsl.experiment import Experiment
@@ -225,6 +226,17 @@ def leases_of(args: argparse.Namespace) -> Iterator[LeaseClient | None]:
 
     with LeaseClient(args.limit_server, server_key()) as leases:
         yield leases
+
+
+@contextmanager
+def account_of(args: argparse.Namespace) -> Iterator[BudgetTracker | None]:
+    """The account of a run whose calls are drawn from the server of `--limit-server`, if it is given.
+
+    Raises:
+        UsageError: the URL cannot be used.
+    """
+    with leases_of(args) as leases:
+        yield None if leases is None else BudgetTracker(UNLIMITED, leases=leases)
 
 
 def server_key() -> str | None:

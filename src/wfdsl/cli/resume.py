@@ -11,7 +11,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.options import (
+    account_of,
     add_config_options,
+    add_limit_server_option,
     add_options,
     add_pool_option,
     add_trace_options,
@@ -45,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_pool_option(parser, "the pool of workers (default: the one it was run on)")
     add_config_options(parser, parameters=False)
     add_trace_options(parser)
+    add_limit_server_option(parser)
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", only=_CHANGEABLE)
 
@@ -87,17 +90,19 @@ def _finish_served(run_id: str, request: RunRequest, experiment: Experiment, arg
     pool = pool_of_run(request) if experiment.pool is None else experiment.pool
     conductor = conductor_of_run(request, experiment.conductor, pool)
     display = display_for(args, pool)
-    work = resume_with(
-        conductor,
-        run_id,
-        request,
-        pool,
-        journal=default_path(),
-        budget=None if experiment.budget == UNLIMITED else experiment.budget,
-        on_event=listener_for(display, otel=args.otel, origin=request.origin),
-        **_changes(experiment.run),
-    )
-    after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
+    with account_of(args) as account:
+        work = resume_with(
+            conductor,
+            run_id,
+            request,
+            pool,
+            journal=default_path(),
+            budget=None if experiment.budget == UNLIMITED else experiment.budget,
+            account=account,
+            on_event=listener_for(display, otel=args.otel, origin=request.origin),
+            **_changes(experiment.run),
+        )
+        after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 
@@ -110,15 +115,17 @@ def finish(run_id: str, request: RunRequest, pool: Pool, experiment: Experiment,
     from wfdsl.interpreter.running import resume
 
     display = display_for(args, pool)
-    work = resume(
-        run_id,
-        pool,
-        journal=default_path(),
-        budget=None if experiment.budget == UNLIMITED else experiment.budget,
-        on_event=listener_for(display, otel=args.otel, origin=request.origin),
-        **_changes(experiment.run),
-    )
-    after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
+    with account_of(args) as account:
+        work = resume(
+            run_id,
+            pool,
+            journal=default_path(),
+            budget=None if experiment.budget == UNLIMITED else experiment.budget,
+            account=account,
+            on_event=listener_for(display, otel=args.otel, origin=request.origin),
+            **_changes(experiment.run),
+        )
+        after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 

@@ -23,18 +23,18 @@ from wfdsl.cli.inputs import (
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
+    account_of,
     add_limit_server_option,
     add_options,
     add_redo_options,
     add_trace_options,
     experiment_of,
     group,
-    leases_of,
     some_text,
 )
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
-from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.budget import Budget
 from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time
@@ -94,10 +94,8 @@ def execute(args: argparse.Namespace) -> int:
     options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
     again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
     try:
-        with leases_of(args) as leases:
-            if leases is not None:
-                options["budget"] = BudgetTracker(experiment.budget, leases=leases)
-            work = run(checked.workflow, question, pool, **options)
+        with account_of(args) as account:
+            work = run(checked.workflow, question, pool, account=account, **options)
             done = followed(work, display, as_json=args.json, again=again)
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error

@@ -10,7 +10,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.named import named_conductor
-from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.config import RunRequest, configured
 from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.record import Run
@@ -40,6 +40,7 @@ async def resume_with(
     *,
     journal: Path,
     budget: Budget | None = None,
+    account: BudgetTracker | None = None,
     on_event: Listener | None = None,
     **changes: Any,
 ) -> Run:
@@ -52,6 +53,7 @@ async def resume_with(
         pool: The workers.
         journal: The journal's path.
         budget: Limits that replace those of the run.
+        account: The tracker of a larger budget, as in `wfdsl.run`.
         on_event: Called with every event as it happens.
         changes: Fields of `RunConfig` by name, instead of the run's.
 
@@ -67,6 +69,7 @@ async def resume_with(
         run_id=run_id,
         journal=journal,
         budget=budget or request.budget,
+        account=account,
         answer_settings=request.answer_settings,
         tools=request.tools,
         origin=request.origin,

@@ -160,10 +160,11 @@ class BudgetTracker:
         """
         while not self.try_reserve(bound):
             settled = asyncio.get_running_loop().create_future()
-            for tracker in (self, self._within):
-                if tracker is not None:
-                    tracker._require_possible(bound)
-                    tracker._waiting.append(settled)
+            tracker: BudgetTracker | None = self
+            while tracker is not None:
+                tracker._require_possible(bound)
+                tracker._waiting.append(settled)
+                tracker = tracker._within
             await settled
 
     def reopen(self, bound: BudgetUsage) -> None:

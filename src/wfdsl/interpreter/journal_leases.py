@@ -35,16 +35,24 @@ class KeptLease(NamedTuple):
 
 
 async def keep_leases(
-    journal: Journal, holder: str, worker: str, bounds: Sequence[BudgetUsage], *, begun: bool, request: str
+    journal: Journal,
+    holder: str,
+    worker: str,
+    bounds: Sequence[BudgetUsage],
+    *,
+    begun: bool,
+    request: str,
+    key: str = "",
 ) -> list[str]:
-    """Keep new leases; their ids.
+    """Keep new leases; their ids. `key` is the name of the API key that the holder began with.
 
     Raises:
         JournalFailure: they cannot be kept.
     """
     run_id, now = _PREFIX + holder, time.time()
     title = f"calls leased to {holder}"
-    asked = RunRequest(workflow=Workflow((Step(0, title, ALL),)), question=title, sample_id=run_id)
+    origin = {"key": key} if key else {}
+    asked = RunRequest(workflow=Workflow((Step(0, title, ALL),)), question=title, sample_id=run_id, origin=origin)
     rows = [(run_id, run_id, worker, "started" if begun else "reserved", now, request, *bound) for bound in bounds]
 
     def insert(connection: sqlite3.Connection) -> list[str]:

@@ -139,6 +139,7 @@ async def resume(
     *,
     journal: Journal | str | Path,
     budget: Budget | None = None,
+    account: BudgetTracker | None = None,
     limiter: ConcurrencyLimiter | None = None,
     on_event: Listener | None = None,
     **options: Any,
@@ -146,20 +147,30 @@ async def resume(
     """Continue a run that the journal has: calls that have a reply are not made again.
 
     What was spent before counts towards the budget. `budget` changes the limits that it sets, and the run keeps its
-    others. `options` are fields of `RunConfig`; the others are as the run was started with.
+    others. `account` is as in `run`. `options` are fields of `RunConfig`; the others are as the run was started with.
 
     Raises:
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: the journal has no such run, or another process is working on it; or as `run` does.
     """
     check_arguments(
-        {"run_id": run_id, "pool": pool, "journal": journal, "budget": budget, "limiter": limiter, "on_event": on_event}
+        {
+            "run_id": run_id,
+            "pool": pool,
+            "journal": journal,
+            "budget": budget,
+            "account": account,
+            "limiter": limiter,
+            "on_event": on_event,
+        }
     )
     if isinstance(budget, BudgetTracker):
         raise UsageError("budget must be a Budget: a resumed run keeps the tracker that the journal has for it")
     request = request_of(Path(journal) if isinstance(journal, str | Path) else journal.path, run_id)
     request = replace(request, config=configured(request.config, options), budget=_merged(request.budget, budget))
-    return await _run_request(run_id, request, pool, journal, tracker=None, limiter=limiter, on_event=on_event)
+    return await _run_request(
+        run_id, request, pool, journal, tracker=None, account=account, limiter=limiter, on_event=on_event
+    )
 
 
 def _merged(before: Budget, now: Budget | None) -> Budget:

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wfdsl.experiment import ServeSettings
+from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, Leases
 from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.answering import Answering, Asked
@@ -44,11 +45,13 @@ def build_app(
     journal: Journal | None,
     log: Callable[[str], None],
     more: Sequence[BaseRoute] = (),
+    leases: Leases | None = None,
 ) -> ASGIApp:
     """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
-    reaches it is answered. `more` are routes besides those of the API.
+    reaches it is answered. `more` are routes besides those of the API. `leases` are drawn for all calls.
     """
-    server = _Server(cards, settings, keys, journal, log)
+    within = None if leases is None else BudgetTracker(UNLIMITED, leases=leases)
+    server = _Server(cards, settings, keys, journal, log, usage=KeyUsage(journal, within=within))
     routes = [
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
@@ -69,11 +72,13 @@ class _Server(Endpoints):
         keys: ApiKeys | None,
         journal: Journal | None,
         log: Callable[[str], None],
+        *,
+        usage: KeyUsage,
     ) -> None:
         super().__init__(settings, keys, Metrics(), log)
         self._cards = cards
         self._answering = Answering(self._cards.model, journal, self._observe)
-        self._usage = KeyUsage(journal)
+        self._usage = usage
         self._journal = journal
 
     def _observe(self, model: str, event: Event) -> None:

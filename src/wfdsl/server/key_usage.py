@@ -30,14 +30,14 @@ class Allowance:
     models: tuple[str, ...] = ()
     """The models that it may name; empty: all of them."""
     account: BudgetTracker | None = None
-    """What its key may spend; None: there is no limit."""
+    """What its key may spend, and what all keys share; None: there is no limit."""
 
     def within(self, budget: Budget) -> dict[str, Any]:
         """The options of a run that has a budget of its own, within what the key may spend."""
         if self.account is None:
             return {"budget": budget}
         amounts = [usd for usd in (budget.usd, self.account.budget.usd) if usd is not None]
-        return {"budget": replace(budget, usd=min(amounts)), "account": self.account}
+        return {"budget": replace(budget, usd=min(amounts, default=None)), "account": self.account}
 
 
 class _Account(NamedTuple):
@@ -48,8 +48,17 @@ class _Account(NamedTuple):
 class KeyUsage:
     """What the keys of a server have used. Dollars are those of the journal, so they outlive the server."""
 
-    def __init__(self, journal: Journal | None, *, clock: Callable[[], float] = time.time) -> None:
-        """Without a journal, only what was spent since the server started counts."""
+    def __init__(
+        self,
+        journal: Journal | None,
+        *,
+        within: BudgetTracker | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Without a journal, only what was spent since the server started counts. `within` tracks what all keys share:
+        each may spend its own amount within it.
+        """
+        self._within = within
         self._journal = journal
         self._clock = clock
         self._requests: defaultdict[str, deque[float]] = defaultdict(deque)
@@ -65,10 +74,10 @@ class KeyUsage:
         """
         limits = caller.limits
         if limits is None:
-            return Allowance(caller.name)
+            return Allowance(caller.name, account=self._within)
         if limits.requests_per_minute is not None:
             self._count(caller.name, limits.requests_per_minute)
-        account = None if limits.usd is None else await self._account(caller.name, limits.usd, limits.per)
+        account = self._within if limits.usd is None else await self._account(caller.name, limits.usd, limits.per)
         return Allowance(caller.name, limits.without, limits.models, account)
 
     def _count(self, key: str, limit: int) -> None:
@@ -103,7 +112,7 @@ class KeyUsage:
             spent = await asyncio.to_thread(spent_by_key, self._journal.path, key, since)
         else:
             spent = before.tracker.spent if before is not None and before.since == since else NOTHING_SPENT
-        return _Account(since, BudgetTracker(Budget(usd=usd), spent))
+        return _Account(since, BudgetTracker(Budget(usd=usd), spent, within=self._within))
 
 
 def _begin(per: str, now: float) -> float:

@@ -21,11 +21,13 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_leases import keep_leases, note_leases, open_leases
 from wfdsl.interpreter.limits import Taken, WorkerLimits
 from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.server.key_usage import Allowance
 
 LEASE_S: Final = 30.0
 """How long a lease is given for, unless its holder asks for less or is heard of again. Our choice."""
 WAIT_S: Final = 20.0
 """How long a request waits for its first lease. Our choice: proxies cut silent connections after 60 s."""
+_EVERYTHING: Final = Allowance()
 _OVERLOADED: Final = {429, 529}
 
 
@@ -40,6 +42,8 @@ class Lease:
     """When it was given, by the event loop's clock."""
     begun: bool
     """Whether the call may have been made."""
+    budget: BudgetTracker
+    """What it has been reserved of."""
     taken: Taken | None = None
     """What it has taken of the limits per minute."""
 
@@ -90,6 +94,7 @@ class Leases:
         request: str = "",
         begun: bool = True,
         seconds: float | None = None,
+        allowance: Allowance = _EVERYTHING,
     ) -> list[str]:
         """Leases for some of the calls, the first ones; none if no call may be made within a while.
 
@@ -100,6 +105,7 @@ class Leases:
             request: Names the request, so that a repeated one is given the same leases.
             begun: Whether the calls are made at once. If not, the holder says so of each before it is made.
             seconds: After which silence the holder has died.
+            allowance: What the key of the request may use.
 
         Raises:
             ApiError: the worker is not known, the budget is spent, or the leases cannot be kept.
@@ -117,14 +123,19 @@ class Leases:
         if found is not None and request and found[0] == request:
             return [lease for lease in found[1] if lease in self._leases]
         bounds = [BudgetUsage(1, tokens, usd) for tokens, usd in calls]
+        budget = allowance.account or self.budget
         try:
             async with asyncio.timeout(WAIT_S):
-                given = await self._reserve(limits, bounds)
+                given = await self._reserve(limits, bounds, budget)
         except TimeoutError:
             return []
         except BudgetSpent as error:
             raise ApiError(429, str(error), code="insufficient_quota", headers=NO_RETRY) from error
-        return await self._keep(holder, worker, bounds, given, begun=begun, request=request)
+        now = asyncio.get_running_loop().time()
+        leases = [
+            Lease(holder, worker, bound, now, begun, budget, taken) for bound, taken in zip(bounds, given, strict=False)
+        ]
+        return await self._keep(leases, request, allowance.key)
 
     def settle(self, holder: str, settled: Sequence[Mapping[str, Any]], begun: Sequence[str] = ()) -> list[str]:
         """End leases, and renew the holder's others; the ids of those that had expired before.
@@ -170,7 +181,9 @@ class Leases:
             )
         return rows
 
-    async def _reserve(self, limits: WorkerLimits, bounds: list[BudgetUsage]) -> list[Taken | None]:
+    async def _reserve(
+        self, limits: WorkerLimits, bounds: list[BudgetUsage], budget: BudgetTracker
+    ) -> list[Taken | None]:
         """Places, rate and money for the first call, once there are, and for those after it that need not wait."""
         given: list[Taken | None] = []
         places = 0
@@ -182,14 +195,14 @@ class Leases:
                     break
                 places += bool(given)
                 taken = await limits.take(bound.tokens) if limits.per_minute else None
-                if not self.budget.try_reserve(bound):
+                if not budget.try_reserve(bound):
                     if given:
                         break
-                    await self.budget.reserve(bound)
+                    await budget.reserve(bound)
                 given.append(taken)
         except BaseException:
             for bound, _ in zip(bounds, given, strict=False):
-                self.budget.settle(bound, NOTHING_SPENT)
+                budget.settle(bound, NOTHING_SPENT)
             given.clear()
             raise
         finally:
@@ -197,21 +210,11 @@ class Leases:
                 limits.concurrency.release()
         return given
 
-    async def _keep(
-        self,
-        holder: str,
-        worker: str,
-        bounds: list[BudgetUsage],
-        given: list[Taken | None],
-        *,
-        begun: bool,
-        request: str,
-    ) -> list[str]:
-        now = asyncio.get_running_loop().time()
-        leases = [Lease(holder, worker, bound, now, begun, taken) for bound, taken in zip(bounds, given, strict=False)]
-        chosen = [lease.bound for lease in leases]
+    async def _keep(self, leases: list[Lease], request: str, key: str) -> list[str]:
+        first = leases[0]
+        bounds = [lease.bound for lease in leases]
         keeping = asyncio.ensure_future(
-            keep_leases(self._journal, holder, worker, chosen, begun=begun, request=request)
+            keep_leases(self._journal, first.holder, first.worker, bounds, begun=first.begun, request=request, key=key)
         )
         try:
             ids = await asyncio.shield(keeping)
@@ -223,7 +226,7 @@ class Leases:
                 self._end(lease, NOTHING_SPENT, "refused")
             raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
         self._leases.update(zip(ids, leases, strict=True))
-        self._heard(holder).answered[worker] = (request, ids)
+        self._heard(first.holder).answered[first.worker] = (request, ids)
         return ids
 
     def _drop(self, keeping: asyncio.Future[list[str]], leases: list[Lease]) -> None:
@@ -235,7 +238,7 @@ class Leases:
 
     def _end(self, lease: Lease, used: BudgetUsage, how: str) -> None:
         self.counts[how] += 1
-        self.budget.settle(lease.bound, used)
+        lease.budget.settle(lease.bound, used)
         limits = self._workers.get(lease.worker)
         if limits is not None:
             limits.concurrency.release()
@@ -280,7 +283,8 @@ class Leases:
         """Take over what the journal has. The budget has counted it as charged."""
         now = asyncio.get_running_loop().time()
         for kept in await open_leases(self._journal):
-            self._leases[kept.id] = Lease(kept.holder, kept.worker, kept.bound, now, kept.begun)
+            # The account of a key keeps the bound of a lease from before, as the journal had it: our choice.
+            self._leases[kept.id] = Lease(kept.holder, kept.worker, kept.bound, now, kept.begun, self.budget)
             self.budget.reopen(kept.bound)
             if kept.worker in self._workers:
                 self._workers[kept.worker].concurrency.active += 1

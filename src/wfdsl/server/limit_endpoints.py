@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.event_stream import ClientLeft, while_connected
+from wfdsl.server.key_usage import Allowance
 from wfdsl.server.leases import Leases
 from wfdsl.server.live_limits import LiveLimits
 from wfdsl.server.middleware import CLIENT_LEFT, read_body
@@ -24,11 +25,16 @@ _LARGEST_BODY: Final = 4_194_304
 class LimitEndpoints:
     """What other processes and `wfdsl ctl` ask; `limits` and `leases` are there once the server runs."""
 
-    def __init__(self, admit: Callable[[Request], object]) -> None:
-        """`admit` refuses a request without a key that is accepted."""
+    def __init__(
+        self, admit: Callable[[Request], object], allowance: Callable[[Request], Awaitable[Allowance]]
+    ) -> None:
+        """`admit` refuses a request without a key that is accepted; `allowance` says what one that takes leases may
+        use.
+        """
         self.limits: LiveLimits
         self.leases: Leases
         self._admit = admit
+        self._allowance = allowance
         self.routes = [
             Route("/v1/limits", self.show, methods=["GET"]),
             Route("/v1/limits", self.change, methods=["PATCH"]),
@@ -54,6 +60,7 @@ class LimitEndpoints:
 
     async def take(self, request: Request) -> Response:
         """Give leases; the answer waits until there is one, up to a limit."""
+        allowance = await self._allowance(request)
         asked = await self._body(request)
         seconds = asked.get("seconds")
         _require(seconds is None or (_is_number(seconds) and seconds > 0), "seconds must be a number above 0")
@@ -69,6 +76,7 @@ class LimitEndpoints:
             request=asked.get("request", ""),
             begun=asked.get("begun", True),
             seconds=seconds,
+            allowance=allowance,
         )
         try:
             leases = await while_connected(request.receive, taking)

@@ -7,10 +7,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wfdsl.server.api_errors import ApiError
+from wfdsl.server.key_usage import Allowance
 from wfdsl_rl.reward import Reward, offer_of
 from wfdsl_rl.scoring import Rollout
 from wfdsl_rl.tasks.task import Task
@@ -29,6 +30,11 @@ class Sample:
     id: str
     """By which a repeated request is known; also the run's id."""
     rollout: Rollout
+
+    def allowed(self, allowance: Allowance) -> Sample:
+        """The same, charged to the key that it was sent with."""
+        origin = {**self.rollout.origin, **({"key": allowance.key} if allowance.key else {})}
+        return Sample(self.id, replace(self.rollout, budget=allowance.account, origin=origin))
 
     @property
     def digest(self) -> str:

@@ -13,10 +13,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
-from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_errors import NO_RETRY, ApiError
 from wfdsl.server.api_keys import ApiKeys
 from wfdsl.server.endpoints import Endpoints
 from wfdsl.server.event_stream import ClientLeft, while_connected
+from wfdsl.server.key_usage import Allowance, KeyUsage
 from wfdsl.server.leases import Leases
 from wfdsl.server.limit_endpoints import LimitEndpoints
 from wfdsl.server.live_limits import LiveLimits, limits_by_name
@@ -51,7 +52,8 @@ class _Server(Endpoints):
         super().__init__(settings, keys, service.metrics, log)
         self._service = service
         self._reader = SampleReader(service.reward)
-        self.ends = LimitEndpoints(self.caller)
+        self._usage = KeyUsage(service.journal, within=service.budget)
+        self.ends = LimitEndpoints(self.caller, self._allowance)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
@@ -79,18 +81,23 @@ class _Server(Endpoints):
 
     async def score(self, request: Request) -> Response:
         """Score one sample or several, in our own form."""
+        allowance = await self._allowance(request)
         samples, single = self._reader.read(await self.body(request), _run(request))
-        return await self._answer(request, samples, lambda results: results[0] if single else {"results": results})
+        return await self._answer(
+            request, samples, allowance, lambda results: results[0] if single else {"results": results}
+        )
 
     async def score_for_slime(self, request: Request) -> Response:
         """Score one sample; the answer is a number."""
+        allowance = await self._allowance(request)
         samples = self._reader.read_slime(await self.body(request), _run(request))
-        return await self._answer(request, samples, lambda results: self._number(results[0]))
+        return await self._answer(request, samples, allowance, lambda results: self._number(results[0]))
 
     async def score_for_openrlhf(self, request: Request) -> Response:
         """Score a batch; the answer has rewards, scores and numbers to log."""
+        allowance = await self._allowance(request)
         samples = self._reader.read_openrlhf(await self.body(request), _run(request))
-        return await self._answer(request, samples, self._for_openrlhf)
+        return await self._answer(request, samples, allowance, self._for_openrlhf)
 
     def _for_openrlhf(self, results: list[Result]) -> dict[str, Any]:
         rewards = [self._number(result) for result in results]
@@ -113,19 +120,33 @@ class _Server(Endpoints):
         score: float | None = result["score"]
         return self._service.reward.scorer.values.wrong if score is None else score
 
-    async def _answer(self, request: Request, samples: list[Sample], form: Callable[[list[Result]], Any]) -> Response:
+    async def _answer(
+        self,
+        request: Request,
+        samples: list[Sample],
+        allowance: Allowance,
+        form: Callable[[list[Result]], Any],
+    ) -> Response:
         self.take_place()
         try:
-            return JSONResponse(form(await while_connected(request.receive, self._service.score(samples))))
+            scoring = self._service.score([each.allowed(allowance) for each in samples])
+            return JSONResponse(form(await while_connected(request.receive, scoring)))
         except ClientLeft:
             return Response(status_code=CLIENT_LEFT)
         finally:
             self.leave_place()
 
-    async def body(self, request: Request) -> bytes:
-        """The body of a request that has a key."""
-        self.caller(request)
-        return await super().body(request)
+    async def _allowance(self, request: Request) -> Allowance:
+        """What a request may use; the request counts from now on.
+
+        Raises:
+            ApiError: it has no key that is accepted, or one that is used up or is for some models or workers.
+        """
+        allowance = await self._usage.allowance(self.caller(request))
+        if allowance.without or allowance.models:
+            what = f"the key {allowance.key!r} is for some models or workers, and this server cannot tell; take another"
+            raise ApiError(403, what, code="worker_not_allowed", headers=NO_RETRY)
+        return allowance
 
 
 def _run(request: Request) -> str:

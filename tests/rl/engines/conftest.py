@@ -42,6 +42,7 @@ model = "bob"
 """
 post, get = partial(httpx.post, timeout=60.0), partial(httpx.get, timeout=60.0)
 """Requests that wait on a busy machine."""
+FLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it now."\n'
 CALL_USD = 10 * 1000e-6 + 2 * 2000e-6
 """What the provider's reply costs."""
 BOUND_USD = 0.1

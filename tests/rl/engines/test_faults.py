@@ -24,12 +24,11 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
 
-from .conftest import BOUND_USD, CALL_USD, Provider, Serve, completion, get, post, verdict
+from .conftest import BOUND_USD, CALL_USD, FLOW, Provider, Serve, completion, get, post, verdict
 
 pytestmark = pytest.mark.slow
 long = pytest.mark.skipif(not os.environ.get("WFDSL_FAULTS"), reason="takes long: make faults")
 needs_prlimit = pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit, which fills the disk")
-FLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it now."\n'
 
 
 def batch(count: int, steps: int = 2) -> list[dict[str, Any]]:
