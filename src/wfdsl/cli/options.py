@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from wfdsl.cli.output import USAGE, ended
 from wfdsl.config import Option, OptionField, options_of
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 
 if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
     from wfdsl.experiment import Experiment
+    from wfdsl.interpreter.budget import BudgetTracker
     from wfdsl.interpreter.leases import LeaseClient
     from wfdsl.workers.pool import Pool
 
@@ -235,6 +235,8 @@ def account_of(args: argparse.Namespace) -> Iterator[BudgetTracker | None]:
     Raises:
         UsageError: the URL cannot be used.
     """
+    from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
+
     with leases_of(args) as leases:
         yield None if leases is None else BudgetTracker(UNLIMITED, leases=leases)
 
