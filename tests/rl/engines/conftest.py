@@ -62,9 +62,13 @@ def verdict(subtask: str) -> str:
 
 
 class Provider(ChatServer):
-    """Answers each subtask with its verdict, and refuses requests that are more than `most` at once."""
+    """Answers each subtask with its verdict, once `going` is set, and refuses requests that are more than `most` at
+    once.
+    """
 
     def __init__(self, *, delay_s: float = 0.0, most: int = 1000) -> None:
+        self.going = threading.Event()
+        self.going.set()
         self.inside, self.refusals, self._most = 0, 0, most
         self._lock = threading.Lock()
         super().__init__(delay_s=delay_s)
@@ -77,10 +81,15 @@ class Provider(ChatServer):
             self.inside += 1
         try:
             super().answer(body)
+            self.going.wait()
         finally:
             with self._lock:
                 self.inside -= 1
         return verdict(self.asked_of(body))
+
+    def close(self) -> None:
+        self.going.set()
+        super().close()
 
     @staticmethod
     def asked_of(body: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
 
-from .conftest import BOUND_USD, CALL_USD, FLOW, Provider, Serve, completion, get, post, verdict
+from .conftest import BOUND_USD, CALL_USD, FLOW, Provider, Serve, completion, get, post, verdict, write_files
 
 pytestmark = pytest.mark.slow
 long = pytest.mark.skipif(not os.environ.get("WFDSL_FAULTS"), reason="takes long: make faults")
@@ -157,19 +157,40 @@ def run_flow(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, env=env, text=True)
 
 
+def rank(folder: Path, samples: list[dict[str, Any]], url: str) -> list[str]:
+    """The command of a process that has samples scored and prints their scores."""
+    (folder / "samples.json").write_text(json.dumps(samples))
+    script = (
+        "import json, sys; from wfdsl_rl.engines.client import RewardClient; "
+        "client = RewardClient(sys.argv[1]); found = client.score_sync(json.load(open('samples.json'))); "
+        "print(json.dumps([each['score'] for each in found])); client.close()"
+    )
+    return [sys.executable, "-c", script, url]
+
+
+@long
+def test_the_same_completions_of_two_ranks_are_paid_once(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+    provider.going.clear()
+    server, samples = serve("--parallel", "4"), batch(10)
+    command = rank(tmp_path, samples, server.url)
+    ranks = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    eventually(lambda: "wfdsl_requests_in_progress 2" in get(f"{server.url}/metrics").text)
+    provider.going.set()
+
+    said = [each.communicate(timeout=300)[0] for each in ranks]
+
+    assert [json.loads(each) for each in said] == [scores(samples)] * 2
+    assert set(asked(provider).values()) == {1}
+    assert len(provider.asked) == 20
+
+
 @long
 def test_a_client_that_is_killed_and_started_again_pays_for_nothing_twice(
     serve: Serve, provider: Provider, tmp_path: Path
 ) -> None:
     provider.delay_s = 0.1
     server, samples = serve("--parallel", "4"), batch(10)
-    (tmp_path / "samples.json").write_text(json.dumps(samples))
-    script = (
-        "import json, sys; from wfdsl_rl.engines.client import RewardClient; "
-        "client = RewardClient(sys.argv[1]); found = client.score_sync(json.load(open('samples.json'))); "
-        "print(json.dumps([each['score'] for each in found])); client.close()"
-    )
-    command = [sys.executable, "-c", script, server.url]
+    command = rank(tmp_path, samples, server.url)
     killed = subprocess.Popen(command, cwd=tmp_path)
     provider.wait_for(6)
     killed.kill()
@@ -184,11 +205,15 @@ def test_a_client_that_is_killed_and_started_again_pays_for_nothing_twice(
 
 @long
 def test_a_process_that_is_only_slow_keeps_its_lease(serve: Serve, provider: Provider, tmp_path: Path) -> None:
-    server = serve("--lease-seconds", "3")
+    server = serve("--lease-seconds", "6")
     (tmp_path / "flow.wf").write_text(FLOW)
-    provider.delay_s = 5.0
+    provider.going.clear()
+    node = run_flow(tmp_path, server.url)
+    provider.wait_for(1)
+    time.sleep(14.0)
+    provider.going.set()
 
-    assert run_flow(tmp_path, server.url).wait() == 0
+    assert node.wait(300) == 0
     assert get(f"{server.url}/v1/leases").json()["ended"] == {"settled": 2}
 
 
@@ -198,69 +223,97 @@ def test_leases_of_a_living_process_hold_while_the_server_is_killed_and_restarte
 ) -> None:
     first = serve("--budget-usd", "5")
     (tmp_path / "flow.wf").write_text(FLOW)
-    provider.delay_s = 4.0
+    provider.going.clear()
     node = run_flow(tmp_path, first.url)
     provider.wait_for(1)
     first.stop(signal.SIGKILL)
     second = serve("--budget-usd", "5", port=first.port)
+    provider.going.set()
 
-    assert node.wait() == 0
+    assert node.wait(300) == 0
     usage = get(f"{second.url}/v1/limits").json()["budget"]
     assert usage["reserved"]["calls"] == 0
     assert usage["spent"] == {"calls": 2, "tokens": 24, "usd": pytest.approx(2 * CALL_USD)}
     assert len(provider.asked) == 2
 
 
+def evaluation(folder: Path, tasks: int, url: str, *options: str, home: str = "node") -> subprocess.Popen[str]:
+    """A driver: a process that evaluates the workflow file on tasks, or resumes, with leases from a server."""
+    (folder / "flow.wf").write_text(FLOW)
+    lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(tasks)]
+    (folder / "many.jsonl").write_text("\n".join(lines))
+    env = {**os.environ, "WFDSL_HOME": str(folder / home), "OPENAI_API_KEY": "none"}
+    command = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet", "--limit-server", url]
+    if "--resume" not in options:
+        command += ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml"]
+    piped = subprocess.PIPE
+    return subprocess.Popen([*command, *options], cwd=folder, env=env, stdout=piped, stderr=piped, text=True)
+
+
+def outcomes(folder: Path) -> list[str]:
+    """The outcomes of an evaluation's trials."""
+    return [json.loads(line)["outcome"] for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
 @long
 def test_two_drivers_of_one_evaluation_do_its_work_once(serve: Serve, provider: Provider, tmp_path: Path) -> None:
     server = serve()
-    (tmp_path / "flow.wf").write_text(FLOW)
-    lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(20)]
-    (tmp_path / "many.jsonl").write_text("\n".join(lines))
-    provider.delay_s = 0.2
-    env = {**os.environ, "WFDSL_HOME": str(tmp_path / "node"), "OPENAI_API_KEY": "none"}
-    program = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet", "--limit-server", server.url]
-    options = ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml", "--out", "e", "--parallel", "2"]
-    driver = subprocess.Popen([*program, *options], cwd=tmp_path, env=env)
-    provider.wait_for(8)
+    provider.going.clear()
+    driver = evaluation(tmp_path, 20, server.url, "--out", "e", "--parallel", "2")
+    provider.wait_for(2)
+    other = evaluation(tmp_path, 20, server.url, "--resume", "e")
+    said = other.communicate(timeout=300)[1]
+    provider.going.set()
+    driver.communicate(timeout=300)
 
-    other = subprocess.run(
-        [*program, "--resume", "e"], check=False, cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-
-    assert (other.returncode, "is being worked on by process" in other.stderr) == (2, True)
-    assert driver.wait() == 0
+    assert (other.returncode, "is being worked on by process" in said) == (2, True)
+    assert driver.returncode == 0
     assert len(provider.asked) == 40
-    assert len((tmp_path / "e" / "results.jsonl").read_text().splitlines()) == 20
+    assert outcomes(tmp_path / "e") == ["right"] * 20
+
+
+@long
+def test_a_driver_that_is_killed_is_resumed_and_only_its_calls_in_flight_are_paid_twice(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    server = serve("--lease-seconds", "2")
+    provider.delay_s = 0.5
+    driver = evaluation(tmp_path, 20, server.url, "--out", "e", "--parallel", "2")
+    provider.wait_for(9)
+    provider.going.clear()
+    eventually(lambda: provider.inside == 2)
+    driver.kill()
+    driver.communicate()
+    provider.going.set()
+
+    resumed = evaluation(tmp_path, 20, server.url, "--resume", "e", "--parallel", "2")
+    said = resumed.communicate(timeout=300)[1]
+
+    assert resumed.returncode == 0, said
+    assert outcomes(tmp_path / "e") == ["right"] * 20
+    assert len(set(provider.asked)) == 21  # a question's first step; the second one's text is the same for all
+    eventually(lambda: get(f"{server.url}/v1/leases").json()["holders"] == [])
+    ended = get(f"{server.url}/v1/leases").json()["ended"]
+    spent = get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"]
+    assert len(provider.asked) == 42
+    assert 2 <= ended["lost"] <= 4  # those in flight, and those that had ended and were not told yet
+    assert spent == ended["settled"] + ended["lost"] == 42
 
 
 @long
 def test_a_storm_of_refusals_at_one_node_narrows_the_other_and_both_finish(serve: Serve, tmp_path: Path) -> None:
     provider = Provider(delay_s=0.1, most=4)
-    (tmp_path / "flow.wf").write_text(FLOW)
-    lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(40)]
-    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    write_files(tmp_path, provider.url)
     server = serve()
-    text = (tmp_path / "pool.toml").read_text()
-    address = text.partition('base_url = "')[2].partition('"')[0]
-    (tmp_path / "pool.toml").write_text(text.replace(address, provider.url))
-    server.stop()
-    server = serve()
-    nodes = []
-    for name in ("a", "b"):
-        env = {**os.environ, "WFDSL_HOME": str(tmp_path / name), "OPENAI_API_KEY": "none"}
-        command = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet", "--limit-server", server.url]
-        command += ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml", "--out", name]
-        nodes.append(subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL))
-
-    assert [node.wait() for node in nodes] == [0, 0]
+    nodes = [evaluation(tmp_path, 40, server.url, "--out", name, home=name) for name in ("a", "b")]
+    said = [node.communicate(timeout=300)[1] for node in nodes]
     provider.close()
+
+    assert [node.returncode for node in nodes] == [0, 0], said
     limits = get(f"{server.url}/v1/limits").json()
     assert len(provider.asked) == 160
     assert limits["budget"]["spent"]["calls"] == 160 + provider.refusals
-    for name in ("a", "b"):
-        trials = [json.loads(line) for line in (tmp_path / name / "results.jsonl").read_text().splitlines()]
-        assert {trial["outcome"] for trial in trials} == {"right"}
+    assert outcomes(tmp_path / "a") == outcomes(tmp_path / "b") == ["right"] * 40
 
 
 @long
