@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -45,6 +44,8 @@ class Pages:
     routes: Sequence[BaseRoute]
     templates: Path | None = None
     """The folder of their templates, which extend `base.html`."""
+    close: Callable[[], None] = lambda: None
+    """Ends what waits for news."""
 
 
 def pages_of_others(folders: Sequence[Path]) -> list[Pages]:
@@ -69,11 +70,11 @@ class Viewer:
         """
         self.index = RunIndex(journal)
         self._key = key_beside(journal)
-        self._redoing = Redoing(journal, experiment or Experiment())
+        self._experiment = experiment or Experiment()
         self._pools = OfferedPools(experiment or Experiment())
         writing = [Route("/playground", playground, methods=["GET", "POST"])]
         self._pages = (
-            Pages(title="Runs", path="/", routes=self._routes()),
+            Pages(title="Runs", path="/", routes=_routes_of_runs()),
             Pages(title="Playground", path="/playground", routes=writing),
             *more,
         )
@@ -85,45 +86,58 @@ class Viewer:
 
     def mount(self) -> Mount:
         """The route of all pages."""
-        app = Starlette(
-            # Pages that others bring come first: they may know more of what an address names.
-            routes=[route for pages in reversed(self._pages) for route in pages.routes],
-            exception_handlers=_HANDLERS,
-            middleware=[Middleware(Access, key=self._key)],
-        )
         for pages in self._pages:
             if pages.templates is not None:
                 add_templates(pages.templates)
-        app.state.viewer = self
-        app.state.index = self.index
-        app.state.redoing = self._redoing
-        app.state.records = RunRecords(self.index)
-        app.state.pools = self._pools
-        app.state.key = self._key
-        app.state.nav = tuple((pages.title, pages.path) for pages in self._pages)
+        # Pages that others bring come first: they may know more of what an address names.
+        routes = [route for pages in reversed(self._pages) for route in pages.routes]
+        app = self._application(self.index, routes, [(pages.title, pages.path) for pages in self._pages])
+        app.add_middleware(Access, key=self._key)
         return Mount(ROOT, app=app)
+
+    def runs_in(self, index: RunIndex, nav: Sequence[tuple[str, str]]) -> Starlette:
+        """The pages of the runs of another journal, to be mounted below pages that are about these runs.
+
+        `nav` has titles, and addresses below where they are mounted.
+        """
+        return self._application(index, _routes_of_runs(), nav)
 
     def close(self) -> None:
         """End what waits for news, so that the server can end."""
         self.index.close()
+        for pages in self._pages:
+            pages.close()
 
-    def _routes(self) -> list[BaseRoute]:
-        return [
-            Route("/", show_runs),
-            Route("/runs/{id:path}/steps/{step}/text", show_text),
-            Route("/runs/{id:path}/steps/{step}/redo", redo_step, methods=["GET", "POST"]),
-            Route("/runs/{id:path}/steps/{step}", show_step),
-            Route("/runs/{id:path}/text", show_text),
-            Route("/runs/{id:path}/export.{form}", export),
-            Route("/runs/{id:path}", show_run),
-            Route("/compare", compare),
-            Route("/evaluations/{id}", show_evaluation),
-            Route("/events", self._events),
-            Route("/static/{name}", static_file),
-        ]
+    def _application(self, index: RunIndex, routes: Sequence[BaseRoute], nav: Sequence[tuple[str, str]]) -> Starlette:
+        app = Starlette(routes=routes, exception_handlers=_HANDLERS)
+        app.state.viewer = self
+        app.state.index = index
+        app.state.redoing = Redoing(index.journal, self._experiment)
+        app.state.records = RunRecords(index)
+        app.state.pools = self._pools
+        app.state.key = self._key
+        app.state.nav = tuple(nav)
+        return app
 
-    async def _events(self, request: Request) -> Response:
-        return event_stream(self.index, request)
+
+def _routes_of_runs() -> list[BaseRoute]:
+    return [
+        Route("/", show_runs),
+        Route("/runs/{id:path}/steps/{step}/text", show_text),
+        Route("/runs/{id:path}/steps/{step}/redo", redo_step, methods=["GET", "POST"]),
+        Route("/runs/{id:path}/steps/{step}", show_step),
+        Route("/runs/{id:path}/text", show_text),
+        Route("/runs/{id:path}/export.{form}", export),
+        Route("/runs/{id:path}", show_run),
+        Route("/compare", compare),
+        Route("/evaluations/{id}", show_evaluation),
+        Route("/events", _events),
+        Route("/static/{name}", static_file),
+    ]
+
+
+async def _events(request: Request) -> Response:
+    return event_stream(request.app.state.index, request)
 
 
 def _http_error(request: Request, error: HTTPException) -> Response:

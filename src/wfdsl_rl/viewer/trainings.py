@@ -17,17 +17,20 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
 
 from wfdsl.conductor.round_log import Completion
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
-from wfdsl.viewer.app import Pages
-from wfdsl.viewer.changes import event_stream
+from wfdsl.viewer.app import Pages, Viewer
+from wfdsl.viewer.changes import RunIndex, event_stream
 from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.conversation import Excerpts
 from wfdsl.viewer.page import page
@@ -93,11 +96,13 @@ def pages(folders: Sequence[Path]) -> Pages:
             Route("/trainings", found.show_all),
             Route("/trainings/{id}", found.show),
             Route("/trainings/{id}/events", found.events),
+            Mount("/trainings/{id}/journal", app=found.runs),
             Route(f"{stage}/curves/{{name}}.svg", found.curve),
             Route(f"{stage}/samples", found.samples),
             Route(f"{stage}/samples/{{batch}}/{{index:int}}", found.sample),
         ],
         templates=Path(__file__).parent / "templates",
+        close=found.close,
     )
 
 
@@ -106,6 +111,7 @@ class _Trainings:
         self._folders = folders
         self._known: dict[Path, TrainingFolder] = {}
         self._drawn: dict[tuple[str, str, str], tuple[object, str]] = {}
+        self._journals: dict[str, Starlette] = {}
         self._drawing = threading.Lock()  # matplotlib's settings are those of the process
 
     def show_all(self, request: Request) -> Response:
@@ -155,6 +161,20 @@ class _Trainings:
         kept = "private, max-age=31536000, immutable" if "v" in request.query_params else "private, no-cache"
         return Response(svg, media_type="image/svg+xml", headers={"cache-control": kept})
 
+    async def runs(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The pages of the runs in the journal of a training."""
+        request = Request(scope)
+        training = await run_in_threadpool(self._find, request)
+        app = self._journal(training, request.app.state.viewer)
+        if app is None:
+            raise HTTPException(404, f"The training {training.name} has no journal: simulated workers need none.")
+        await app(scope, receive, send)
+
+    def close(self) -> None:
+        """Let go of all journals."""
+        for app in self._journals.values():
+            app.state.index.close()
+
     def samples(self, request: Request) -> Response:
         """Samples, the latest first, filtered by outcome, kind of question and iteration."""
         training = self._find(request)
@@ -188,6 +208,7 @@ class _Trainings:
         kept = _sample(stage.samples, batch, request.path_params["index"])
         if batch is None or kept is None:
             raise HTTPException(404, f"The stage {stage.name} has kept no such sample.")
+        journal = self._journal(training, request.app.state.viewer)
         problems = tuple(kept.problems) if kept.outcome == "invalid" else ()
         return page(
             request,
@@ -196,10 +217,18 @@ class _Trainings:
             stage=stage,
             sample=kept,
             split=SPLITS[batch.split],
+            runs=[run for run in kept.runs if journal is not None and journal.state.index.find(run) is not None],
             written={"lines": lines_of(Completion(kept.completion, "invalid" if problems else "valid", problems))},
             excerpt=Excerpts(4 + len(kept.replies)),
             workers=training.workers,
         )
+
+    def _journal(self, training: TrainingFolder, viewer: Viewer) -> Starlette | None:
+        """The pages of a training's journal; None: it has none."""
+        if training.id not in self._journals and training.journal.is_file():
+            nav = [(f"Runs of {training.name}", "/"), ("Training", "/..")]
+            self._journals[training.id] = viewer.runs_in(RunIndex(training.journal), nav)
+        return self._journals.get(training.id)
 
     def _draw(self, training: TrainingFolder, stage: Stage, metric: Metric) -> str:
         at, values = stage.trained(metric.key)

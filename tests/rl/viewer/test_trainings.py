@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,6 +191,28 @@ def test_a_sample_shows_its_question_completion_steps_and_replies(client: TestCl
     assert ", sees 0" in page
     assert '<span class="subtasks" title="subtasks, step 1">' in page
     assert client.get(f"{address}/base/samples/step-000002/{len(batch)}").status_code == 404
+
+
+def test_a_sample_leads_to_its_run_in_the_journal_of_the_training(tmp_path: Path) -> None:
+    writer = TrainingWriter(tmp_path / "one", journal=True)
+    writer.iteration(0)
+    writer.close()
+    shutil.copytree(tmp_path / "one", tmp_path / "two", ignore=shutil.ignore_patterns("journal.db*"))
+    one, two = (f"/view/trainings/{TrainingFolder(tmp_path / name).id}" for name in ("one", "two"))
+
+    for client in client_of(tmp_path):
+        assert "Its run" not in client.get(f"{two}/base/samples/step-000000/0").text
+        assert client.get(f"{two}/journal/").status_code == 404
+        sample = client.get(f"{one}/base/samples/step-000000/0").text
+        (address,) = re.findall(r'<a href="([^"]+)">Its run</a>', sample)
+        run = client.get(address)
+        assert run.status_code == 200
+        assert "Solve the problem." in run.text
+        assert f'href="{one}/journal/.."' in run.text
+        everything = client.get(f"{one}/journal/").text
+        assert everything.count("<tr id=") == COMPLETIONS * 2 // 3
+        assert client.get(f"{one}/journal/runs/none").status_code == 404
+        assert client.get(re.findall(r'<link rel="stylesheet" href="([^"]+)"', run.text)[0]).status_code == 200
 
 
 @pytest.mark.parametrize(

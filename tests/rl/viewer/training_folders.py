@@ -13,7 +13,7 @@ from wfdsl_rl.reward import make_reward
 from wfdsl_rl.scoring import metrics_of
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.plan import read_plan
+from wfdsl_rl.training.plan import JOURNAL, read_plan
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import Sample, SampleFiles
 from wfdsl_rl.training.setup import METRICS, RESOLVED
@@ -29,12 +29,16 @@ class TrainingWriter:
     """Writes the folder of a training of `gym-tiny`'s stage `base`, iteration by iteration."""
 
     def __init__(
-        self, folder: Path, *, iterations: int = 6, tasks: Callable[[Task], Task] = lambda task: task, **changes: str
+        self,
+        folder: Path,
+        *,
+        iterations: int = 6,
+        tasks: Callable[[Task], Task] = lambda task: task,
+        journal: bool = False,
     ) -> None:
         self.folder = folder
         base = {"iterations": iterations, "prompts_per_step": QUESTIONS, "kl_free_steps": 0}
-        settings = {**{f"train.base.{key}": value for key, value in base.items()}, **changes}
-        plan = read_plan("gym-tiny", [f"{key}={value}" for key, value in settings.items()])
+        plan = read_plan("gym-tiny", [f"train.base.{key}={value}" for key, value in base.items()])
         folder.mkdir(parents=True, exist_ok=True)
         resolved = {**plan.resolved(), "processes": 1, "command": {"settings": [], "stage": "base"}}
         (folder / RESOLVED).write_text(json.dumps(resolved), "utf-8")
@@ -44,7 +48,12 @@ class TrainingWriter:
         self._rows = make_rows(found, plan.pool, plan.prompt, count=count, **shared)
         self._held_out = make_rows(found, plan.pool, plan.prompt, count=HELD_OUT, split="eval", **shared)
         files = SampleFiles(folder / "base" / "samples")
-        self._rewarder = Rewarder(make_reward(plan.pool, found, name="base"), listeners=[files])
+        self._reward = make_reward(plan.pool, found, name="base", journal=folder / JOURNAL if journal else None)
+        self._rewarder = Rewarder(self._reward, listeners=[files])
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._reward.close()
 
     def iteration(self, step: int, forms: Sequence[str] = (ONE, TWO, WRONG)) -> None:
         """One iteration, counted from 0, with its log entry."""
