@@ -26,7 +26,8 @@ from wfdsl_rl.viewer.training_samples import SampleFolder, finite
 HELD_OUT: Final = "eval_"
 """What the names of an evaluation's metrics begin with."""
 _PAUSE: Final = 10.0
-"""How many times as long as drawing took nothing new is shown while a training runs. Our choice."""
+_LONGEST_PAUSE_S: Final = 5.0
+"""How many times as long as drawing took nothing new is shown, and how long at most. Our choice."""
 
 
 def is_training(folder: Path) -> bool:
@@ -265,7 +266,7 @@ class TrainingFolder:
     def took(self, seconds: float) -> None:
         """Say that drawing has taken so long: the more it takes, the less often is something new drawn."""
         version, until = self._shown
-        self._shown = (version, max(until, time.monotonic()) + _PAUSE * seconds)
+        self._shown = (version, max(until, time.monotonic() + min(_PAUSE * seconds, _LONGEST_PAUSE_S)))
 
 
 def _checkpoints(folder: Path) -> Iterator[int]:
