@@ -103,12 +103,11 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         for name, (executions, shared) in ways.items():
             update = {"executions_per_completion": executions, "common_random_numbers": shared}
             base = plan.train.base.model_copy(update=update)
-            tiny = plan.extension.model_copy(update={"prefix_cache": shared})
             SHARED_CACHE.clear()
-            stamps, train = _Stamps(), plan.train.model_copy(update={"base": base})
+            stamps, train = _Stamps(), plan.train.model_copy(update={"base": base, "prefix_cache": shared})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
-            own = replace(setup, train=train, extension=tiny, out=out, listeners=listeners)
-            train_grpo(own, tiny.build(own), "base", model)
+            own = replace(setup, train=train, out=out, listeners=listeners)
+            train_grpo(own, own.extension.build(own), "base", model)
             ours[name] += stamps.gaps()
     if not processes.is_first:
         return 0.0, {}, 0.0

@@ -31,8 +31,8 @@ class Writer:
     """A checkpoint that writes workflows."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
         from wfdsl_rl.training.checkpoints import load_model
+        from wfdsl_rl.training.prefix_cache import share_prompts
 
         self.folder = folder
         self._seed = seed

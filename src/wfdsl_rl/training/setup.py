@@ -44,8 +44,8 @@ class ExtensionConfig(Table):
 
     def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:  # noqa: ARG002
         """Options that cannot be run, one message each."""
-        if "sft" in stages:
-            yield "train.sft: nothing provides training rows; add an extension such as [train.tiny]"
+        if "sft" in stages and not train.sft.candidates:
+            yield "train.sft: nothing provides training rows; set candidates, or add an extension such as [train.tiny]"
         if train.model == "new":
             yield 'train.model: "new" needs an extension that makes the model, such as [train.tiny]'
 
@@ -75,7 +75,8 @@ class Extension:
         return model
 
     def rows(self, stage: StageName, rows: Sequence[dict[str, Any]], tokenizer: Any) -> Sequence[Any]:  # noqa: ARG002
-        """The training rows of a stage. The stage `sft` gets none and needs `prompt` and `completion`."""
+        """The training rows of a stage. The stage `sft` needs `prompt` and `completion`, and gets none without
+        rejection sampling."""
         return rows
 
     def on_trainer(self, stage: StageName, trainer: Any) -> None:

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports
-from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_model, save_trained
-from wfdsl_rl.training.config import SftConfig, StageName
+from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
+from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
+from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.recursion import Revisions
+from wfdsl_rl.training.rejection import rejection_sampled
 from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 from wfdsl_rl.training.samples import SampleFiles
 from wfdsl_rl.training.setup import Extension, Setup
@@ -22,15 +24,18 @@ _MOST_LOST_UPDATES: Final = 0.5
 """Fraction of the trained weights; our choice. In float32 next to none is lost at any usual learning rate."""
 
 
-def train_sft(setup: Setup, extension: Extension, model: str) -> Path:
-    """Train the stage `sft`; the folder of its model."""
-    folder = setup.folder("sft")
+def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Path | None = None) -> Path:
+    """Train the stage `sft`, from its beginning or from a checkpoint; the folder of its model."""
+    sft, lora, folder = setup.train.sft, setup.train.lora, setup.folder("sft")
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model)
-    rows = extension.rows("sft", (), tokenizer)
+    chosen = setup.processes.on_first(lambda: rejection_sampled(setup)) if sft.candidates else ()
+    rows = extension.rows("sft", chosen, tokenizer)
     metrics = MetricLines(setup.metrics_file, "sft", setup.listeners)
-    fine_tune(setup, extension, (tokenizer, network), rows, folder, sft=setup.train.sft, metrics=metrics)
-    final = save_model(setup, "sft", network, tokenizer, folder / "final")
+    trainer = fine_tune(
+        setup, extension, (tokenizer, network), rows, folder, sft=sft, lora=lora, metrics=metrics, checkpoint=checkpoint
+    )
+    final = save_trained(setup, "sft", trainer, folder / "final")
     extension.after("sft", final)
     return final
 
@@ -44,13 +49,18 @@ def fine_tune(
     *,
     sft: SftConfig,
     metrics: MetricLines,
-) -> None:
-    """Train a network, given with its tokenizer, on rows with completions."""
+    lora: LoraConfig | None = None,
+    checkpoint: Path | None = None,
+) -> Any:
+    """Train a network, given with its tokenizer, on rows with completions; the trainer that did it."""
     tokenizer, network = model
     callbacks = [metrics] if setup.processes.is_first else []
-    trainer = sft_trainer(network, tokenizer, rows, folder, sft=sft, train=setup.train, callbacks=callbacks)
+    trainer = sft_trainer(network, tokenizer, rows, folder, sft=sft, train=setup.train, lora=lora, callbacks=callbacks)
+    if setup.train.prefix_cache:
+        share_prompts(trainer.model)
     extension.on_trainer("sft", trainer)
-    trainer.train()
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    return trainer
 
 
 def train_grpo(
@@ -87,6 +97,9 @@ def train_grpo(
     kl.trainer = trainer
     if isinstance(trainer, RecursionTrainer):
         trainer.revisions = Revisions(setup, rewarder)
+    if setup.train.prefix_cache:
+        for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
+            share_prompts(each)
     extension.on_trainer(stage, trainer)
     with programs_between_batches(setup, rewarder, trainer.async_loop):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))

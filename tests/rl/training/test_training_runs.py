@@ -303,8 +303,8 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setup, t
     kept, logged = [], []
     for share in (False, True):
         stage = TRAIN.recursion.model_copy(update={"beta": 0.04})
-        train, tiny = TRAIN.model_copy(update={"recursion": stage}), TINY.model_copy(update={"prefix_cache": share})
-        setup = replace(trained, out=tmp_path / str(share), train=train, extension=tiny, eval_tasks=())
+        train = TRAIN.model_copy(update={"recursion": stage, "prefix_cache": share})
+        setup = replace(trained, out=tmp_path / str(share), train=train, eval_tasks=())
         train_stage(setup, "recursion", str(trained.folder("base") / "final"))
         kept.append(samples(setup.folder("recursion") / "samples"))
         lines = (setup.out / "metrics.jsonl").read_text("utf-8").splitlines()
@@ -320,8 +320,9 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setup, t
 def test_what_is_given_of_a_thought_is_true_and_no_reward_teaches_it(
     trained: Setup, tmp_path: Path, name: StageName
 ) -> None:
-    train = TRAIN.model_copy(update={name: TRAIN.grpo(name).model_copy(update={"iterations": 2})})
-    tiny = TINY.model_copy(update={"forced_prefix": (name,), "prefix_cache": True})
+    stage = TRAIN.grpo(name).model_copy(update={"iterations": 2})
+    train = TRAIN.model_copy(update={name: stage, "prefix_cache": True})
+    tiny = TINY.model_copy(update={"forced_prefix": (name,)})
     setup = replace(trained, out=tmp_path, train=train, extension=tiny, eval_tasks=())
     model = str(trained.folder("base") / "final")
 

@@ -86,8 +86,6 @@ class TinyConfig(ExtensionConfig):
     """The fraction of the SFT completions that are second rounds, if a recursion stage follows."""
     logit_scale: float = Field(default=1.0, gt=0)
     """Factor on the logits after SFT: the format becomes more certain, even choices stay even."""
-    prefix_cache: bool = False
-    """Whether a prompt is computed once for all of its completions: equal numbers up to rounding, in less time."""
     forced_prefix: Names = ()
     """Stages whose training completions begin with the correct annotation of their prompt, which is not trained."""
     drawn_shapes: Names = ()

@@ -16,7 +16,6 @@ from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.config import TinyConfig
 from wfdsl_rl.gym.tiny.generation import DrawnShapes, force_prefix, write_all, write_only_prefixes
-from wfdsl_rl.gym.tiny.prefix_cache import share_prompts
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
 from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
 from wfdsl_rl.gym.tiny.recursion import TinyRevisions
@@ -27,6 +26,7 @@ from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
 from wfdsl_rl.training.config import GrpoConfig, SftConfig, StageName
 from wfdsl_rl.training.grpo import RecursionTrainer
+from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.rewarding import make_rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Extension
@@ -71,14 +71,10 @@ class TinyExtension(Extension):
         return [force_prefix(row, self._annotation(row), tokenizer) for row in rows]
 
     def on_trainer(self, stage: StageName, trainer: Any) -> None:
-        """The loss of a small vocabulary, the prefix cache, and the revisions of recursion."""
+        """The loss of a small vocabulary, completions that end with their prefix, and the revisions of recursion."""
         if stage == "sft":
             use_small_vocabulary_loss(trainer)
             return
-        if self.config.prefix_cache:
-            for network in (trainer.model, trainer.ref_model):
-                if network is not None:  # without a KL term there is no reference model
-                    share_prompts(network)
         if stage in self.config.drawn_shapes:
             synthetic = self._sft_rows(_STREAM["sft"]).synthetic
             DrawnShapes(trainer, lambda key, count: synthetic.shapes(f"{stage}:{key}", count), self.config.fills)
@@ -125,7 +121,7 @@ class TinyExtension(Extension):
     def _load(self, model: str) -> tuple[Any, Any]:
         """A tokenizer and its network that write as they do in a GRPO stage."""
         tokenizer, network = load_model(model)
-        if self.config.prefix_cache:
+        if self.setup.train.prefix_cache:
             share_prompts(network)
         return tokenizer, network
 

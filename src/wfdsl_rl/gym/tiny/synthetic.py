@@ -16,7 +16,7 @@ from typing import Final
 
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
-from wfdsl.language.literals import quoted
+from wfdsl.language.completion import print_completion
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.gym.tiny.reasoning_prefix import (
@@ -207,10 +207,7 @@ def with_lists(prefix: str) -> str:
 
 def short_lists(workflow: Workflow) -> str:
     """The three lists, one per line, in few tokens."""
-    lists = workflow.to_lists()
-    subtasks = ", ".join(quoted(subtask) for subtask in lists["subtasks"])
-    access = ", ".join('"all"' if entry == ALL else str(entry) for entry in lists["access_list"])
-    return f"model_id = {lists['model_id']}\nsubtasks = [{subtasks}]\naccess_list = [{access}]"
+    return print_completion(workflow, compact=True).rstrip("\n")
 
 
 def _access(shape: str, at: int) -> Access:

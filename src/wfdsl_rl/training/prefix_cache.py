@@ -1,8 +1,9 @@
-"""Prefix cache: the prompt of a question is computed once for all of its completions.
+"""Prefix cache: what the prompts of a batch have in common is computed once.
 
 TRL gives the model a copy of the prompt with each completion. Here the model runs every different prompt of a
 batch once, and continues from its keys and values with each completion: the same log-probabilities, gradients and
-samples up to rounding, in less time and memory the longer the prompts are.
+samples up to rounding, in less time and memory the longer the prompts are. Where all prompts differ, as in SFT, this
+is done with the tokens that all of them begin with.
 
 It replaces two methods of the model, as TRL does to add its head: `forward` where TRL scores completions,
 and `generate`. Our choice.
@@ -36,9 +37,9 @@ def share_prompts(model: Any) -> None:
 
     @functools.wraps(type(model).forward)
     def forward(_: Any, *arguments: Any, **named: Any) -> Any:
-        if arguments or named.keys() != {"input_ids", "attention_mask", "labels", "fused_lm_head"}:
+        if arguments or named.keys() - {"use_cache"} != {"input_ids", "attention_mask", "labels", "fused_lm_head"}:
             return scored(*arguments, **named)
-        return _scored(scored, **named)
+        return _scored(scored, **{name: value for name, value in named.items() if name != "use_cache"})
 
     @functools.wraps(type(model).generate)
     def generate(_: Any, *arguments: Any, **named: Any) -> Any:
@@ -55,6 +56,10 @@ def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: 
     prompt = int((labels != -100).any(dim=0).int().argmax())
     shared = _Shared(input_ids[:, : max(prompt - 1, 0)], attention_mask[:, : max(prompt - 1, 0)])
     if not shared.saves:
+        common = ((input_ids == input_ids[:1]) & (attention_mask == 1)).all(dim=0)[: max(prompt - 1, 0)]
+        prompt = int(common.int().cumprod(dim=0).sum()) + 1
+        shared = _Shared(input_ids[:, : prompt - 1], attention_mask[:, : prompt - 1])
+    if not shared.saves or not shared.input_ids.numel():
         return forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels, fused_lm_head=fused_lm_head)
     found = forward(
         input_ids=input_ids[:, prompt - 1 :],
@@ -132,7 +137,7 @@ class _Shared:
         past: Any = getattr(out, "past_key_values", None)
         if not hasattr(past, "batch_select_indices"):
             raise UsageError(
-                "train.tiny.prefix_cache: this model does not keep its past as keys and values; set it to false"
+                "train.prefix_cache: this model does not keep its past as keys and values; set it to false"
             )
         past.batch_select_indices(self._which)
         return past

@@ -15,7 +15,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 from trl.trainer.utils import add_fused_lm_head  # noqa: E402
 
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.gym.tiny.prefix_cache import share_prompts  # noqa: E402
+from wfdsl_rl.training.prefix_cache import share_prompts  # noqa: E402
 
 PAD, END, WORDS = 0, 1, 40
 
@@ -114,6 +114,42 @@ def test_a_prompt_is_computed_once_but_for_its_last_token() -> None:
     assert read == [(1, 2), (4, 1)]
 
 
+def supervised(model: Any, wholes: list[list[int]], begins: list[int]) -> Any:
+    """As TRL asks in SFT: rows padded on the right, a label for each token of a completion."""
+    width = max(map(len, wholes))
+    input_ids = torch.tensor([whole + [PAD] * (width - len(whole)) for whole in wholes])
+    seen = torch.tensor([[1] * len(whole) + [0] * (width - len(whole)) for whole in wholes])
+    labels = input_ids.masked_fill(seen == 0, -100)
+    for row, begin in enumerate(begins):
+        labels[row, :begin] = -100
+    return model(input_ids=input_ids, attention_mask=seen, labels=labels, use_cache=False, fused_lm_head=True)
+
+
+@given(common=words, own=st.lists(words, min_size=2, max_size=4), said=st.lists(words, min_size=4, max_size=4))
+@settings(max_examples=25, deadline=None)
+def test_what_all_prompts_begin_with_is_computed_once(
+    common: list[int], own: list[list[int]], said: list[list[int]]
+) -> None:
+    prompts = [common + each for each in own]
+    wholes = [prompt + said[at] for at, prompt in enumerate(prompts)]
+    found = []
+    for shared in (False, True):
+        model = a_model(shared=shared)
+        read: list[int] = []
+        model.model.register_forward_hook(
+            lambda _, __, out, read=read: read.append(out.last_hidden_state[..., 0].numel())
+        )
+        out = supervised(model, wholes, [len(prompt) for prompt in prompts])
+        (out.log_probs.sum() - 0.1 * out.entropy.sum()).backward()
+        gradients = torch.cat([each.grad.flatten() for each in model.parameters()])
+        found.append((out.log_probs, out.entropy, out.label_mask, gradients, read))
+
+    (*plain, whole), (*ours, once) = found
+    for one, other in zip(plain, ours, strict=True):
+        torch.testing.assert_close(other, one, atol=2e-5, rtol=1e-4)
+    assert sum(once) <= sum(whole) - (len(wholes) - 1) * (len(common) - 1)
+
+
 def test_prompts_that_differ_go_as_they_came() -> None:
     model, read = a_model(shared=True), []
     model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
@@ -130,5 +166,5 @@ def test_a_model_without_keys_and_values_is_named_as_what_it_is(monkeypatch: pyt
     monkeypatch.setattr(model, "forward", lambda **named: inner(**{**named, "use_cache": False}))
     share_prompts(model)
 
-    with pytest.raises(UsageError, match=r"train.tiny.prefix_cache: this model does not keep its past"):
+    with pytest.raises(UsageError, match=r"train.prefix_cache: this model does not keep its past"):
         scored(model, [[5, 6, 7]] * 2, [[3, END]] * 2)

@@ -1,0 +1,108 @@
+"""Rejection sampling: SFT rows from random workflows that did well on their question.
+
+For each question some well-formed workflows are drawn, all of them are run, and the best one is what the model learns
+to write. Nothing else is known of the workers. It teaches the form, and a part of what rewards would teach, in worker
+calls instead of completions of a model, which cannot write a workflow yet. Source of the idea: STaR, arXiv 2203.14465;
+that candidates are random is our choice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, Final, NamedTuple
+
+from wfdsl.language.completion import print_completion
+from wfdsl_rl.baselines.random_policies import random_workflow
+from wfdsl_rl.files import write_whole
+from wfdsl_rl.training.data import draw_of, make_rows
+from wfdsl_rl.training.rewarding import Rewarder, make_rewarder
+from wfdsl_rl.training.setup import Setup
+
+ROWS: Final = "rows.jsonl"
+"""The file of the chosen rows in the stage's folder."""
+_MORE: Final = 2
+"""Separates the draws from those of other stages of the same seed."""
+_TOGETHER: Final = 64
+"""Questions whose candidates are run together. Our choice."""
+
+
+class _Best(NamedTuple):
+    """The best candidate of a question."""
+
+    row: dict[str, Any]
+    text: str
+    gain: float
+    """Its mean reward, less the mean of all candidates of the question."""
+
+
+def rejection_sampled(setup: Setup) -> list[dict[str, Any]]:
+    """Rows of messages `prompt` and `completion`, which are chosen once and kept in the folder of the stage `sft`.
+
+    Raises:
+        BudgetExhausted: a call does not fit into the budget any more.
+    """
+    sft, path = setup.train.sft, setup.folder("sft") / ROWS
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        setup.say(f"sft: {sft.candidates} random workflows for each of {sft.questions} questions")
+        found = asyncio.run(_best(setup))
+        count = sft.steps * sft.batch_size
+        least = sorted((each.gain for each in found), reverse=True)[:count][-1]
+        chosen = [each for each in found if each.gain >= least][:count]
+        setup.say(f"sft: {len(chosen)} of them are learned from; the best is {fmean(e.gain for e in chosen):.2f} above")
+        lines = (json.dumps(_shown(each), ensure_ascii=False) + "\n" for each in chosen)
+        write_whole(path, "".join(lines))
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+async def _best(setup: Setup) -> list[_Best]:
+    sft = setup.train.sft
+    rows = make_rows(
+        setup.tasks,
+        setup.pool,
+        setup.prompt,
+        count=sft.questions,
+        max_steps=setup.max_steps,
+        draw=draw_of(setup, "base", more=_MORE),
+        prices=setup.train.prices,
+    )
+    rewarder = make_rewarder(setup, "sft", executions=sft.executions_per_candidate)
+    found: list[_Best] = []
+    for at in range(0, len(rows), _TOGETHER):
+        found += await _best_of(setup, rewarder, rows[at : at + _TOGETHER])
+    return found
+
+
+async def _best_of(setup: Setup, rewarder: Rewarder, rows: Sequence[dict[str, Any]]) -> list[_Best]:
+    count = setup.train.sft.candidates
+    texts = [text for row in rows for text in _candidates(setup, row, count)]
+    samples = await rewarder.batch([row for row in rows for _ in range(count)], texts, 0)
+    best = []
+    for at, row in enumerate(rows):
+        scored = [each for each in samples[at * count : (at + 1) * count] if each.reward is not None]
+        if scored:
+            first = max(scored, key=lambda each: each.reward)
+            best.append(_Best(row, first.completion, first.reward - fmean(each.reward for each in scored)))
+    return best
+
+
+def _candidates(setup: Setup, row: Mapping[str, Any], count: int) -> list[str]:
+    """Workflows for a row, in the worker indices of its prompt."""
+    chance = random.Random(f"candidates:{setup.train.seed}:{row['row']}")
+    return [
+        print_completion(random_workflow(chance, row["shown"], max_steps=setup.max_steps), compact=True)
+        for _ in range(count)
+    ]
+
+
+def _shown(best: _Best) -> dict[str, Any]:
+    return {
+        "prompt": best.row["prompt"],
+        "completion": [{"role": "assistant", "content": best.text.rstrip("\n")}],
+        "task": best.row["task"],
+        "gain": best.gain,
+    }

