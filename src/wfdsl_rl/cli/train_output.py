@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.estimate import PAPER_USD, STEPS, Estimate
+from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, STEPS, Estimate
 from wfdsl_rl.training.memory import Memory
 
 _SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
@@ -119,6 +119,7 @@ def estimate_text(estimate: Estimate) -> str:
         *_work(estimate),
         *_memory(estimate.memory),
         *_time(estimate),
+        *_computing(estimate),
         *(("missing" if number == 0 else "", line) for number, line in enumerate(estimate.missing)),
     ]
     prompt = estimate.prompt.splitlines()
@@ -182,6 +183,15 @@ def _time(estimate: Estimate) -> list[tuple[str, str]]:
     return [
         ("time", "each iteration: writing the completions + waiting for the workers + the update"),
         ("", f"waiting for the workers: {each} ({calls}), as far as their limits are in the pool file"),
+    ]
+
+
+def _computing(estimate: Estimate) -> list[tuple[str, str]]:
+    if estimate.operations is None:
+        return []
+    each = timedelta(seconds=round(estimate.operations / CORE_SPEED))
+    return [
+        ("computing", f"at most {estimate.operations:.1e} operations: {each} on a core with {CORE_SPEED:.0e} a second")
     ]
 
 

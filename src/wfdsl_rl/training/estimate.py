@@ -17,7 +17,7 @@ from wfdsl.protocols import Message, Usage
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import GrpoConfig, StageName
+from wfdsl_rl.training.config import GrpoConfig, ModelSize, StageName
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.memory import Memory, memory_of
 from wfdsl_rl.training.missing import missing_for
@@ -33,6 +33,8 @@ PAPER_USD: Final = 0.0238
 """What a workflow costs in US dollars. Source: arXiv 2512.04388, section 5."""
 LATENCY_S: Final = 20.0
 """Seconds of a call; our choice, for the estimate of time."""
+CORE_SPEED: Final = 5e10
+"""Floating point operations of a CPU core in a second; our choice, about what a free core reaches in training."""
 _CHARS_PER_TOKEN: Final = 4
 _NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
 
@@ -71,6 +73,9 @@ class Estimate:
     """The memory of each GPU; None if the model's size is not known."""
     time: Time | None
     """The wait for the workers in each iteration; None without a GRPO stage."""
+    operations: float | None
+    """Floating point operations of the model at most, all completions at full length; None if its size is not known.
+    """
     missing: tuple[str, ...]
     """What this machine does not have, each with what to do."""
     at_most: bool = False
@@ -96,8 +101,11 @@ def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
     grpo = [name for name in stages if name != "sft"]
     evaluated = len(eval_tasks)
     runs = _runs(plan, grpo, evaluated) + plan.extension.runs(train, stages, evaluated)
+    if "sft" in stages:
+        runs += train.sft.questions * train.sft.candidates * train.sft.executions_per_candidate
     per_call = _usd_per_call(pool)
     prompt = _first_prompt(plan, tasks)
+    prompt_tokens = sum(len(message["content"]) for message in prompt) // _CHARS_PER_TOKEN
     return Estimate(
         plan.resolved(),
         tuple(stages),
@@ -107,8 +115,9 @@ def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
         STEPS * runs,
         None if per_call is None else STEPS * runs * per_call,
         is_simulated(pool),
-        _memory(plan, [train.grpo(name) for name in grpo], sum(len(message["content"]) for message in prompt)),
+        _memory(plan, [train.grpo(name) for name in grpo], prompt_tokens),
         _time(plan, train.grpo(grpo[0])) if grpo else None,
+        _operations(plan, stages, prompt_tokens, evaluated),
         (*missing, *missing_for(plan, (*tasks, *eval_tasks, *own))),
         any(train.grpo(name).common_random_numbers for name in grpo),
     )
@@ -157,13 +166,40 @@ def _usd_per_call(pool: Pool) -> float | None:
     return sum(known) / len(known) if len(known) == len(costs) else None
 
 
-def _memory(plan: Plan, stages: Sequence[GrpoConfig], prompt_chars: int) -> Memory | None:
+def _size(plan: Plan) -> ModelSize | None:
+    return plan.extension.size() if plan.train.model == "new" else plan.train.size
+
+
+def _memory(plan: Plan, stages: Sequence[GrpoConfig], prompt_tokens: int) -> Memory | None:
     """That of the stage that needs most."""
-    size = plan.extension.size() if plan.train.model == "new" else plan.train.size
+    size = _size(plan)
     if size is None or not stages:
         return None
-    tokens = prompt_chars // _CHARS_PER_TOKEN
-    return max((memory_of(plan.train, size, stage, prompt_tokens=tokens) for stage in stages), key=lambda of: of.gib)
+    needed = (memory_of(plan.train, size, stage, prompt_tokens=prompt_tokens) for stage in stages)
+    return max(needed, key=lambda of: of.gib)
+
+
+def _operations(plan: Plan, stages: Sequence[StageName], prompt_tokens: int, evaluated: int) -> float | None:
+    """Two for each weight and token that is read, and twice as many again for gradients, or once with adapters.
+
+    Source: Kaplan et al., arXiv 2001.08361, section 2.1. Completions of SFT count as prompts of the same length.
+    """
+    size, train = _size(plan), plan.train
+    if size is None:
+        return None
+    learned = 1 + (3 if train.lora is None else 2)  # read to be written, then read with gradients
+    tokens = 0.0
+    for name in stages:
+        if name == "sft":
+            tokens += (learned - 1) * train.sft.steps * train.sft.batch_size * prompt_tokens * 2
+            continue
+        stage = train.grpo(name)
+        copies = 1 / stage.group_size if train.prefix_cache else 1
+        read = stage.max_completion_tokens + prompt_tokens * copies
+        tokens += learned * stage.iterations * stage.batch_size * read
+        evaluations = 1 + stage.iterations // stage.evaluate_every
+        tokens += evaluations * evaluated * (stage.max_completion_tokens + prompt_tokens)
+    return 2 * size.parameters * tokens
 
 
 def _time(plan: Plan, stage: GrpoConfig) -> Time:

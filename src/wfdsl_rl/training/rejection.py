@@ -83,10 +83,11 @@ async def _best_of(setup: Setup, rewarder: Rewarder, rows: Sequence[dict[str, An
     samples = await rewarder.batch([row for row in rows for _ in range(count)], texts, 0)
     best = []
     for at, row in enumerate(rows):
-        scored = [each for each in samples[at * count : (at + 1) * count] if each.reward is not None]
-        if scored:
-            first = max(scored, key=lambda each: each.reward)
-            best.append(_Best(row, first.completion, first.reward - fmean(each.reward for each in scored)))
+        own = samples[at * count : (at + 1) * count]
+        rewards = {each.index: each.reward for each in own if each.reward is not None}
+        if rewards:
+            first = max(rewards, key=rewards.__getitem__)
+            best.append(_Best(row, own[first].completion, rewards[first] - fmean(rewards.values())))
     return best
 
 

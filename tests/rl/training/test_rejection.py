@@ -75,7 +75,7 @@ def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp
 
     final = run_pipeline(setup, ("sft", "base"))
 
-    assert ["sft"] == [line["stage"] for line in metrics(setup) if "train_loss" in line and line["stage"] != "base"]
+    assert [line["stage"] for line in metrics(setup) if "train_loss" in line and line["stage"] != "base"] == ["sft"]
     assert not (setup.folder("sft") / "final" / "adapter_config.json").exists()
     assert not same(setup.folder("sft") / "final", trained.folder("sft") / "final")
     assert not same(final, setup.folder("sft") / "final")
