@@ -110,10 +110,10 @@ def main(arguments: Sequence[str] = ()) -> None:
         f"[bold]{preset}, {len(tasks)} questions of held-out wordings, series {given.series}. Everything is simulated."
     )
     known = optimum(preset)
-    alone = _marks(tasks, [_best_alone(pool.indices, preset)] * len(tasks), preset)
-    constant = _marks(tasks, [workflow_of(known.constant().team)] * len(tasks), preset)
+    alone = marks_of(tasks, [best_alone(pool.indices, preset)] * len(tasks), preset)
+    constant = marks_of(tasks, [workflow_of(known.constant().team)] * len(tasks), preset)
     families = {family: workflow_of(one.team) for family, one in known.per_family().items()}
-    best = _marks(tasks, [families[str(task.metadata["family"])] for task in tasks], preset)
+    best = marks_of(tasks, [families[str(task.metadata["family"])] for task in tasks], preset)
     table = Table("", *DOMAINS, "mean", "valid", "calls", "of the way", "steps and optimum", "over the best constant")
     for name, marks in {
         "best worker alone": alone, "best constant workflow": constant, "best workflow per family": best
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         efforts = EFFORTS if writer.prompt.says_effort else (None,)
         for effort, temperature in product(efforts, (0.0, 1.0)):
             written = writer.workflows(tasks, [WorkerListing.of(pool)] * len(tasks), temperature, effort)
-            marks = _marks(tasks, written, preset)
+            marks = marks_of(tasks, written, preset)
             name = ", ".join([str(folder), *filter(None, [effort]), f"T = {temperature:g}"])
             table.add_row(*_row(name, marks, preset, effort or ""), "{:+.1f} ± {:.1f}".format(*marks.above(constant)))
         subsets.append(_on_subsets(writer, tasks[:SUBSET_QUESTIONS], pool))
@@ -137,14 +137,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     _print_subsets(subsets)
 
 
-def _best_alone(workers: Iterable[int], preset: str) -> Workflow:
+def best_alone(workers: Iterable[int], preset: str) -> Workflow:
     """The most accurate of some workers on all domains, alone."""
     known = preset_of(preset)
     worker = max(workers, key=lambda each: sum(known.accuracy(known.members[each], domain) for domain in DOMAINS))
     return Workflow((Step(worker, "Solve it.", ()),))
 
 
-def _marks(tasks: Sequence[Task], workflows: Sequence[Workflow | None], preset: str) -> Marks:
+def marks_of(tasks: Sequence[Task], workflows: Sequence[Workflow | None], preset: str) -> Marks:
     marks = Marks()
     for task, workflow in zip(tasks, workflows, strict=True):
         marks.add(task, workflow, preset)
@@ -172,7 +172,7 @@ def _on_subsets(writer: Writer, tasks: Sequence[Task], pool: Pool) -> tuple[str,
     offers = unseen_offers(pool, len(tasks))
     effort = EFFORTS[-1] if writer.prompt.says_effort else None
     written = writer.workflows(tasks, offers, 0.0, effort)
-    return str(writer.folder), _marks(tasks, written, pool.name), alone_in(offers, tasks, pool.name)
+    return str(writer.folder), marks_of(tasks, written, pool.name), alone_in(offers, tasks, pool.name)
 
 
 def unseen_offers(pool: Pool, count: int) -> list[WorkerListing]:
@@ -182,7 +182,7 @@ def unseen_offers(pool: Pool, count: int) -> list[WorkerListing]:
 
 def alone_in(offers: Sequence[WorkerListing], tasks: Sequence[Task], preset: str) -> Marks:
     """What the best worker of each offer makes of a task, alone."""
-    return _marks(tasks, [_best_alone(offer.pool_indices.values(), preset) for offer in offers], preset)
+    return marks_of(tasks, [best_alone(offer.pool_indices.values(), preset) for offer in offers], preset)
 
 
 def _print_subsets(found: Sequence[tuple[str, Marks, Marks]]) -> None:

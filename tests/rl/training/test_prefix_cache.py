@@ -150,6 +150,34 @@ def test_what_all_prompts_begin_with_is_computed_once(
     assert sum(once) <= sum(whole) - (len(wholes) - 1) * (len(common) - 1)
 
 
+@given(common=words, own=st.lists(words, min_size=2, max_size=4), said=st.lists(words, min_size=4, max_size=4))
+@settings(max_examples=15, deadline=None)
+def test_padding_on_the_left_hides_no_common_beginning(
+    common: list[int], own: list[list[int]], said: list[list[int]]
+) -> None:
+    prompts = [common + each for each in own]
+    width = max(map(len, prompts))
+    asked = {
+        "input_ids": torch.tensor([[PAD] * (width - len(row)) + row for row in prompts]),
+        "attention_mask": torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in prompts]),
+    }
+    written, scores, read = [], [], [0, 0]
+    for shared in (0, 1):
+        model = a_model(shared=bool(shared))
+
+        def count(_: Any, __: Any, out: Any, shared: int = shared) -> None:
+            read[shared] += out.last_hidden_state[..., 0].numel()
+
+        model.model.register_forward_hook(count)
+        torch.manual_seed(1)
+        written.append(model.generate(**asked, max_new_tokens=8, do_sample=True, top_k=0))
+        scores.append(scored(model, prompts, said[: len(prompts)]).log_probs)
+
+    assert torch.equal(*written)
+    torch.testing.assert_close(*scores, atol=2e-5, rtol=1e-4)
+    assert read[1] <= read[0] - 2 * (len(prompts) - 1) * (len(common) - 1)
+
+
 def test_prompts_that_differ_go_as_they_came() -> None:
     model, read = a_model(shared=True), []
     model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
