@@ -177,6 +177,20 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     assert "0: math" in shown["prompt"]
 
 
+def test_a_dry_run_counts_what_is_computed(capsys: pytest.CaptureFixture[str]) -> None:
+    def operations(*settings: str) -> float:
+        words = [word for setting in ("train.eval_count=0", *settings) for word in ("--set", setting)]
+        assert main(["smollm2-135m", "--dry-run", "--stage", "base", "--json", *words]) == 0
+        return float(json.loads(capsys.readouterr().out)["operations"])
+
+    known = operations("train.base.iterations=8")
+
+    completions = 8 * 4 * 8 * 96
+    assert known > 2 * 0.135e9 * 3 * completions  # read to be written, and twice that with gradients of adapters
+    assert operations("train.base.iterations=16") == pytest.approx(2 * known)
+    assert operations("train.base.iterations=8", "train.prefix_cache=false") > 2 * known
+
+
 def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     def runs(*words: str) -> int:
         assert main(["gym-tiny", "--dry-run", "--json", "--set", "train.eval_count=0", *words]) == 0
