@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _REPEATED_S: Final = 3600.0
 """How long a client's own repetition of a request finds the run of the first one."""
 _ASKED_AGAIN_S: Final = 120.0
-"""How long a request like one that has failed goes on with the run of that: many clients repeat requests and do not say
+"""How long a request like one that has failed continues the run of that: many clients repeat requests and do not say
 so. Our choice.
 """
 _LONGEST_KEY: Final = 255
@@ -129,7 +129,7 @@ class Answering:
         return self._recent[digest].run_id
 
     def note_failure(self, asked: Asked) -> None:
-        """Let the same request go on with its run."""
+        """Let the same request continue its run."""
         recent = self._recent.get(asked.origin["request"])
         if recent is not None and recent.run_id == asked.run_id:
             recent.failed = time.monotonic()
@@ -262,7 +262,7 @@ class Asked:
         )
 
     def _linger_s(self) -> float:
-        """How long the run goes on without the client: while it wants that, or until it asks again as it does when its
+        """How long the run continues without the client: while it wants that, or until it asks again as it does when its
         own time limit is over.
         """
         if self._finishes:

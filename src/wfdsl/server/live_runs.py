@@ -1,7 +1,7 @@
 """Runs in progress: which requests wait for which run, and what ends a run that no request waits for.
 
 A client that hangs up ends its run; replies that were paid for stay in the journal. A client that gives up because its
-own time limit is over will ask again, as OpenAI's clients do by themselves: its run goes on for a while.
+own time limit is over will ask again, as OpenAI's clients do by themselves: its run continues for a while.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.record import Run
 
 LINGER_S = 60.0
-"""How long a run goes on after its client's time was over. OpenAI's clients wait at most 8 s before they ask again."""
+"""How long a run continues after its client's time was over. OpenAI's clients wait at most 8 s before they ask again."""
 
 
 class LiveRun:
@@ -65,7 +65,7 @@ class LiveRuns:
     ) -> AsyncIterator[LiveRun]:
         """Wait inside the block for a run, which is started if it is not in progress; `before` is what there is of it.
 
-        `linger_s` says how many seconds the run may go on for when the block ends early.
+        `linger_s` says for how many seconds the run may continue when the block ends early.
         """
         while (run := self._runs.get(run_id)) is not None and run.task.cancelling():
             await asyncio.wait([run.task])
