@@ -262,8 +262,8 @@ class Asked:
         )
 
     def _linger_s(self) -> float:
-        """How long the run continues without the client: while it wants that, or until it asks again as it does when its
-        own time limit is over.
+        """For how long the run continues without the client: while it wants that, or until it asks again as it does
+        when its own time limit is over.
         """
         if self._finishes:
             return inf

@@ -16,7 +16,7 @@ from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.record import Run
 
 LINGER_S = 60.0
-"""How long a run continues after its client's time was over. OpenAI's clients wait at most 8 s before they ask again."""
+"""How long a run continues after its client's time is over. OpenAI's clients wait at most 8 s before they ask again."""
 
 
 class LiveRun:
