@@ -32,12 +32,12 @@ def test_only_those_with_a_key_are_answered(serve: Serve, provider: Provider, tm
     url = f"{server.url}/models"
 
     assert key not in (tmp_path / "keys.toml").read_text()
-    assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code == 200
-    assert httpx.get(url, auth=("any", key)).status_code == 200  # as clients send http://any:KEY@host
+    assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}, timeout=60).status_code == 200
+    assert httpx.get(url, auth=("any", key), timeout=60).status_code == 200  # as clients send http://any:KEY@host
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": key}, {"Authorization": f"Basic {key}"}):
-        refused = httpx.get(url, headers=headers)
+        refused = httpx.get(url, headers=headers, timeout=60)
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
-    assert httpx.get(server.url.removesuffix("/v1") + "/health").status_code == 200
+    assert httpx.get(server.url.removesuffix("/v1") + "/health", timeout=60).status_code == 200
 
     for each in (key, other):  # the same key for repetitions: each owner has runs of its own
         client = openai.OpenAI(base_url=server.url, api_key=each)
@@ -87,7 +87,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve: Serve) -> 
     with socket.create_connection(server.address, timeout=60) as connection:
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n\r\n{")
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413")
-    streamed = httpx.post(f"{server.url}/chat/completions", content=iter([b"x" * 600] * 3))
+    streamed = httpx.post(f"{server.url}/chat/completions", content=iter([b"x" * 600] * 3), timeout=60)
 
     assert (streamed.status_code, streamed.json()["error"]["code"]) == (413, "body_too_large")
     assert server.client.models.list().data

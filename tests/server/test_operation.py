@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
@@ -67,14 +69,29 @@ def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
 
 
 @pytest.mark.slow
+def test_an_idle_connection_waits_longer_for_its_next_request_than_for_the_rest_of_one(serve: Serve) -> None:
+    server = serve("--receive", "0.5")
+    head = b"GET /v1/models HTTP/1.1\r\n"
+    with closing(HTTPConnection(*server.address, timeout=60)) as idle:
+        idle.request("GET", "/v1/models")
+        assert idle.getresponse().read()
+        with socket.create_connection(server.address, timeout=60) as begun:
+            begun.sendall(head + b"Host: x\r\n\r\n" + head)
+            assert b"HTTP/1.1 200" in b"".join(iter(lambda: begun.recv(1 << 16), b""))
+
+        idle.request("GET", "/v1/models")
+        assert idle.getresponse().status == 200
+
+
+@pytest.mark.slow
 def test_metrics_and_logs_say_what_happened(serve: Serve, provider: Provider) -> None:
     server = serve("--log", "json")
     url = server.url.removesuffix("/v1")
     run = httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60).json()["wfdsl"]["run"]
     provider.status["bob"] = 400
     httpx.post(f"{server.url}/responses", json={"model": "two", "input": "x"}, timeout=60)
-    httpx.get(f"{url}/no/such/{'x' * 50}")
-    page = httpx.get(f"{url}/metrics")
+    httpx.get(f"{url}/no/such/{'x' * 50}", timeout=60)
+    page = httpx.get(f"{url}/metrics", timeout=60)
     found = dict(line.rsplit(" ", 1) for line in page.text.splitlines() if not line.startswith("#"))
     server.stop()
     records = [json.loads(line) for line in server.lines if line.startswith("{")]

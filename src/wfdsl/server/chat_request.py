@@ -18,6 +18,7 @@ from wfdsl.interpreter.tools import Tools
 from wfdsl.server.api_errors import ApiError, not_supported, shown, wrong_value
 from wfdsl.server.chat_messages import read_question, tool_results
 from wfdsl.server.chat_tools import read_response_format, read_tools
+from wfdsl.server.middleware import json_object
 
 _MOST_STOPS: Final = 4  # as in OpenAI's API
 _INTEGERS: Final = 2**63
@@ -103,17 +104,18 @@ def chat_request(fields: Mapping[str, Any]) -> ChatRequest:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is.
+    """The JSON object that a body is, of which every text can be sent to a worker.
 
     Raises:
         ApiError: it is not one.
     """
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, f"the body is not valid JSON: {error}", code="invalid_json") from None
-    if not isinstance(found, dict):
-        raise ApiError(400, "the body must be a JSON object", code="invalid_json")
+    found = json_object(body)
+    if b"\\u" in body:
+        try:
+            json.dumps(found, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            what = "the body must be text that UTF-8 can hold: it has half of a surrogate pair"
+            raise ApiError(400, what, code="invalid_json") from None
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.key_usage import Allowance
 from wfdsl.server.leases import Leases
 from wfdsl.server.live_limits import LiveLimits
-from wfdsl.server.middleware import CLIENT_LEFT, read_body
+from wfdsl.server.middleware import CLIENT_LEFT, json_object, read_body
 
 _LONGEST_NAME: Final = 200
 _MOST_CALLS: Final = 1000
@@ -96,12 +95,7 @@ class LimitEndpoints:
 
     async def _body(self, request: Request) -> Any:
         self._admit(request)
-        try:
-            found = json.loads(await read_body(request, _LARGEST_BODY))
-        except (ValueError, RecursionError) as error:
-            raise ApiError(400, f"the body must be JSON: {error}", code="invalid_value") from error
-        _require(isinstance(found, dict), "the body must be a JSON object")
-        return found
+        return json_object(await read_body(request, _LARGEST_BODY))
 
 
 _SETTLED: Final = (

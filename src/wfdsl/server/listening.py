@@ -70,7 +70,7 @@ def serve(
 
 
 def _protocol(receive_s: float) -> type[H11Protocol]:
-    """A protocol whose connections are closed when the head of a request takes longer."""
+    """A protocol whose connections are closed when the head of a request takes longer; idle ones wait for the next."""
     # uvicorn's other parser does not limit the size of headers, and neither limits their time.
 
     class Protocol(H11Protocol):
@@ -78,22 +78,38 @@ def _protocol(receive_s: float) -> type[H11Protocol]:
             super().connection_made(transport)
             self._wait_for_head()
 
+        def data_received(self, data: bytes) -> None:
+            if self._is_idle() and self._head_timer is None:
+                self._wait_for_head()
+            super().data_received(data)
+
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            self._head_timer.cancel()
-            self._wait_for_head()
+            self._stop_waiting()
+            if self._is_idle() and self.conn.trailing_data[0]:  # the next head has begun
+                self._wait_for_head()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._head_timer.cancel()
+            self._stop_waiting()
             super().connection_lost(exc)
 
         def _wait_for_head(self) -> None:
-            self._head_timer = self.loop.call_later(receive_s, self._close_unless_asked)
+            self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(receive_s, self._close_unless_asked)
+
+        def _stop_waiting(self) -> None:
+            if self._head_timer is not None:
+                self._head_timer.cancel()
+                self._head_timer = None
 
         def _close_unless_asked(self) -> None:
-            request: RequestResponseCycle | None = self.cycle
-            if request is None or request.response_complete:
+            self._head_timer = None
+            if self._is_idle():
                 self.transport.close()
+
+        def _is_idle(self) -> bool:
+            """Whether no request is being answered."""
+            request: RequestResponseCycle | None = self.cycle
+            return request is None or request.response_complete
 
     return Protocol
 

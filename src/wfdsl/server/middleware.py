@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -50,14 +51,35 @@ async def read_body(request: Request, limit: int, seconds: float = RECEIVE_S) ->
 _CLOSE: Final = {"connection": "close"}
 
 
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is.
+
+    Raises:
+        ApiError: it is not one, in UTF-8.
+    """
+    try:
+        found = json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body must be JSON: {error}", code="invalid_json") from None
+    if not isinstance(found, dict):
+        raise ApiError(400, "the body must be a JSON object", code="invalid_json")
+    return found
+
+
 async def _api_error(request: Request, error: ApiError) -> Response:  # noqa: ARG001
     return error.response()
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    known = {404: "there is no such address", 405: "this address has another method"}
-    what = f"{request.method} {request.url.path}: {known.get(error.status_code, error.detail)}"
-    return ApiError(error.status_code, what, code="not_found", headers=error.headers).response()
+    said, code = _KNOWN.get(error.status_code, (error.detail, None))
+    what = f"{request.method} {request.url.path}: {said}"
+    return ApiError(error.status_code, what, code=code, headers=error.headers).response()
+
+
+_KNOWN: Final = {
+    404: ("there is no such address", "not_found"),
+    405: ("this address has another method", "method_not_allowed"),
+}
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.key_usage import Allowance
+from wfdsl.server.middleware import json_object
 from wfdsl_rl.reward import Reward, offer_of
 from wfdsl_rl.scoring import Rollout
 from wfdsl_rl.tasks.task import Task
@@ -102,7 +103,7 @@ class SampleReader:
         Raises:
             ApiError: it is not of that form, or a task is not known.
         """
-        asked = _object(body)
+        asked = json_object(body)
         several = asked.get("samples")
         if several is None:
             return self._samples([asked], run), True
@@ -116,7 +117,7 @@ class SampleReader:
         Raises:
             ApiError: as `read` does.
         """
-        return self._samples([_object(body)], run)
+        return self._samples([json_object(body)], run)
 
     def read_openrlhf(self, body: bytes, run: str) -> list[Sample]:
         """The samples of a request of OpenRLHF: `query` (prompt and response in one text), `prompts`, `labels`.
@@ -124,7 +125,7 @@ class SampleReader:
         Raises:
             ApiError: as `read` does; or a prompt is not in its query.
         """
-        asked = _object(body)
+        asked = json_object(body)
         queries = _list(asked.get("query", asked.get("queries")), "query")
         prompts = _list(asked.get("prompts"), "prompts")
         labels = _list(asked.get("labels") or [None] * len(queries), "labels")
@@ -180,16 +181,6 @@ def _answer(query: str, prompt: str) -> str:
     if not found:
         raise _invalid("a query must hold its prompt: the response is what follows it", "query")
     return _SPECIAL.sub("", answer)
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _invalid(f"the body must be JSON: {error}", None) from error
-    if not isinstance(found, dict):
-        raise _invalid("the body must be a JSON object", None)
-    return found
 
 
 def _text(value: Any, name: str) -> str:

@@ -109,8 +109,8 @@ async def test_calls_at_the_same_time_share_requests_and_the_refused_ones_are_to
 
 
 REFUSED: list[tuple[Any, int, str, str]] = [
-    ("[", 400, "invalid_value", "the body must be JSON"),
-    ([], 400, "invalid_value", "a JSON object"),
+    ("[", 400, "invalid_json", "the body must be JSON"),
+    ([], 400, "invalid_json", "a JSON object"),
     ({"samples": 3}, 400, "invalid_value", "samples must be a list"),
     ({"task": "t0"}, 400, "invalid_value", "completion must be a text"),
     ({"task": "t9", "completion": ONE}, 404, "unknown_task", "there is no task 't9'; the server has 2 others"),
