@@ -148,7 +148,7 @@ async def measured(setup: Capacity, completion: str, rollouts: int, **limits: in
 
 
 async def capacity() -> None:
-    fast: dict[str, Any] = {"latency_s": 0.2, "process_per_s": 1e9}
+    fast: dict[str, Any] = {"latency_s": 0.2, "processor_s": 1e-9}
     rows = [
         ("workflows in flight", Capacity(calls=3, workflows=8, **fast), THREE, 64, {}),
         ("calls in flight", Capacity(calls=3, calls_in_flight=12, **fast), THREE, 96, {"concurrency": 12}),

@@ -1,17 +1,17 @@
 """A capacity model: how many rollouts an hour a set-up gives, and which part of it is the limit.
 
 Each part that every rollout needs has a rate of its own, and the smallest one is the rate of the whole. It holds while
-work queues at every part, as in training and evaluation. `python -m tests.benchmarks reward_server` compares it with
-measured rates.
+work queues at every part, as in training and evaluation. It is compared with the local engine on a simulated clock
+(`tests/rl/engines/test_capacity.py`) and with measured rates (`python -m tests.benchmarks reward_server`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROLLOUTS_PER_PROCESS_S = 100.0
-"""Rollouts a second that one process parses, runs, journals and answers over HTTP on a core of its own: our estimate.
-On two cores that other programs used, too, 38 were seen. Use what `python -m tests.benchmarks reward_server` says."""
+ROLLOUT_PROCESSOR_S = 0.0031
+"""Seconds of a processor in which the reward server reads, runs, journals and answers a rollout of one call that has a
+request of its own. Measured over 50,000 requests; `python -m tests.benchmarks reward_server` says what yours takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,14 @@ class Capacity:
     """Tokens that the policy writes a second, on all its GPUs."""
     completion_tokens: float = 500.0
     """Tokens of a completion of the policy."""
-    process_per_s: float = ROLLOUTS_PER_PROCESS_S
-    """Rollouts a second that the process of the reward server can do."""
+    processor_s: float = ROLLOUT_PROCESSOR_S
+    """Seconds of a processor that a rollout takes in the process of the reward server."""
 
     def rates(self) -> dict[str, float]:
         """Rollouts an hour that each part allows by itself."""
         flying_s = self.latency_s * (self.calls if self.depth is None else self.depth)
         rates = {
-            "process": self.process_per_s,
+            "process": 1 / self.processor_s,
             "workflows in flight": self.workflows / flying_s,
         }
         if self.calls_in_flight is not None:
