@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,14 @@ def completion(*subtasks: str) -> str:
 def verdict(subtask: str) -> str:
     """What the provider of these tests answers to a subtask, each time the same."""
     return "yes" if crc32(subtask.encode()) % 2 else "no"
+
+
+def eventually(what: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
 
 
 class Provider(ChatServer):

@@ -24,7 +24,19 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
 
-from .conftest import BOUND_USD, CALL_USD, FLOW, Provider, Serve, completion, get, post, verdict, write_files
+from .conftest import (
+    BOUND_USD,
+    CALL_USD,
+    FLOW,
+    Provider,
+    Serve,
+    completion,
+    eventually,
+    get,
+    post,
+    verdict,
+    write_files,
+)
 
 pytestmark = pytest.mark.slow
 long = pytest.mark.skipif(not os.environ.get("WFDSL_FAULTS"), reason="takes long: make faults")
@@ -51,14 +63,6 @@ def scores(samples: list[dict[str, Any]], steps: int = 2) -> list[float]:
 def asked(provider: Provider) -> Counter[str]:
     """How often each subtask was asked."""
     return Counter(text.rpartition("\n")[2] for text in provider.asked)
-
-
-def eventually(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
 
 
 def charged(journal: Path) -> BudgetUsage:

@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,39 @@ import pytest
 
 from wfdsl.server_client import ServerRefused
 
-from .conftest import CALL_USD, Provider, Serve, completion, get, post, verdict
+from .conftest import CALL_USD, Provider, RewardProcess, Serve, completion, eventually, get, post, verdict, write_files
 
 pytestmark = pytest.mark.slow
 ONE = completion("Solve it now.")
 HELD = "<|im_start|>user\nA worker list. Question 1? Write a workflow.<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_each_engine_is_answered_in_its_own_form(serve: Serve, provider: Provider) -> None:
-    url = serve().url
+@pytest.fixture(scope="module")
+def provider_of_all() -> Iterator[Provider]:
+    found = Provider()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def server(provider_of_all: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardProcess]:
+    """A server of several tests; each counts the requests that its own completions cause."""
+    folder = tmp_path_factory.mktemp("shared")
+    write_files(folder, provider_of_all.url)
+    found = RewardProcess(folder, "--port", "0")
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def calls(provider_of_all: Provider) -> Callable[[], int]:
+    """How many calls the provider of `server` has got since the test began."""
+    before = len(provider_of_all.asked)
+    return lambda: len(provider_of_all.asked) - before
+
+
+def test_each_engine_is_answered_in_its_own_form(server: RewardProcess, calls: Callable[[], int]) -> None:
+    url = server.url
     assert verdict("Solve it now.") == "yes"
     ours = post(f"{url}/v1/score", json={"task": "t0", "completion": ONE, "sample_id": "s1"}).json()
     slime = post(f"{url}/slime", json={"prompt": "x", "response": "no lists", "label": "t0"})
@@ -50,7 +75,7 @@ def test_each_engine_is_answered_in_its_own_form(serve: Serve, provider: Provide
     assert {name: [type(value) for value in values] for name, values in openrlhf["extra_logs"].items()} == {
         name: [float] for name in ("steps", "valid", "right", "cost_usd")
     }
-    assert len(provider.asked) == 2
+    assert calls() == 2
 
 
 def test_a_sample_is_paid_once_however_often_and_by_however_many_it_is_sent(serve: Serve, provider: Provider) -> None:
@@ -63,7 +88,10 @@ def test_a_sample_is_paid_once_however_often_and_by_however_many_it_is_sent(serv
         found = list(ranks.map(lambda _: client.score_sync(samples), range(8)))
     port = server.port
     server.stop()
-    again = serve(port=port).client().score_sync(samples)
+    restarted = serve(port=port).client()
+    again = restarted.score_sync(samples)
+    with pytest.raises(ServerRefused, match="an id of its own"):
+        restarted.score_sync([{**samples[0], "completion": "another"}])
 
     assert all(each == found[0] for each in found)
     assert len(provider.asked) == 16
@@ -72,30 +100,30 @@ def test_a_sample_is_paid_once_however_often_and_by_however_many_it_is_sent(serv
 
 
 def test_equal_completions_of_a_request_are_samples_of_their_own_and_known_again(
-    serve: Serve, provider: Provider
+    server: RewardProcess, calls: Callable[[], int]
 ) -> None:
-    url = serve().url
-    batch = {"samples": [{"task": "t0", "completion": ONE}] * 2}
+    url = server.url
+    batch = {"samples": [{"task": "t0", "completion": completion("Solve it twice.")}] * 2}
 
     first, again = (post(f"{url}/v1/score", json=batch).json() for _ in range(2))
     other = post(f"{url}/v1/score?run=second", json=batch).json()
 
     assert first == again
     assert len({each["sample_id"] for each in [*first["results"], *other["results"]]}) == 4
-    assert len(provider.asked) == 4
+    assert calls() == 4
 
 
 async def test_calls_at_the_same_time_share_requests_and_the_refused_ones_are_told_apart(
-    serve: Serve, provider: Provider
+    server: RewardProcess, calls: Callable[[], int]
 ) -> None:
-    server = serve()
-    client = server.client()
+    client, before = server.client(), len(server.lines)
     samples = [{"task": "t0", "completion": completion(f"Do {number // 2}.")} for number in range(20)]
 
     found = await asyncio.gather(*(client.score([each]) for each in samples))
     refused = client.score([{"task": "t9", "completion": ONE}])
     good, bad = await asyncio.gather(client.score(samples[:1] * 2), refused, return_exceptions=True)
-    server.stop()
+    get(f"{server.url}/health")
+    eventually(lambda: any(line.startswith("GET /health") for line in server.lines[before:]))
 
     assert [each["final"][0] for (each,) in found] == [f"Do {number // 2}." for number in range(20)]
     assert isinstance(good, list)
@@ -103,8 +131,8 @@ async def test_calls_at_the_same_time_share_requests_and_the_refused_ones_are_to
     assert good[0]["sample_id"] != good[1]["sample_id"]
     assert isinstance(bad, ServerRefused)
     assert bad.code == "unknown_task"
-    assert len(provider.asked) == 11
-    statuses = [line.split()[2] for line in server.lines if line.startswith("POST /v1/score")]
+    assert calls() == 11
+    statuses = [line.split()[2] for line in server.lines[before:] if line.startswith("POST /v1/score")]
     assert sorted(statuses) == ["200", "200", "404", "404"]
 
 
@@ -123,8 +151,7 @@ REFUSED: list[tuple[Any, int, str, str]] = [
 ]
 
 
-def test_what_cannot_be_scored_is_refused_with_what_to_do(serve: Serve, provider: Provider) -> None:
-    server = serve()
+def test_what_cannot_be_scored_is_refused_with_what_to_do(server: RewardProcess, calls: Callable[[], int]) -> None:
     server.client().score_sync([{"task": "t0", "completion": ONE, "sample_id": "used"}])
     for body, status, code, said in REFUSED:
         content = body if isinstance(body, str) else httpx.Request("POST", "http://x", json=body).content
@@ -133,12 +160,7 @@ def test_what_cannot_be_scored_is_refused_with_what_to_do(serve: Serve, provider
         assert (answer.status_code, error["code"]) == (status, code), body
         assert said in error["message"]
     assert get(f"{server.url}/v1/nothing").status_code == 404
-    assert len(provider.asked) == 1
-
-    port = server.port
-    server.stop()
-    with pytest.raises(ServerRefused, match="an id of its own"):  # also after a restart
-        serve(port=port).client().score_sync([{"task": "t1", "completion": ONE, "sample_id": "used"}])
+    assert calls() == 1
 
 
 def test_a_spent_budget_is_an_error_that_is_not_retried_and_no_call_is_made(serve: Serve, provider: Provider) -> None:
