@@ -20,6 +20,7 @@ NAMES = (
     "recursion",
     "server",
     "reward_server",
+    "ray",
     "verl",
 )
 

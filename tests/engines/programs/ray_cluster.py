@@ -1,4 +1,4 @@
-"""A Ray cluster of nodes on this machine: prints its address, then obeys lines: `kill N` kills a node; ends with input.
+"""A Ray cluster of nodes on this machine: prints its address, and obeys `kill` and `add`, a node each; ends with input.
 
 The head has no CPU, so that nothing but the nodes runs trials.
 """
@@ -15,13 +15,21 @@ def main(count: int) -> None:
         initialize_head=True,
         head_node_args={"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False},
     )
-    nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES) for _ in range(count)]
+
+    def add() -> None:
+        nodes.append(cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES))
+
+    nodes = []
+    for _ in range(count):
+        add()
     print(cluster.address, flush=True)
     try:
         for line in sys.stdin:
-            number = int(line.split()[1])
-            cluster.remove_node(nodes[number], allow_graceful=False)
-            print("killed", number, flush=True)
+            if line.strip() == "kill":
+                cluster.remove_node(nodes.pop(0), allow_graceful=False)
+            else:
+                add()
+            print("done", flush=True)
     finally:
         cluster.shutdown()
 

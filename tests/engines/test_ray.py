@@ -1,0 +1,231 @@
+"""`wfdsl-eval --engine ray` on three nodes on this machine: the results of one process, also after faults.
+
+WFDSL_RAY_TASKS sets how many gym questions are compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.engines.conftest import ENVIRONMENTS, HERE
+from tests.rl.engines.conftest import POOL, Provider, RewardProcess
+from wfdsl_rl.evaluation.trials import Trial, read_trials
+
+PYTHON = ENVIRONMENTS / "ray/bin/python"
+GYM_TASKS = os.environ.get("WFDSL_RAY_TASKS", "100")
+GYM = ("--policy", "worker:sim-gpt-5", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/paper7")
+TWO = 'step plan by 0: "Plan it."\nstep solve by 1 sees plan: "Solve it now."\n'
+VOTE = 'step a by 0: "Solve."\nstep b by 1: "Solve."\nstep c by 2 sees a, b: "Choose."\n'
+TASKS, PARALLEL = 40, 2
+CALLS = 2 * TASKS
+
+
+class Cluster:
+    """Three nodes with a CPU each. `folder` is where drivers work; the journal is in `home`."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home
+        self.env = {
+            **os.environ,
+            "WFDSL_HOME": str(home),
+            "OPENAI_API_KEY": "none",
+            "OMP_NUM_THREADS": "1",
+            "RAY_raylet_start_wait_time_s": "240",
+            "RAY_worker_niceness": "0",  # else a busy machine starves them
+        }
+        self._said = home / "cluster.txt"
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(
+                [PYTHON, HERE / "programs/ray_cluster.py", "3"],
+                env=self.env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
+        self.address = self._line()
+
+    def change(self, what: str) -> None:
+        """Kill a node, or add one."""
+        assert self._process.stdin is not None
+        print(what, file=self._process.stdin, flush=True)
+        assert self._line() == "done"
+
+    def processes(self) -> list[int]:
+        """The processes that run trials."""
+        home = f"WFDSL_HOME={self.env['WFDSL_HOME']}\0".encode()
+        return [
+            pid
+            for pid in (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+            if _is_node(pid, home)
+        ]
+
+    def close(self) -> None:
+        self._process.communicate(timeout=120)
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().strip()
+        assert line, self._said.read_text()
+        return line
+
+
+def _is_node(pid: int, home: bytes) -> bool:
+    try:
+        name, environment = (Path(f"/proc/{pid}/{file}").read_bytes() for file in ("cmdline", "environ"))
+    except OSError:  # it has ended
+        return False
+    return name.startswith(b"ray::NodeProcess") and home in environment
+
+
+@pytest.fixture(scope="module")
+def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = Cluster(tmp_path_factory.mktemp("home"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def cluster(three_nodes: Cluster, tmp_path: Path) -> Cluster:
+    three_nodes.folder = tmp_path
+    return three_nodes
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Iterator[Provider]:
+    """A server that counts, with a pool, tasks and a workflow of two steps that asks it."""
+    found = Provider(delay_s=0.1)
+    (tmp_path / "pool.toml").write_text(POOL.format(url=found.url))
+    (tmp_path / "two.wf").write_text(TWO)
+    rows = [{"id": f"t{n}", "question": f"Question {n}?", "gold": "yes", "kind": "text"} for n in range(TASKS)]
+    (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    yield found
+    found.close()
+
+
+def begun(cluster: Cluster, *options: str) -> subprocess.Popen[str]:
+    command = [str(PYTHON), "-m", "wfdsl_rl.cli.eval", "--no-plots", *options]
+    return subprocess.Popen(
+        command, cwd=cluster.folder, env=cluster.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def on_ray(cluster: Cluster, *options: str) -> subprocess.Popen[str]:
+    what = ("--policy", "two.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--parallel", str(PARALLEL))
+    return begun(cluster, *what, "--out", "out", "--engine", "ray", "--address", cluster.address, *options)
+
+
+def finished(process: subprocess.Popen[str], code: int = 0) -> str:
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == code, said
+    return said
+
+
+def eventually(what: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 120
+    while not (found := what()):
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.05)
+    return found
+
+
+def landed(folder: Path) -> list[Trial]:
+    return list(read_trials(folder / "out/results.jsonl").values())
+
+
+def require_each_once(cluster: Cluster, provider: Provider, *, lost: int) -> None:
+    """Every trial landed in one line and as it is without a fault; at most the `lost` calls in flight were repeated."""
+    lines = (cluster.folder / "out/results.jsonl").read_text().splitlines()
+    trials = landed(cluster.folder)
+    assert len(lines) == len(trials) == TASKS
+    assert {(each.outcome, each.calls, each.input_tokens) for each in trials} == {
+        ("right" if trials[0].answer == "yes" else "wrong", 2, 20)
+    }
+    again = Counter(provider.asked)
+    assert CALLS <= sum(again.values()) <= CALLS + lost
+
+
+def test_the_results_are_those_of_one_process_byte_for_byte(cluster: Cluster) -> None:
+    folder = cluster.folder
+    (folder / "two.wf").write_text(TWO)
+    (folder / "vote.wf").write_text(VOTE)
+    finished(begun(cluster, *GYM, "--pool", "gym/paper7", "--limit", GYM_TASKS, "--no-journal", "--out", "one"))
+    (folder / "many").mkdir()
+    shutil.copy(folder / "one/manifest.json", folder / "many/manifest.json")  # the same id, and so the same names
+
+    finished(begun(cluster, "--resume", "many", "--engine", "ray", "--address", cluster.address))
+
+    one, many = ((folder / name / "results.jsonl").read_bytes().splitlines() for name in ("one", "many"))
+    assert len(one) == 3 * int(GYM_TASKS)
+    assert sorted(many) == sorted(one)
+    assert (folder / "many/summary.json").read_bytes() == (folder / "one/summary.json").read_bytes()
+
+
+def test_trials_of_a_node_that_is_killed_are_placed_again(cluster: Cluster, provider: Provider) -> None:
+    driver = on_ray(cluster)
+    provider.wait_for(12)
+    cluster.change("kill")
+    said = finished(driver)
+    cluster.change("add")
+
+    assert "a process died, and its trials are placed again" in said
+    require_each_once(cluster, provider, lost=PARALLEL)
+
+
+def test_a_driver_that_is_killed_is_resumed_and_repeats_nothing_that_landed(
+    cluster: Cluster, provider: Provider
+) -> None:
+    driver = on_ray(cluster)
+    eventually(lambda: (cluster.folder / "out/results.jsonl").exists() and landed(cluster.folder))
+    driver.kill()
+    driver.communicate()
+    before = (cluster.folder / "out/results.jsonl").read_text().splitlines(keepends=True)
+
+    finished(begun(cluster, "--resume", "out"))
+
+    after = (cluster.folder / "out/results.jsonl").read_text().splitlines(keepends=True)
+    whole = [line for line in before if line.endswith("\n")]
+    assert after[: len(whole)] == whole
+    require_each_once(cluster, provider, lost=3 * PARALLEL)
+
+
+def test_a_process_that_is_only_slow_delays_its_own_trials_and_repeats_none(
+    cluster: Cluster, provider: Provider
+) -> None:
+    driver = on_ray(cluster)
+    provider.wait_for(12)
+    slow = eventually(cluster.processes)[0]
+    os.kill(slow, signal.SIGSTOP)
+    try:
+        eventually(lambda: len(landed(cluster.folder)) >= TASKS // 2)
+        assert driver.poll() is None
+    finally:
+        os.kill(slow, signal.SIGCONT)
+
+    assert "died" not in finished(driver)
+    require_each_once(cluster, provider, lost=0)
+
+
+def test_all_nodes_draw_from_one_limit_server_and_end_at_its_budget(cluster: Cluster, provider: Provider) -> None:
+    server = RewardProcess(cluster.folder, "--port", "0", "--budget-usd", "1.0")
+    try:
+        said = finished(on_ray(cluster, "--limit-server", server.url), 4)
+        spent = httpx.get(f"{server.url}/v1/limits").json()["budget"]["spent"]
+    finally:
+        server.stop()
+
+    assert "budget" in said
+    assert 0 < len(provider.asked) == spent["calls"] < CALLS
+    assert spent["usd"] <= 1.0
