@@ -73,6 +73,7 @@ class Conductor:
         self.settings = resolve(self.config, known, prompt=prompt, default=default)
         self._model = _pool_of_one(model, entry)
         self._given = (known, prompt, default)
+        self._by_effort: dict[Effort, Conductor] = {}
 
     @property
     def entry(self) -> WorkerEntry:
@@ -87,17 +88,29 @@ class Conductor:
         """
         if effort is None or effort == self.config.effort:
             return self
-        other = copy(self)
-        other.config = replace(self.config, effort=effort)
-        known, prompt, default = self._given
-        other.settings = resolve(other.config, known, prompt=prompt, default=default)
-        return other
+        found = self._by_effort.get(effort)
+        if found is None:
+            found = copy(self)
+            found.config = replace(self.config, effort=effort)
+            known, prompt, default = self._given
+            found.settings = resolve(found.config, known, prompt=prompt, default=default)
+            self._by_effort[effort] = found
+        return found
 
     def sharing(self, others: Iterable[Conductor]) -> Conductor:
         """The same Conductor on the client or server of the first of the others that has the same model."""
         other = copy(self)
         other._model = next((each._model for each in others if each.entry == self.entry), self._model)
+        other._by_effort = {}
         return other
+
+    def build(self) -> None:
+        """Build the client of its model for this event loop, which the first question does otherwise.
+
+        Raises:
+            UsageError: a key or a package is missing.
+        """
+        self._model.worker(0)
 
     async def solve(self, question: Question, pool: Pool, *, only_plan: bool = False, **options: Any) -> Solution:
         """Answer a question with the workers of a pool. Options as for `wfdsl.run`; `names` are the Conductor's.

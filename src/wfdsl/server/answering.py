@@ -10,15 +10,14 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Final, TypeVar
 
-from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.record import Run, RunEnded, RunSuspended, workflow_to_list
 from wfdsl.interpreter.running import new_run_id
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run
@@ -73,7 +72,7 @@ class Answering:
         self._keyed: dict[str, str] = {}
         """The requests of the last runs that have a key, the oldest first."""
 
-    def asked(self, chat: ChatRequest, body: bytes, headers: Mapping[str, str], allowance: Allowance) -> Asked:
+    async def asked(self, chat: ChatRequest, body: bytes, headers: Mapping[str, str], allowance: Allowance) -> Asked:
         """A request with the run that answers it; `body` is what was sent.
 
         Raises:
@@ -84,9 +83,12 @@ class Answering:
         model.require_able(chat, allowance)
         if chat.tools is not None and self._journal is None:
             raise not_supported("tools", "tools are not supported without a journal, which keeps their calls")
-        continued = None if self._journal is None else continued_run(self._journal.path, chat, model.id, allowance.key)
+        continued = None
+        if self._journal is not None and chat.results:
+            path = self._journal.path
+            continued = await asyncio.to_thread(continued_run, path, chat, model.id, allowance.key)
         digest = _digest(allowance.key, body)
-        run_id = self._run_id(headers, allowance.key, digest) if continued is None else continued.run_id
+        run_id = await self._run_id(headers, allowance.key, digest) if continued is None else continued.run_id
         origin = {"request": digest, "key": allowance.key}
         if allowance.without:
             origin["without"] = ",".join(allowance.without)
@@ -108,13 +110,13 @@ class Answering:
         usage = {} if run is None else {"usage": usage_of(Answer(run, "", "stop")), "cost_usd": run.paid_usd}
         return {"object": "wfdsl.route", "model": model.id, "steps": steps, **usage}
 
-    def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
+    async def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
         key = headers.get("idempotency-key")
         if key is not None:
             if not key or len(key) > _LONGEST_KEY:
                 raise ApiError(400, f"Idempotency-Key must have 1 to {_LONGEST_KEY} characters", code="invalid_value")
             run_id = f"api-{_digest(owner, key.encode())[:32]}"
-            self._require_same(run_id, digest)
+            await self._require_same(run_id, digest)
             return run_id
         now = time.monotonic()
         while self._recent and now - next(iter(self._recent.values())).began >= _REPEATED_S:
@@ -134,10 +136,11 @@ class Answering:
         if recent is not None and recent.run_id == asked.run_id:
             recent.failed = time.monotonic()
 
-    def _require_same(self, run_id: str, digest: str) -> None:
+    async def _require_same(self, run_id: str, digest: str) -> None:
         """Refuse a key that was used for another request."""
         # The journal does not have a run that has just begun.
-        known = self._keyed.get(run_id) or self._digest_in_journal(run_id)
+        known = self._keyed.get(run_id) or await self._digest_in_journal(run_id)
+        known = self._keyed.get(run_id, known)  # another request may have come meanwhile
         if known is not None and known != digest:
             raise ApiError(
                 422,
@@ -150,16 +153,10 @@ class Answering:
         if len(self._keyed) > _KEYS_KEPT:
             del self._keyed[next(iter(self._keyed))]
 
-    def _digest_in_journal(self, run_id: str) -> str | None:
+    async def _digest_in_journal(self, run_id: str) -> str | None:
         """What was asked under a key; None: nothing yet."""
-        if self._journal is None:
-            return None
-        try:
-            return request_of(self._journal.path, run_id).origin.get("request", "")
-        except JournalFailure:
-            raise
-        except UsageError:  # there is no such run yet
-            return None
+        origin = None if self._journal is None else await self._journal.origin(run_id)
+        return None if origin is None else origin.get("request", "")
 
     async def work(self, asked: Asked, index: int, listener: Listener) -> Run:
         """The run of one answer to a request: done, or suspended.
@@ -219,9 +216,19 @@ class Asked:
         Raises:
             ApiError: one of them fails.
         """
-        async with aclosing(self.pieces()) as pieces:
-            found = [piece async for piece in pieces if isinstance(piece, Answer)]
-        return sorted(found, key=lambda answer: answer.choice)
+        if len(self.run_ids) == 1:
+            return [await self._answer(0)]
+        tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.run_ids))]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, index: int) -> Answer:
+        async with self._waiting(index) as live:
+            return answer_of(self.chat, await self._result(live), live.before, index)
 
     def pieces(self) -> AsyncGenerator[Said | Answer, None]:
         """What happens and what is written, as it happens, and at last each answer, whose text has been said by then.

@@ -94,6 +94,7 @@ class _Server(Endpoints):
             for model in self._cards.models:
                 await opened.enter_async_context(_opened(model.pool))
                 await opened.enter_async_context(_opened(model.policy))
+                model.build()
             self.is_ready = True
             try:
                 yield
@@ -129,7 +130,7 @@ class _Server(Endpoints):
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
         allowance, body = await self._admit(request)
-        asked = self._asked(request, read_chat_request(body), body, allowance)
+        asked = await self._asked(request, read_chat_request(body), body, allowance)
         if asked.chat.stream:
             chunks = Chunks(asked)
             return self._stream(asked, chat_chunks(chunks, asked, self.settings.reasoning), chunks.keep_alive)
@@ -138,8 +139,8 @@ class _Server(Endpoints):
             return Response(status_code=CLIENT_LEFT)
         return JSONResponse(chat_completion(asked.chat, answers), headers=headers_of(*answers))
 
-    def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
-        asked = self._answering.asked(chat, body, request.headers, allowance)
+    async def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
+        asked = await self._answering.asked(chat, body, request.headers, allowance)
         request.state.run_id = asked.run_id
         self.take_place()
         return asked
@@ -149,7 +150,7 @@ class _Server(Endpoints):
         allowance, body = await self._admit(request)
         kept = KeptResponses(self._journal, allowance.key)
         wanted = read_responses_request(body, kept)
-        asked = self._asked(request, wanted.chat, body, allowance)
+        asked = await self._asked(request, wanted.chat, body, allowance)
         response = ResponseInProgress(asked, wanted, kept)
         if asked.chat.stream:
             return self._stream(asked, response_events(response, asked), response.keep_alive)

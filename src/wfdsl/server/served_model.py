@@ -14,9 +14,10 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS, Effort
 from wfdsl.conductor.named import conductor_name, named_policy
-from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, found_anywhere, run_options
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Listener
@@ -51,6 +52,18 @@ class ServedModel:
     """Where Conductor or workflow, and pool, were found; kept with each run."""
     words: frozenset[str] = frozenset()
     """The names and tags of the workers of all models of the server, which a key may leave out."""
+
+    def build(self) -> None:
+        """Build for this event loop what the first request would wait for: clients and graphs.
+
+        Raises:
+            UsageError: a key or a package is missing.
+        """
+        for index in self.pool.indices:
+            self.pool.worker(index)
+        if isinstance(self.policy, Conductor):
+            self.policy.build()
+        graph_of(self.policy.workflow if isinstance(self.policy, WorkflowPolicy) else ROOT_WORKFLOW).schedule()
 
     def last_round(self, request: ChatRequest, asked: RunRequest | None) -> int | None:
         """The number of the round after which a Conductor cannot revise; None where there is no Conductor.
@@ -253,9 +266,8 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
             raise UsageError(f"--workflow {file}: must be a .wf file")
         _require_name(name, f"--workflow {file}")
         found[name] = _model(name, replace(experiment, conductor=ConductorConfig(model=file)), None, found.values())
-    for pool in {id(model.pool): model.pool for model in found.values()}.values():
-        for index in pool.indices:
-            pool.worker(index)
+    for model in found.values():
+        model.build()
     words = frozenset(word for model in found.values() for word in model.own_words)
     return {name: replace(model, words=words) for name, model in found.items()}
 
