@@ -122,8 +122,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     subsets = []
     for folder in given.folder or [Path(SHIPPED)]:
         writer = Writer(folder, given.series)
-        efforts = EFFORTS if writer.prompt.says_effort else (None,)
-        for effort, temperature in product(efforts, (0.0, 1.0)):
+        asked = product(EFFORTS, (0.0,)) if writer.prompt.says_effort else product((None,), (0.0, 1.0))
+        for effort, temperature in asked:
             written = writer.workflows(tasks, [WorkerListing.of(pool)] * len(tasks), temperature, effort)
             marks = marks_of(tasks, written, preset)
             name = ", ".join([str(folder), *filter(None, [effort]), f"T = {temperature:g}"])

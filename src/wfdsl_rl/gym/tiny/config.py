@@ -89,10 +89,13 @@ class TinyConfig(ExtensionConfig):
     forced_prefix: Names = ()
     """Stages whose training completions begin with the correct annotation of their prompt, which is not trained."""
     drawn_shapes: Names = ()
-    """Those of these stages in which the shapes of completions are drawn by `lengths`, and trained. Shapes that the
-    model samples are soon all alike, since each step has a price and is worth something only with the right workers."""
+    """Those of these stages in which the shapes of completions are drawn by what they were worth for a family of
+    questions, and imitated. Shapes that the model samples itself are soon all alike."""
     fills: int = Field(default=2, ge=2)
     """Completions of a question that share a drawn shape."""
+    softness: float = Field(default=0.003, gt=0)
+    """What a difference of 1 between two log-probabilities stands for in such a stage, in units of reward: 0.003 is 0.6
+    points of accuracy by the default rewards."""
     class_balanced_groups: bool = False
     """Whether the fraction of forced groups that revise a doubtful answer equals the recent fraction of kept ones."""
     swapped_descriptions: float = Field(default=0.0, ge=0, le=1)
@@ -138,6 +141,8 @@ class TinyConfig(ExtensionConfig):
             size = train.grpo(name).group_size
             if name not in self.forced_prefix or not self.only_prefix:
                 yield f"train.tiny.drawn_shapes: {name} needs train.tiny.only_prefix, and {name} in forced_prefix, too"
+            if train.grpo(name).scale_rewards != "none":
+                yield f'train.{name}.scale_rewards: drawn shapes need rewards in their own units; set it to "none"'
             if size % self.fills:
                 yield f"train.tiny.fills: {self.fills} does not divide the {size} of train.{name}.group_size"
             elif size // self.fills > shapes:

@@ -15,7 +15,8 @@ import torch
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.generation import DrawnShapes, force_prefix, write_all, write_only_prefixes
+from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes
+from wfdsl_rl.gym.tiny.generation import force_prefix, write_all, write_only_prefixes
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
 from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
 from wfdsl_rl.gym.tiny.recursion import TinyRevisions
@@ -77,7 +78,12 @@ class TinyExtension(Extension):
             return
         if stage in self.config.drawn_shapes:
             synthetic = self._sft_rows(_STREAM["sft"]).synthetic
-            DrawnShapes(trainer, lambda key, count: synthetic.shapes(f"{stage}:{key}", count), self.config.fills)
+            DrawnShapes(
+                trainer,
+                lambda key, count, without: synthetic.shapes(f"{stage}:{key}", count, without),
+                fills=self.config.fills,
+                softness=self.config.softness,
+            )
         if self.config.only_prefix:
             write_only_prefixes(trainer)
         if isinstance(trainer, RecursionTrainer):

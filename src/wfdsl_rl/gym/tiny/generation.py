@@ -6,76 +6,16 @@ its prompt, or turns it into one more choice. Our choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import torch
-from torch import Tensor
 
 from wfdsl_rl.gym.tiny.synthetic import with_lists
 from wfdsl_rl.training.config import GrpoConfig
 
-_PROMPTS, _TOKENS, _COMPLETIONS = 0, 1, 3
-"""Places in the result of TRL's `_generate`, a private name that a contract test holds: the tokens of the prompts, the
-tokens of the completions, and the completions."""
-
-
-class DrawnShapes:
-    """Completions of a question whose shapes are drawn, not sampled from the model, and trained all the same.
-
-    Each shape is drawn from the same distribution in every iteration and written by `fills` completions. The tokens of
-    a shape get its advantage, the mean of its completions' over the question's mean; the tokens after it get what their
-    completion has over the mean of its shape. So the logit of a shape sums up what it was worth, and an unlikely one is
-    tried no less than before. Source of two levels: arXiv 2605.14212; shapes that are drawn are our choice.
-    """
-
-    def __init__(self, trainer: Any, draw: Callable[[str, int], list[str]], fills: int) -> None:
-        """`draw` has different shapes for a question, which its prompt and a number tell from others."""
-        self.trainer, self.draw, self.fills = trainer, draw, fills
-        self._generate, self._score = trainer._generate, trainer._generate_and_score_completions
-        self._lengths: list[int] = []
-        trainer._generate = self.generate
-        trainer._generate_and_score_completions = self.score
-
-    def generate(self, prompts: Any) -> Any:
-        """Completions of prompts, each of which is repeated for its group, that begin with the drawn shapes."""
-        if not self.trainer.model.training:
-            return self._generate(prompts)
-        shapes = self._shapes(prompts)
-        found = list(self._generate([f"{prompt}{shape}" for prompt, shape in zip(prompts, shapes, strict=True)]))
-        tokens = self.trainer.processing_class(shapes, add_special_tokens=False).input_ids
-        self._lengths = [len(each) for each in tokens]
-        found[_PROMPTS] = [ids[:-length] for ids, length in zip(found[_PROMPTS], self._lengths, strict=True)]
-        found[_TOKENS] = [[*begun, *ids] for begun, ids in zip(tokens, found[_TOKENS], strict=True)]
-        found[_COMPLETIONS] = [f"{shape}{text}" for shape, text in zip(shapes, found[_COMPLETIONS], strict=True)]
-        return tuple(found)
-
-    def _shapes(self, prompts: Sequence[str]) -> list[str]:
-        """A shape for each prompt, with the blank before it."""
-        size, step = self.trainer.num_generations, self.trainer.state.global_step
-        drawn = [
-            shape for at in range(0, len(prompts), size) for shape in self.draw(f"{step}:{at}", size // self.fills)
-        ]
-        return [f" {shape}" for shape in drawn for _ in range(self.fills)]
-
-    def score(self, inputs: Any) -> Any:
-        """TRL's batch, in training with an advantage for each token."""
-        batch = self._score(inputs)
-        if self.trainer.model.training:
-            batch["advantages"] = two_levels(
-                batch["advantages"], self._lengths, fills=self.fills, columns=batch["completion_ids"].shape[1]
-            )
-        return batch
-
-
-def two_levels(advantages: Tensor, lengths: Sequence[int], *, fills: int, columns: int) -> Tensor:
-    """Advantages of tokens (completions, columns), from those of completions, of which `fills` at a time share a shape.
-
-    The first tokens of a completion, as many as `lengths` says, are its shape.
-    """
-    of_shape = advantages.view(-1, fills).mean(dim=1).repeat_interleave(fills)
-    begun = torch.arange(columns) < torch.tensor(lengths)[:, None]
-    return torch.where(begun.to(advantages.device), of_shape[:, None], (advantages - of_shape)[:, None])
+_COMPLETIONS: Final = 3
+"""The place of the completions in the result of TRL's `_generate`, a private name that a contract test holds."""
 
 
 def write_only_prefixes(trainer: Any) -> None:

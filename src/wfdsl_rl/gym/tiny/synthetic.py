@@ -152,11 +152,14 @@ class SyntheticWorkflows:
         shapes = SHAPES[length]
         return rng.choices(shapes, [self._weight(asked.family or asked.kind, shape) for shape in shapes])[0]
 
-    def shapes(self, key: str, count: int) -> list[str]:
+    def shapes(self, key: str, count: int, without: Sequence[str] = ()) -> list[str]:
         """Different shapes, drawn by their lengths only; a key has its own."""
         rng, drawn = random.Random(f"shapes:{self.seed}:{key}"), list[str]()
         weights = {
-            shape: self.lengths[length] / len(SHAPES[length]) for length in self.lengths for shape in SHAPES[length]
+            shape: weight / len(SHAPES[length])
+            for length, weight in self.lengths.items()
+            for shape in SHAPES[length]
+            if shape not in without
         }
         while len(drawn) < count:
             drawn += rng.choices([*weights], [*weights.values()])

@@ -1,0 +1,183 @@
+"""GRPO in which the shapes of completions are drawn by what they were worth, and imitated.
+
+Shapes that a model samples are soon all alike: each step has its price, and is worth something only with the right
+workers. Here a table remembers what each shape was worth for a family of questions, shapes are drawn by it, and the
+model learns to write them. Our choice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from string import digits
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from transformers import TrainerCallback
+
+from wfdsl_rl.gym.tiny.synthetic import SHAPES
+
+_PROMPTS, _TOKENS, _COMPLETIONS = 0, 1, 3
+"""Places in the result of TRL's `_generate`, a private name that a contract test holds: the tokens of the prompts, the
+tokens of the completions, and the completions."""
+_IMITATION: Final = 0.1
+"""What the shapes of a question get together, in units of reward. Our choice: about as much as other tokens."""
+_COPIED: Final = 0.03
+"""What a worker index gets in a role, which code has put there. Our choice."""
+_PLACE: Final = re.compile(r" ([a-z])(\d+)\b")
+_ROLE: Final = re.compile(r"( \w([a-z]))(\d+)")
+_SHRUNK, _RECENT = 4, 0.015
+"""How many questions on which it was worth as much as others a shape begins with; the weight of the latest question, at
+least, because workers get better. Our choice."""
+_FILE: Final = "shapes.json"
+"""The table, in a checkpoint."""
+
+
+class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
+    """A trainer's completions begin with drawn shapes, `fills` with each, and tokens have advantages of their own.
+
+    - Half of a question's shapes are drawn by what they were worth for its family, less the price of their steps, in
+      units of `softness`; the others by their lengths only.
+    - The token of a shape gets its share of what all shapes would be drawn with.
+    - The tokens after it get what their completion has over the mean of its shape, less `softness` times what their
+      log-probability has over the mean, so that workers stay as likely as they are good.
+    - Worker indices are copied by code from the annotation, and get a constant.
+
+    The table is part of checkpoints. With several processes, each has one of its own, and the first one's is kept.
+    """
+
+    def __init__(
+        self, trainer: Any, draw: Callable[[str, int, Sequence[str]], list[str]], *, fills: int, softness: float
+    ) -> None:
+        """`draw` has so many shapes by their lengths, without some, for a question that its first argument names."""
+        self.trainer, self.draw, self.fills, self.softness = trainer, draw, fills, softness
+        self.worth: dict[str, ShapeWorth] = defaultdict(ShapeWorth)
+        """By family of questions."""
+        self._generate, self._score = trainer._generate, trainer._generate_and_score_completions
+        self._rows: Sequence[Mapping[str, Any]] = ()
+        self._shapes: list[str] = []
+        self._digits = [ids[0] for ids in trainer.processing_class([*digits], add_special_tokens=False).input_ids]
+        trainer.add_callback(self)
+        trainer._generate = self.generate
+        trainer._generate_and_score_completions = self.score
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Read the table of the checkpoint that the training continues from."""
+        file = _file(args, state)
+        for family, found in json.loads(file.read_text("utf-8")).items() if file.is_file() else ():
+            self.worth[family] = ShapeWorth(**found)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Write the table into a checkpoint."""
+        if state.is_world_process_zero:
+            known = {family: {"values": worth.values, "counts": worth.counts} for family, worth in self.worth.items()}
+            _file(args, state).write_text(json.dumps(known), "utf-8")
+
+    def generate(self, prompts: Any) -> Any:
+        """Completions of prompts, each of which is repeated for its group, that begin with the drawn shapes."""
+        if not self.trainer.model.training:
+            return self._generate(prompts)
+        size, step = self.trainer.num_generations, self.trainer.state.global_step
+        drawn = [shape for at in range(0, len(prompts), size) for shape in self._drawn(self._rows[at], f"{step}:{at}")]
+        self._shapes = [shape for shape in drawn for _ in range(self.fills)]
+        begun = [f" {shape}" for shape in self._shapes]
+        found = list(self._generate([f"{prompt}{shape}" for prompt, shape in zip(prompts, begun, strict=True)]))
+        tokens = self.trainer.processing_class(begun, add_special_tokens=False).input_ids
+        found[_PROMPTS] = [ids[: -len(own)] for ids, own in zip(found[_PROMPTS], tokens, strict=True)]
+        found[_COMPLETIONS] = [
+            f"{shape}{with_indices(prompt, text)}"
+            for prompt, shape, text in zip(prompts, begun, found[_COMPLETIONS], strict=True)
+        ]
+        found[_TOKENS] = self.trainer.processing_class(found[_COMPLETIONS], add_special_tokens=False).input_ids
+        return tuple(found)
+
+    def _drawn(self, row: Mapping[str, Any], key: str) -> list[str]:
+        """The shapes of a question."""
+        count, rng = self.trainer.num_generations // self.fills, random.Random(f"worth:{key}")
+        worth = self.worth[row["family"]].log_weights(row["price"], self.softness)
+        order = sorted(worth, key=lambda shape: worth[shape] - math.log(rng.expovariate(1.0)), reverse=True)
+        best = order[: count // 2]
+        return [*best, *self.draw(key, count - len(best), best)]
+
+    def score(self, inputs: Any) -> Any:
+        """TRL's batch, in training with an advantage for each token."""
+        self._rows = inputs
+        batch = self._score(inputs)
+        if not self.trainer.model.training:
+            return batch
+        asked, written = (
+            (batch["prompt_ids"], batch["prompt_mask"]),
+            (batch["completion_ids"], batch["completion_mask"]),
+        )
+        ids, mask = (torch.cat(pair, dim=1) for pair in zip(asked, written, strict=True))
+        with torch.no_grad():
+            known, *_ = self.trainer._get_per_token_logps_and_entropies(
+                self.trainer.model, ids, mask, written[0].shape[1]
+            )
+        copied = torch.isin(written[0], torch.tensor(self._digits, device=known.device))
+        first = torch.arange(known.shape[1], device=known.device) == 0
+        rest = (known * written[1] * ~(copied | first)).sum(dim=1)
+        advantages, softness = batch["advantages"], self.softness
+        of_shape = _means(advantages, self.fills)
+        of_rest = advantages - of_shape - softness * (rest - _means(rest, self.fills))
+        of_first = torch.tensor(self._imitated(of_shape.tolist())).to(advantages)
+        others = torch.where(copied, _COPIED, of_rest[:, None])
+        batch["advantages"] = torch.where(first, of_first[:, None], others)
+        return batch
+
+    def _imitated(self, advantages: Sequence[float]) -> list[float]:
+        """What the token of each completion's shape gets, from the mean advantages of shapes, which are remembered."""
+        size, found = self.trainer.num_generations, []
+        for at in range(0, len(advantages), size):
+            row, shapes = self._rows[at], self._shapes[at : at + size]
+            worth = self.worth[row["family"]]
+            shares = worth.log_weights(row["price"], self.softness)
+            most = max(shares.values())
+            total = sum(math.exp(share - most) for share in shares.values())
+            found += [_IMITATION * math.exp(shares[shape] - most) / total for shape in shapes]
+            gained = dict(zip(shapes, advantages[at : at + size], strict=True))
+            mean = sum(len(shape) for shape in gained) / len(gained)
+            worth.add({shape: each + row["price"] * (len(shape) - mean) for shape, each in gained.items()})
+        return found
+
+
+def with_indices(prompt: str, text: str) -> str:
+    """A text after the annotation at the end of a prompt, with the worker index of each place that it names."""
+    places = dict(_PLACE.findall(prompt.splitlines()[-1]))
+    return _ROLE.sub(lambda found: f"{found[1]}{places.get(found[2], found[3])}", text)
+
+
+class ShapeWorth:
+    """What each shape was worth for a family of questions, on a scale without a zero."""
+
+    def __init__(self, values: Mapping[str, float] | None = None, counts: Mapping[str, int] | None = None) -> None:
+        known = [shape for shapes in SHAPES.values() for shape in shapes]
+        self.values = {shape: (values or {}).get(shape, 0.0) for shape in known}
+        self.counts = {shape: (counts or {}).get(shape, 0) for shape in known}
+
+    def log_weights(self, price: float, softness: float) -> dict[str, float]:
+        """What each shape is worth at a price of a step, in units of `softness`."""
+        return {shape: (value - price * len(shape)) / softness for shape, value in self.values.items()}
+
+    def add(self, gained: Mapping[str, float]) -> None:
+        """Take in what some shapes had over their mean on one question."""
+        mean = sum(self.values[shape] for shape in gained) / len(gained)
+        for shape, each in gained.items():
+            self.counts[shape] += 1
+            step = max(1 / (_SHRUNK + self.counts[shape]), _RECENT)
+            self.values[shape] += step * (each - self.values[shape] + mean)
+
+
+def _means(values: Tensor, count: int) -> Tensor:
+    """The mean of `count` values at a time, in the place of each."""
+    return values.view(-1, count).mean(dim=1).repeat_interleave(count)
+
+
+def _file(args: Any, state: Any) -> Path:
+    return Path(args.output_dir) / f"checkpoint-{state.global_step}" / _FILE

@@ -1,0 +1,155 @@
+"""Shapes that are drawn by what they were worth, and the advantages of tokens after them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch and trl, in the extra rl")
+pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
+
+import torch
+
+from tests.rl.gym.tiny.test_sft_rows import TINY_GYM, a_gym_setup, new_model
+from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes, ShapeWorth, with_indices
+from wfdsl_rl.gym.tiny.synthetic import SHAPES
+from wfdsl_rl.training.checkpoints import load_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PROMPT = "low: 2 points a step<|end|><|assistant|>math a2 b0 sums low"
+ROW = {"family": "sums", "price": 0.01}
+ADVANTAGES = [0.3, 0.1, -0.2, -0.2]
+
+
+class Words:
+    """A tokenizer of one number for each word, and what of TRL's trainer writes two words after each prompt."""
+
+    def __init__(
+        self, *, training: bool = True, advantages: Sequence[float] = ADVANTAGES, softness: float = 0.1
+    ) -> None:
+        self.asked: list[str] = []
+        self.known = torch.zeros(4, 4)
+        self.trainer = SimpleNamespace(
+            model=SimpleNamespace(training=training),
+            processing_class=lambda texts, **_: SimpleNamespace(input_ids=[self.ids(text) for text in texts]),
+            num_generations=4,
+            state=SimpleNamespace(global_step=3),
+            add_callback=lambda _: None,
+            _generate=self.generate,
+            _generate_and_score_completions=lambda inputs: self.scored(inputs, advantages),
+            _get_per_token_logps_and_entropies=lambda *_: (self.known, None, None),
+        )
+        self.written: Any = None
+        self.drawn = DrawnShapes(self.trainer, self.by_length, fills=2, softness=softness)
+
+    @staticmethod
+    def by_length(_: str, count: int, without: Sequence[str]) -> list[str]:
+        return [shape for shape in ("S", "SV", "PFV") if shape not in without][:count]
+
+    @staticmethod
+    def ids(text: str) -> list[int]:
+        """Digits are themselves, other words more than 9."""
+        return [int(each) if each.isdigit() else 10 + len(each) for each in text.replace("a", "a ").split()]
+
+    def generate(self, prompts: list[str]) -> Any:
+        self.asked = prompts
+        return [self.ids(each) for each in prompts], [[11, 1]] * 4, None, [" Sa1 Vb1"] * 4, None, {}, None, []
+
+    def scored(self, inputs: Any, advantages: Sequence[float]) -> dict[str, Any]:
+        if not inputs:
+            return {"advantages": torch.tensor(advantages)}
+        self.written = self.trainer._generate([PROMPT] * len(inputs))
+        return {
+            "advantages": torch.tensor(advantages),
+            "prompt_ids": torch.zeros(4, 2, dtype=torch.int),
+            "prompt_mask": torch.ones(4, 2, dtype=torch.int),
+            "completion_ids": torch.tensor([[12, 12, 2, 12]] * 4),
+            "completion_mask": torch.ones(4, 4, dtype=torch.int),
+        }
+
+
+def test_drawn_shapes_are_asked_after_the_prompt_and_begin_the_completion_with_its_own_workers() -> None:
+    words = Words()
+    words.drawn.worth["sums"].values["SR"] = 1.0
+
+    words.trainer._generate_and_score_completions([ROW] * 4)
+
+    assert words.asked == [f"{PROMPT} SR"] * 2 + [f"{PROMPT} S"] * 2
+    prompts, tokens, _, completions, *_ = words.written
+    assert prompts == [words.ids(PROMPT)] * 4
+    assert completions == [" SR Sa2 Vb0"] * 2 + [" S Sa2 Vb0"] * 2
+    assert tokens == [words.ids(text) for text in completions]
+
+
+def test_each_token_has_an_advantage_of_its_own() -> None:
+    words = Words()
+    words.drawn.worth["sums"].values["SR"] = 1.0  # so much that its share is nearly all
+    words.known = torch.tensor([[-9.0, -1.0, -9.0, -1.0], [-9.0, 0.0, -9.0, 0.0], [0.0] * 4, [0.0] * 4])
+
+    shape, role, index, last = words.trainer._generate_and_score_completions([ROW] * 4)["advantages"].T
+
+    assert shape.tolist() == pytest.approx([0.1, 0.1, 0.0, 0.0], abs=0.01)
+    assert role.tolist() == last.tolist() == pytest.approx([0.1 + 0.1, -0.1 - 0.1, 0.0, 0.0])
+    assert index.tolist() == pytest.approx([0.03] * 4)
+
+
+def test_what_shapes_gain_is_remembered_for_the_family_without_their_price() -> None:
+    words = Words()
+    words.drawn.worth["sums"].values["SR"] = 1.0
+
+    words.trainer._generate_and_score_completions([ROW] * 4)
+
+    worth = words.drawn.worth["sums"]
+    assert (worth.counts["SR"], worth.counts["S"], worth.counts["PFV"]) == (1, 1, 0)
+    # SR has 0.2 more than the mean, and 0.005 for half a step; it was held to be worth 0.5 more
+    assert worth.values["SR"] == pytest.approx(1.0 + (0.205 - 0.5) / 5)
+    assert worth.values["S"] == pytest.approx(0.0 + (-0.205 + 0.5) / 5)
+
+
+def test_evaluations_sample_their_shapes() -> None:
+    words = Words(training=False)
+
+    assert words.trainer._generate(["math a0"] * 4)[3] == [" Sa1 Vb1"] * 4
+    assert words.asked == ["math a0"] * 4
+    assert words.trainer._generate_and_score_completions([])["advantages"].tolist() == pytest.approx(ADVANTAGES)
+
+
+def test_a_higher_price_makes_short_shapes_likely() -> None:
+    worth = ShapeWorth({"SVVVV": 0.05})
+
+    likely = [
+        max(weights, key=weights.__getitem__) for weights in (worth.log_weights(price, 0.01) for price in (0, 0.02))
+    ]
+
+    assert likely == ["SVVVV", "S"]
+
+
+def test_what_was_learned_of_shapes_is_in_each_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint-3").mkdir()
+    places = SimpleNamespace(output_dir=str(tmp_path)), SimpleNamespace(global_step=3, is_world_process_zero=True)
+    words, resumed = Words(), Words()
+    words.drawn.worth["sums"].add({"S": 0.1, "SV": -0.1})
+
+    words.drawn.on_save(*places, None)
+    resumed.drawn.on_train_begin(*places, None)
+
+    assert resumed.drawn.worth["sums"].values == words.drawn.worth["sums"].values
+    assert resumed.drawn.worth["sums"].counts == words.drawn.worth["sums"].counts
+    assert resumed.drawn.worth["sums"].values["S"] > 0
+
+
+def test_indices_are_those_of_the_places_that_a_prompt_names() -> None:
+    assert with_indices(PROMPT, " Sa9 lb1 Vc7\n") == " Sa2 lb0 Vc7\n"
+
+
+def test_shapes_are_one_token_where_they_are_drawn(tmp_path: Path) -> None:
+    drawn = {"reasoning_prefix": "roles", "only_prefix": True, "forced_prefix": ("base",), "drawn_shapes": ("base",)}
+    tokenizer, _ = load_model(new_model(a_gym_setup(tmp_path, TINY_GYM.model_copy(update=drawn))))
+
+    shapes = [f" {shape}" for shapes in SHAPES.values() for shape in shapes]
+    assert [len(ids) for ids in tokenizer(shapes, add_special_tokens=False).input_ids] == [1] * len(shapes)
