@@ -10,7 +10,7 @@ import pytest
 
 import wfdsl
 from tests.rl.viewer.training_folders import write_training
-from tests.viewer.conftest import KEEP, NESTED, POOL, WRITTEN, conductor_of, nesting_pool, plan, solve
+from tests.viewer.conftest import KEEP, NESTED, POOL, WRITTEN, conduct, conductor_of, nesting_pool, plan, solve
 from wfdsl_rl.viewer.training_folder import TrainingFolder
 
 from .conftest import Viewer, Watched, in_thread, open_context
@@ -33,6 +33,7 @@ def pages_of(home: Path) -> list[str]:
     conducted = in_thread(lambda: conductor.solve_sync("Q", workers, journal=home / "journal.db").run)
     folder = in_thread(lambda: write_training(home / "first", iterations=2)).folder
     training = f"/trainings/{TrainingFolder(folder).id}"
+    redone = in_thread(lambda: conduct(home / "boss.toml", home / "journal.db"))
     views = [f"/runs/{run.id}?view={view}" for run in (nested, conducted) for view in ("conversation", "graph", "time")]
     return [
         "/",
@@ -43,7 +44,7 @@ def pages_of(home: Path) -> list[str]:
         f"/compare?a={priced.id}",
         f"/compare?a={priced.id}&b={nested.id}",
         f"/runs/{priced.id}/steps/1/redo",
-        f"/runs/{conducted.id}/steps/0.0.1/redo",
+        f"/runs/{redone.id}/steps/0.0.1/redo",
         "/playground",
         "/playground#wf=c3RlcCBhIGJ5IDA",
         "/trainings",
