@@ -63,8 +63,8 @@ def main():
         cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
     ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
     try:
-        local, one = (each(0.05, 40, 240, 1, nodes) for nodes in (0, 1))
-        single, three = (each(0.2, 60, 420, 4, nodes) for nodes in (1, 3))
+        local, one = (each(0.05, 40, 440, 1, nodes) for nodes in (0, 1))
+        single, three = (each(0.2, 60, 960, 4, nodes) for nodes in (1, 3))
     finally:
         ray.shutdown()
         cluster.shutdown()
