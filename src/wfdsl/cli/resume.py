@@ -27,6 +27,7 @@ from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.record import LostCall
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.conductor.conductor import Conductor
     from wfdsl.workers.pool import Pool
 
 
@@ -70,45 +71,27 @@ def execute(args: argparse.Namespace) -> int:
         return 0
     plan = request_of(path, run_id)
     experiment = experiment.models.get(plan.origin.get("model", ""), experiment)
-    if plan.workflow == ROOT_WORKFLOW:
-        if "request" not in plan.origin:
-            raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
-        _print_lost(before.lost)
-        return _finish_served(run_id, plan, experiment, args)
+    if plan.workflow == ROOT_WORKFLOW and "request" not in plan.origin:
+        raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
     _print_lost(before.lost)
-    pool = pool_of_run(plan) if experiment.pool is None else experiment.pool
-    return finish(run_id, plan, pool, experiment, args)
+    pool, conductor = pool_of_run(plan) if experiment.pool is None else experiment.pool, None
+    if plan.workflow == ROOT_WORKFLOW:
+        from wfdsl.conductor.resuming import conductor_of_run
+
+        conductor = conductor_of_run(plan, experiment.conductor, pool)
+    return finish(run_id, plan, pool, experiment, args, conductor=conductor)
 
 
-def _finish_served(run_id: str, request: RunRequest, experiment: Experiment, args: argparse.Namespace) -> int:
-    """Continue a Conductor's run that a server began, and print its answer."""
-    from wfdsl.cli.display.displays import display_for
-    from wfdsl.cli.display.live import followed, listener_for, print_run
-    from wfdsl.conductor.resuming import conductor_of_run, resume_with
-    from wfdsl.interpreter.journal_file import default_path
-
-    pool = pool_of_run(request) if experiment.pool is None else experiment.pool
-    conductor = conductor_of_run(request, experiment.conductor, pool)
-    display = display_for(args, pool)
-    with account_of(args) as account:
-        work = resume_with(
-            conductor,
-            run_id,
-            request,
-            pool,
-            journal=default_path(),
-            budget=None if experiment.budget == UNLIMITED else experiment.budget,
-            account=account,
-            on_event=listener_for(display, otel=args.otel, origin=request.origin),
-            **_changes(experiment.run),
-        )
-        after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
-    print_run(after, display, as_json=args.json)
-    return 0
-
-
-def finish(run_id: str, request: RunRequest, pool: Pool, experiment: Experiment, args: argparse.Namespace) -> int:
-    """Continue a run that is in the journal, and print its answer."""
+def finish(
+    run_id: str,
+    request: RunRequest,
+    pool: Pool,
+    experiment: Experiment,
+    args: argparse.Namespace,
+    *,
+    conductor: Conductor | None = None,
+) -> int:
+    """Continue a run that is in the journal, with the Conductor if it is a Conductor's, and print its answer."""
     from wfdsl.cli.display.displays import display_for
     from wfdsl.cli.display.live import followed, listener_for, print_run
     from wfdsl.interpreter.journal_file import default_path
@@ -116,15 +99,19 @@ def finish(run_id: str, request: RunRequest, pool: Pool, experiment: Experiment,
 
     display = display_for(args, pool)
     with account_of(args) as account:
-        work = resume(
-            run_id,
-            pool,
-            journal=default_path(),
-            budget=None if experiment.budget == UNLIMITED else experiment.budget,
-            account=account,
-            on_event=listener_for(display, otel=args.otel, origin=request.origin),
+        options: dict[str, Any] = {
+            "journal": default_path(),
+            "budget": None if experiment.budget == UNLIMITED else experiment.budget,
+            "account": account,
+            "on_event": listener_for(display, otel=args.otel, origin=request.origin),
             **_changes(experiment.run),
-        )
+        }
+        if conductor is None:
+            work = resume(run_id, pool, **options)
+        else:
+            from wfdsl.conductor.resuming import resume_with
+
+            work = resume_with(conductor, run_id, request, pool, **options)
         after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
