@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import openai
 import pytest
+
+from tests.running_server import RunningServer
 
 from .provider import CONDUCTOR, Provider
 
@@ -42,28 +38,11 @@ model = "{conductor}"
 WORKFLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it."\n'
 
 
-class ServerProcess:
+class ServerProcess(RunningServer):
     """A running `wfdsl serve`."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "wfdsl", "serve", "--port", "0", *options]
-        env = {**os.environ, "WFDSL_HOME": str(folder / "home"), "PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
-        self.lines: list[str] = []
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if found := re.search(r"http://\S+", line):
-                self.url = found[0]
-                break
-        else:
-            raise AssertionError(f"the server did not start: {''.join(self.lines)}")
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.lines.extend(self.process.stderr)
+        super().__init__(folder, "-m", "wfdsl", "serve", "--port", "0", *options)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -73,16 +52,6 @@ class ServerProcess:
     @property
     def client(self) -> openai.OpenAI:
         return openai.OpenAI(base_url=self.url, api_key="none", max_retries=0, timeout=60)
-
-    def stop(self, how: int = signal.SIGTERM) -> int:
-        """End it; its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        code = self.process.wait(60)
-        self._reader.join(10)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        return code
 
 
 Serve = Callable[..., ServerProcess]

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +16,7 @@ import httpx
 import pytest
 
 from tests.interpreter.chat_server import ChatServer, Refused
+from tests.running_server import RunningServer
 from wfdsl_rl.engines.client import RewardClient
 
 POOL = """
@@ -105,32 +102,14 @@ class Provider(ChatServer):
         return str(body["messages"][-1]["content"]).rpartition("\n")[2]
 
 
-class RewardProcess:
+class RewardProcess(RunningServer):
     """A running `wfdsl-reward serve`."""
 
     def __init__(self, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> None:
-        command = [*prefix, sys.executable, "-m", "wfdsl_rl.cli.reward", "serve", "--pool", "pool.toml"]
-        command += ["--tasks", "tasks.jsonl", "--journal", "journal.db", *options]
-        env = {**os.environ, "WFDSL_HOME": str(folder / "home"), "PYTHONUNBUFFERED": "1", "OPENAI_API_KEY": "none"}
-        self.process = subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
-        self.lines: list[str] = []
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if found := re.search(r"http://[^\s,]+", line):
-                self.url = found[0]
-                break
-        else:
-            self.process.wait(60)
-            self.process.stderr.close()
-            raise AssertionError(f"the server did not start: {''.join(self.lines)}")
+        command = ["-m", "wfdsl_rl.cli.reward", "serve", "--pool", "pool.toml", "--tasks", "tasks.jsonl"]
+        command += ["--journal", "journal.db", *options]
         self._clients: list[RewardClient] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.lines.extend(self.process.stderr)
+        super().__init__(folder, *command, prefix=prefix, env={"OPENAI_API_KEY": "none"})
 
     @property
     def port(self) -> int:
@@ -141,16 +120,10 @@ class RewardProcess:
         return self._clients[-1]
 
     def stop(self, how: int = signal.SIGTERM) -> int:
-        """End it; its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        code = self.process.wait(60)
-        self._reader.join(10)
+        """End it, and close its clients; its exit code."""
+        code = super().stop(how)
         while self._clients:
             self._clients.pop().close()
-        assert self.process.stderr is not None
-        if not self.process.stderr.closed:
-            self.process.stderr.close()
         return code
 
 
