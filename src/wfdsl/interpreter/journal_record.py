@@ -159,7 +159,7 @@ def _unpack_step(plain: Plain, known: Plain, texts: list[str], inside: Plain) ->
 
 
 def _pack_messages(messages: list[Plain], texts: _Texts) -> list[Any]:
-    """Role, text, role, text and so on; a message that has more than those is an object in place of its role."""
+    """Role, text, role, text and so on; a message that has more than those is an object instead of its role."""
     found: list[Any] = []
     for message in messages:
         plain = message.keys() == _PLAIN_MESSAGE

@@ -83,7 +83,7 @@ def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: 
 
 
 def _aligned(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Prompts (rows, tokens) with their padding moved behind the tokens that all begin with, and the number of these.
+    """Prompts (rows, tokens) with their padding moved after the tokens that all begin with, and the number of these.
 
     Nobody attends to padding, and positions do not count it.
     """

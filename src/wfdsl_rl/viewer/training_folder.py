@@ -53,7 +53,7 @@ class MetricsFile:
             except OSError:
                 text = b""
             if not text.startswith(self._last):
-                self._forget()  # it was written anew, by a training that resumed
+                self._forget()  # a training that resumed has written it again
                 text = self._path.read_bytes() if self._path.is_file() else b""
             self._add(text[len(self._last) :])
             return self._entries
