@@ -6,6 +6,7 @@ Run with `python -m tests.benchmarks reward_server`; WFDSL_REQUESTS sets how man
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import statistics
@@ -13,12 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from tests.benchmarks.connection import Connection
 from wfdsl import Pool
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
@@ -75,56 +74,46 @@ def processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def ask(url: str, count: int, at_once: int, *, first: int = 0) -> tuple[list[float], Counter[str], float]:
-    """Seconds of each request, the failures by kind, and seconds of all."""
-    left, seconds, failed = iter(range(first, first + count)), list[float](), Counter[str]()
-    limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once)
+async def ask(port: int, count: int, at_once: int, *, first: int = 0) -> tuple[list[float], int, float]:
+    """Seconds of each request, how many failed, and seconds of all."""
+    left, seconds, failed = iter(range(first, first + count)), list[float](), 0
+    connections = [Connection(port, "/v1/score") for _ in range(at_once)]
 
-    async def work(client: httpx.AsyncClient) -> None:
+    async def work(connection: Connection) -> None:
+        nonlocal failed
         for number in left:
-            began = time.perf_counter()
-            body = {"task": "t", "completion": ONE, "sample_id": f"s{number}"}
-            try:
-                answer = await client.post("/v1/score", json=body)
-            except httpx.TransportError as error:
-                failed[f"{type(error).__name__} after {time.perf_counter() - began:.1f} s"] += 1
-                continue
-            seconds.append(time.perf_counter() - began)
-            if answer.status_code != 200 or answer.json()["score"] != 1.0:
-                failed[f"status {answer.status_code}"] += 1
+            took, answer = await connection.ask(
+                json.dumps({"task": "t", "completion": ONE, "sample_id": f"s{number}"}).encode()
+            )
+            seconds.append(took)
+            failed += json.loads(answer).get("score") != 1.0
 
     began = time.perf_counter()
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as client, asyncio.TaskGroup() as group:
-        for _ in range(at_once):
-            group.create_task(work(client))
-    return seconds, failed, time.perf_counter() - began
+    await asyncio.gather(*map(work, connections))
+    total = time.perf_counter() - began
+    await asyncio.gather(*(each.close() for each in connections))
+    return seconds, failed, total
 
 
 def over_http(folder: Path) -> None:
     command = [sys.executable, "-m", "tests.benchmarks.bench_reward_server", str(folder)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        url = server.stderr.readline().strip()
-        seconds, failed, total = asyncio.run(ask(url, AT_ONCE, AT_ONCE))
+        port = int(server.stderr.readline().rpartition(":")[2])
+        seconds, failed, total = asyncio.run(ask(port, AT_ONCE, AT_ONCE))
         worst = sorted(seconds)[int(len(seconds) * 0.99)]
-        print(f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failures(failed)}, ", end="")
+        print(f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failed} failed, ", end="")
         print(f"{total:.2f} s in all, median {statistics.median(seconds):.2f} s, 99th percentile {worst:.2f} s")
         done = AT_ONCE
         print(f"after {done:6} requests: {resident_mib(server.pid):6.1f} MiB", flush=True)
         for until in (REQUESTS // 5 * part for part in range(1, 6)):
             before = processor_s(server.pid)
-            _, failed, total = asyncio.run(ask(url, until - done, 64, first=done))
+            _, failed, total = asyncio.run(ask(port, until - done, 64, first=done))
             memory, rate, used_s = resident_mib(server.pid), (until - done) / total, processor_s(server.pid) - before
             print(f"after {until:6} requests: {memory:6.1f} MiB, {rate:5.0f} a second", end="")
-            print(f", {used_s / (until - done) * 1000:.2f} ms of a processor for each, {failures(failed)}", flush=True)
+            print(f", {used_s / (until - done) * 1000:.2f} ms of a processor for each, {failed} failed", flush=True)
             done = until
         server.terminate()
-
-
-def failures(found: Counter[str]) -> str:
-    """How many requests failed, and why."""
-    kinds = ", ".join(f"{count} x {kind}" for kind, count in found.items())
-    return f"{found.total()} failed{f' ({kinds})' if kinds else ''}"
 
 
 async def waiting(folder: Path) -> None:

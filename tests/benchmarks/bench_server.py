@@ -18,13 +18,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+from tests.benchmarks.connection import Connection
 
 CONNECTIONS: Final = 200
 ROUNDS: Final = 10
@@ -45,6 +47,7 @@ name = "ann"
 name = "bob"
 """
 WORKFLOW: Final = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it."\n'
+PATH: Final = "/v1/chat/completions"
 BODY: Final = json.dumps({"model": "two", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}).encode()
 
 
@@ -87,49 +90,6 @@ def running(command: list[str], folder: Path) -> Iterator[tuple[int, int]]:
             process.wait(30)
 
 
-class Connection:
-    """A connection that is kept open."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-        self.failures = 0
-
-    async def ask(self) -> tuple[float, bytes]:
-        """Send the request; the seconds until all of the reply was there, and its body.
-
-        The server closes connections on which nothing happens for a while; such a one is opened again.
-        """
-        try:
-            return await self._ask()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            await self.close()
-            self._reader = None
-            return await self._ask()
-
-    async def _ask(self) -> tuple[float, bytes]:
-        if self._reader is None or self._writer is None:
-            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n"
-        began = time.perf_counter()
-        self._writer.write(head.encode() + BODY)
-        answered = await self._reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", answered)
-        body = await self._reader.readexactly(int(length[1])) if length else b""
-        seconds = time.perf_counter() - began
-        if not answered.startswith(b"HTTP/1.1 200"):
-            self.failures += 1
-        return seconds, body
-
-    async def close(self) -> None:
-        """End it."""
-        if self._writer is not None:
-            self._writer.close()
-            with suppress(ConnectionError):
-                await self._writer.wait_closed()
-
-
 async def at_once(connections: list[Connection]) -> list[float]:
     """All requests begin together, several times."""
     return [each for _ in range(ROUNDS) for each in await _asked(connections, 0.0)]
@@ -143,7 +103,7 @@ async def apart(connections: list[Connection]) -> list[float]:
 async def _asked(connections: list[Connection], apart_s: float) -> list[float]:
     async def one(index: int, connection: Connection) -> float:
         await asyncio.sleep(index * apart_s)
-        return (await connection.ask())[0]
+        return (await connection.ask(BODY))[0]
 
     return await asyncio.gather(*(one(index, each) for index, each in enumerate(connections)))
 
@@ -160,7 +120,7 @@ class Found(NamedTuple):
 
 async def measured(port: int, pid: int, how: Callable[[list[Connection]], Awaitable[list[float]]]) -> Found:
     """One server under one kind of load."""
-    connections = [Connection(port) for _ in range(CONNECTIONS)]
+    connections = [Connection(port, PATH) for _ in range(CONNECTIONS)]
     await _asked(connections, APART_S)
     before = _processor_ms(pid)
     added = [(seconds - PATH_S) * 1e3 for seconds in await how(connections)]
@@ -171,7 +131,7 @@ async def measured(port: int, pid: int, how: Callable[[list[Connection]], Awaita
 
 async def memory(port: int, pid: int) -> tuple[list[float], float, int]:
     """The memory after each tenth of the requests, in MiB; the requests per second; and how many failed."""
-    connections, sizes = [Connection(port) for _ in range(CONNECTIONS)], []
+    connections, sizes = [Connection(port, PATH) for _ in range(CONNECTIONS)], []
     began = time.perf_counter()
     for _ in range(10):
         await asyncio.gather(*(_repeated(each, REQUESTS // CONNECTIONS // 10) for each in connections))
@@ -183,7 +143,7 @@ async def memory(port: int, pid: int) -> tuple[list[float], float, int]:
 
 async def _repeated(connection: Connection, times: int) -> None:
     for _ in range(times):
-        await connection.ask()
+        await connection.ask(BODY)
 
 
 def _resident_mib(pid: int) -> float:
@@ -215,7 +175,7 @@ def main() -> None:
         (folder / "two.wf").write_text(WORKFLOW)
         options = ("--pool", "pool.toml", "--workflow", "two.wf", "--port", "0", "--max-requests", str(2 * CONNECTIONS))
         with running(["-m", "wfdsl", "serve", *options], folder) as (port, pid):
-            reply = asyncio.run(Connection(port).ask())[1].decode()
+            reply = asyncio.run(Connection(port, PATH).ask(BODY))[1].decode()
             other = folder / "floor"
             other.mkdir()
             with running(["-m", "tests.benchmarks.bench_server", "floor", reply], other) as (floor_port, floor_pid):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROLLOUT_PROCESSOR_S = 0.0031
+ROLLOUT_PROCESSOR_S = 0.001
 """Seconds of a processor in which the reward server reads, runs, journals and answers a rollout of one call that has a
 request of its own. Measured over 50,000 requests; `python -m tests.benchmarks reward_server` says what yours takes."""
 
