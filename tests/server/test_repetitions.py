@@ -106,11 +106,20 @@ def test_a_killed_server_pays_for_nothing_twice(serve: Serve, provider: Provider
     assert [body["model"] for body in provider.bodies] == ["ann", "bob", "bob"]
 
 
-def test_a_conductor_that_was_killed_is_resumed_by_a_command(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        ("wfdsl", "[conductor]\nmax_rounds = 0"),
+        ("quick", "[conductor]\nmax_rounds = 2\n[serve.models.slow]\n[serve.models.quick.conductor]\nmax_rounds = 0"),
+    ],
+)
+def test_a_conductor_that_was_killed_is_resumed_by_a_command(
+    serve: Serve, provider: Provider, tmp_path: Path, model: str, config: str
+) -> None:
     provider.held, provider.plans = {"bob"}, [lists([0, 1], [[], [0]])]
-    (tmp_path / "run.toml").write_text("[conductor]\nmax_rounds = 0\n")
+    (tmp_path / "run.toml").write_text(config)
     server = serve("--config", "run.toml")
-    with begun(server, model="wfdsl"):
+    with begun(server, model=model):
         assert provider.stuck.wait(60)
         server.stop(signal.SIGKILL)
     provider.released.set()
