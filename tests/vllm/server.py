@@ -1,7 +1,6 @@
 """A vLLM server on this machine's CPU, and a model of random weights for it.
 
-vLLM refuses heads of 24, which the shipped Conductor has, so the model has heads of 32, with that Conductor's tokenizer
-and prompt.
+The model has the tokenizer and the prompt of the shipped Conductor, and takes longer texts.
 """
 
 from __future__ import annotations

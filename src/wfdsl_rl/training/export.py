@@ -22,6 +22,7 @@ from wfdsl_rl.baselines.validation import FitCost
 from wfdsl_rl.training.card import CARD, GGUF, PLOT, folders_of, model_card, plot_of, stages_of
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
+from wfdsl_rl.training.head_size import pad_heads
 from wfdsl_rl.training.hub import push, require_pushable
 
 
@@ -112,8 +113,9 @@ def _figures(path: Path | None) -> str:
 
 
 def _write_model(source: Path, made: Path, *, gguf: bool) -> Any:
-    """Write weights and tokenizer; the network."""
+    """Write weights, with heads of a size that vLLM takes, and tokenizer; the network."""
     network, tokenizer = _load(source)
+    network = pad_heads(network)
     network.save_pretrained(made, safe_serialization=True)
     tokenizer.save_pretrained(made)
     _remove_unknown_tokens(made, network.config.vocab_size)

@@ -59,9 +59,9 @@ def training(tmp_path: Path, prompt: Prompt) -> Path:
     return folder
 
 
-def _keep_model(folder: Path, prompt: Prompt, *, seed: int) -> None:
+def _keep_model(folder: Path, prompt: Prompt, *, seed: int, width: int = 64) -> None:
     tokenizer = make_tokenizer(["What is 2 times 3?"], vocabulary=300)
-    save_new(folder, make_model(tokenizer, width=8, inner=8, layers=1, heads=2, seed=seed), tokenizer)
+    save_new(folder, make_model(tokenizer, width=width, inner=8, layers=1, heads=2, seed=seed), tokenizer)
     loaded = transformers.AutoTokenizer.from_pretrained(folder)  # as stages load and save it
     loaded.save_pretrained(folder)
     save_prompt(folder, prompt, max_steps=5)
@@ -104,6 +104,17 @@ def test_the_card_says_where_the_model_comes_from(training: Path, tmp_path: Path
     ):
         assert line in card
     assert card.endswith("## Figures\n\n| accuracy | 0.7 |\n")
+
+
+def test_heads_too_small_for_vllm_are_padded(prompt: Prompt, tmp_path: Path) -> None:
+    _keep_model(tmp_path / "narrow", prompt, seed=0, width=8)
+
+    assert main(["export", str(tmp_path / "narrow"), "-o", str(tmp_path / "out")]) == 0
+
+    padded, narrow = (transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name) for name in ("out", "narrow"))
+    tokens = torch.arange(40)[None]
+    torch.testing.assert_close(padded(tokens).logits, narrow(tokens).logits, atol=1e-5, rtol=0)
+    assert padded.config.hidden_size == 32 * padded.config.num_attention_heads
 
 
 def test_no_text_leads_to_a_token_without_weights(training: Path, tmp_path: Path) -> None:

