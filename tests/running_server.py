@@ -16,7 +16,12 @@ class RunningServer:
     """A running server, whose address and log are read from its standard error."""
 
     def __init__(
-        self, folder: Path, *arguments: str, prefix: Sequence[str] = (), env: dict[str, str] | None = None
+        self,
+        folder: Path,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        env: dict[str, str] | None = None,
+        python: str | Path = sys.executable,
     ) -> None:
         """`arguments` are those of `python`; the process works in `folder`, and the journal is inside.
 
@@ -25,7 +30,7 @@ class RunningServer:
         """
         found_in = {**os.environ, "WFDSL_HOME": str(folder / "home"), "PYTHONUNBUFFERED": "1", **(env or {})}
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, *arguments], cwd=folder, env=found_in, stderr=subprocess.PIPE, text=True
+            [*prefix, python, *arguments], cwd=folder, env=found_in, stderr=subprocess.PIPE, text=True
         )
         self.lines: list[str] = []
         assert self.process.stderr is not None

@@ -39,6 +39,7 @@ from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.grading.code import RemoteSandbox
 from wfdsl_rl.grading.sandbox import Sandbox
 from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
 from wfdsl_rl.tasks.task import Task
@@ -313,7 +314,7 @@ def make_reward(
     journal: Journal | str | Path | None = None,
     config: RunConfig | None = None,
     options: RunOptions | None = None,
-    sandbox: Sandbox | None = None,
+    sandbox: Sandbox | RemoteSandbox | None = None,
     grades: bool = True,
     seed: int = 0,
     name: str = "",

@@ -25,6 +25,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.grading.code import RemoteSandbox
 from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.grading.sandbox import Sandbox
 from wfdsl_rl.grading.verdict import Verdict
@@ -198,7 +199,7 @@ class Scorer:
     """Further arguments of `wfdsl.run`, except for `sample_id`, `run_id` and `previous`."""
     values: RewardValues = RewardValues()
     """The reward of each outcome."""
-    sandbox: Sandbox | None = None
+    sandbox: Sandbox | RemoteSandbox | None = None
     """Where programs are graded; None: the shared one."""
     ablation: Ablation = Ablation()
     """What the Conductor may not decide, to measure what its decision is worth."""

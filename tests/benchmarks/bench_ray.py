@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 
-from tests.engines.conftest import ENVIRONMENTS, HERE
+from tests.engines import ENVIRONMENTS, HERE
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.engines.conftest import ENVIRONMENTS, GOOD, IN_PROCESS, POOL, program, write_tasks
+from tests.engines import ENVIRONMENTS
+from tests.engines.conftest import GOOD, IN_PROCESS, POOL, program, write_tasks
 from tests.rl.engines.conftest import RewardProcess
 
 REWARDS, TIMES = 256, 5

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.pages import ROOT
+from tests.engines import ENVIRONMENTS, HERE
+from tests.engines.ray_cluster import Cluster
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl_rl import gym, make_reward
 from wfdsl_rl.engines.rows import engine_rows, write_rows
 
-HERE = Path(__file__).parent
-ENVIRONMENTS = Path(os.environ.get("WFDSL_ENGINES", ROOT / ".venv-engines"))
 TASKS = 12
 POOL = "gym/paper7"
 IN_PROCESS = {"pool": POOL, "tasks": "tasks.jsonl"}
@@ -31,7 +31,7 @@ COMPLETIONS = ["I would ask worker 0.", *[GOOD] * (TASKS - 1)]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs an engine, and skip it where that is not installed."""
     for item in items:
-        engine = item.path.stem.removeprefix("test_")
+        engine = item.path.stem.split("_")[1]
         if HERE in item.path.parents and (HERE / "requirements" / f"{engine}.txt").is_file():
             item.add_marker(pytest.mark.engines)
             if not (ENVIRONMENTS / engine / "bin/python").exists():
@@ -75,3 +75,17 @@ def write_tasks(folder: Path, engine: str, name: str, prompt: Prompt | str = DEF
     tasks = [task for task in gym.make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
     (folder / "tasks.jsonl").write_text("".join(task.model_dump_json() + "\n" for task in tasks))
     write_rows(folder / name, engine_rows(make_reward(POOL, tasks, prompt=prompt), engine))
+
+
+@pytest.fixture(scope="session")
+def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = Cluster(tmp_path_factory.mktemp("home"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def cluster(three_nodes: Cluster, tmp_path: Path) -> Cluster:
+    """A cluster of three nodes; its `folder` is the test's."""
+    three_nodes.folder = tmp_path
+    return three_nodes

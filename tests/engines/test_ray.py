@@ -10,97 +10,23 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.engines.conftest import ENVIRONMENTS, HERE
+from tests.engines.ray_cluster import PYTHON, Cluster, eventually
 from tests.rl.engines.conftest import POOL, Provider, RewardProcess
 from wfdsl_rl.evaluation.trials import Trial, read_trials
 
-PYTHON = ENVIRONMENTS / "ray/bin/python"
 GYM_TASKS = os.environ.get("WFDSL_RAY_TASKS", "100")
 GYM = ("--policy", "worker:sim-gpt-5", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/paper7")
 TWO = 'step plan by 0: "Plan it."\nstep solve by 1 sees plan: "Solve it now."\n'
 VOTE = 'step a by 0: "Solve."\nstep b by 1: "Solve."\nstep c by 2 sees a, b: "Choose."\n'
 TASKS, PARALLEL = 40, 2
 CALLS = 2 * TASKS
-
-
-class Cluster:
-    """Three nodes with a CPU each. `folder` is where drivers work; the journal is in `home`."""
-
-    def __init__(self, home: Path) -> None:
-        self.folder = home
-        self.env = {
-            **os.environ,
-            "WFDSL_HOME": str(home),
-            "OPENAI_API_KEY": "none",
-            "OMP_NUM_THREADS": "1",
-            "RAY_raylet_start_wait_time_s": "240",
-            "RAY_worker_niceness": "0",  # else a busy machine starves them
-        }
-        self._said = home / "cluster.txt"
-        with self._said.open("w") as said:
-            self._process = subprocess.Popen(
-                [PYTHON, HERE / "programs/ray_cluster.py", "3"],
-                env=self.env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
-                text=True,
-            )
-        self.address = self._line()
-
-    def change(self, what: str) -> None:
-        """Kill a node, or add one."""
-        assert self._process.stdin is not None
-        print(what, file=self._process.stdin, flush=True)
-        assert self._line() == "done"
-
-    def processes(self) -> list[int]:
-        """The processes that run trials."""
-        home = f"WFDSL_HOME={self.env['WFDSL_HOME']}\0".encode()
-        return [
-            pid
-            for pid in (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
-            if _is_node(pid, home)
-        ]
-
-    def close(self) -> None:
-        self._process.communicate(timeout=120)
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline().strip()
-        assert line, self._said.read_text()
-        return line
-
-
-def _is_node(pid: int, home: bytes) -> bool:
-    try:
-        name, environment = (Path(f"/proc/{pid}/{file}").read_bytes() for file in ("cmdline", "environ"))
-    except OSError:  # it has ended
-        return False
-    return name.startswith(b"ray::NodeProcess") and home in environment
-
-
-@pytest.fixture(scope="module")
-def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    found = Cluster(tmp_path_factory.mktemp("home"))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def cluster(three_nodes: Cluster, tmp_path: Path) -> Cluster:
-    three_nodes.folder = tmp_path
-    return three_nodes
 
 
 @pytest.fixture
@@ -131,14 +57,6 @@ def finished(process: subprocess.Popen[str], code: int = 0) -> str:
     _, said = process.communicate(timeout=240)
     assert process.returncode == code, said
     return said
-
-
-def eventually(what: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 120
-    while not (found := what()):
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.05)
-    return found
 
 
 def landed(folder: Path) -> list[Trial]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.engines.conftest import COMPLETIONS, GOOD, HERE, IN_PROCESS, POOL, TASKS, program, run_in, write_tasks
+from tests.engines import HERE
+from tests.engines.conftest import COMPLETIONS, GOOD, IN_PROCESS, POOL, TASKS, program, run_in, write_tasks
 from tests.rl.engines.conftest import RewardProcess
 from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl_rl.gym import checkpoints

@@ -51,7 +51,7 @@ HOMES = {
     "peft": ["training.grpo", "training.checkpoints"],
     "pyarrow": ["tasks."],
     "pydantic": ["tasks.", "gym.", "training.config", "training.plan", "evaluation.", "gym."],
-    "ray": ["engines.ray_engine"],
+    "ray": ["engines.ray_engine", "engines.ray_workers"],
     "rich": ["cli.", "evaluation."],
     "safetensors": ["training."],
     "skyrl_gym": ["engines.skyrl"],

@@ -38,7 +38,7 @@ from wfdsl.workers.model_folder import (
 )
 from wfdsl.workers.openai_api import openai_client, openai_worker
 from wfdsl.workers.redaction import Scrubber
-from wfdsl.workers.registry import OpenWorkers
+from wfdsl.workers.registry import ModelServer, OpenWorkers
 
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 2.0
@@ -57,9 +57,21 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     if find_spec("xllamacpp") is None:
         raise UsageError(_missing_runtime(entry))
     folder = folder_of(entry)
-    command = (str(model_file(entry)), *_arguments(entry, folder))
-    server = open_workers.shared(("local", command), lambda: LocalServer(command))
+    command = server_command(entry)
+    start = open_workers.start_local
+    server: ModelServer = open_workers.shared(
+        ("local", command), lambda: LocalServer(command) if start is None else start(entry)
+    )
     return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, model_defaults(folder))
+
+
+def server_command(entry: WorkerEntry) -> tuple[str, ...]:
+    """The arguments of the server's process: workers with the same ones share a server.
+
+    Raises:
+        UsageError: there is no model file, or an option cannot be used.
+    """
+    return (str(model_file(entry)), *_arguments(entry, folder_of(entry)))
 
 
 def model_file(entry: WorkerEntry) -> Path:
@@ -106,7 +118,7 @@ def _arguments(entry: WorkerEntry, folder: Path | None) -> Sequence[str]:
 class LocalWorker:
     """One worker of a local server, which starts with its first call."""
 
-    def __init__(self, entry: WorkerEntry, server: LocalServer, defaults: ModelDefaults | None = None) -> None:
+    def __init__(self, entry: WorkerEntry, server: ModelServer, defaults: ModelDefaults | None = None) -> None:
         """`defaults` come from a checkpoint's folder; None: the server's own defaults are used."""
         told = {} if defaults is None else _told(entry, defaults)
         self._entry = entry.model_copy(update={"model": "local", "grammar_field": "auto", **told})
@@ -168,12 +180,13 @@ def _composed(call: Call) -> Call:
 class LocalServer:
     """The server's process, seen from here. It starts when its address is asked for, again if it has died."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        self._arguments = arguments
+    def __init__(self, arguments: Sequence[str], *, host: str = "127.0.0.1", key: str | None = None) -> None:
+        """`host` is the address at which it listens; a `key` is made unless given."""
+        self._arguments = (*arguments, "--host", host)
         self._starting = asyncio.Lock()
         self._process: Process | None = None
         self._url = ""
-        self.key = secrets.token_urlsafe(24)
+        self.key = key or secrets.token_urlsafe(24)
         """What callers must show, so that no other user of this machine is served."""
 
     async def url(self) -> str:

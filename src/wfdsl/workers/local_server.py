@@ -43,6 +43,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="wfdsl.workers.local_server")
     parser.add_argument("model")
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--alias", default="local")
     parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
     parser.add_argument("--slots", type=int, default=2, help="calls answered at the same time")
@@ -59,7 +60,7 @@ def _serve(options: argparse.Namespace, key: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = options.model
     params.model_alias = {options.alias}
-    params.hostnames = ["127.0.0.1"]
+    params.hostnames = [options.host]
     params.port = 0
     params.api_keys = [key]
     params.n_parallel = options.slots

@@ -27,6 +27,21 @@ class Closeable(Protocol):
         ...
 
 
+class ModelServer(Closeable, Protocol):
+    """The server of a local model."""
+
+    key: str
+    """What callers must show."""
+
+    async def url(self) -> str:
+        """Where it listens, once it has started. Raises: WorkerFailure, if it does not start."""
+        ...
+
+    async def settle(self) -> None:
+        """After a failed call: see to it that the next `url` is that of a server that lives."""
+        ...
+
+
 _Resource = TypeVar("_Resource", bound=Closeable)
 
 
@@ -39,6 +54,8 @@ class OpenWorkers:
     def __init__(self) -> None:
         self.users = 0
         """Open blocks; the last one to leave closes them."""
+        self.start_local: Callable[[WorkerEntry], ModelServer] | None = None
+        """What starts the servers of local models; None: they are processes of this machine."""
         self.generation = object()
         """Another one once workers were closed and may be built again."""
         self._workers: dict[str, Worker] = {}

@@ -33,6 +33,7 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
+from wfdsl_rl.cli.engine_options import add_engine_options, require_engine
 from wfdsl_rl.cli.task_options import add_task_options
 
 PROGRAM = "wfdsl-eval"
@@ -150,23 +151,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs at a time, with --engine ray on each node (default: %(default)s)",
     )
-    runs.add_argument(
-        "--engine",
-        choices=["local", "ray"],
-        default="local",
-        help="where runs take place: in this process, or on a Ray cluster (default: local)",
-    )
-    runs.add_argument(
-        "--address",
-        metavar="ADDRESS",
-        help="the Ray cluster, as HOST:PORT or auto (default: RAY_ADDRESS; else Ray is started on this machine)",
-    )
-    runs.add_argument(
-        "--nodes",
-        type=count,
-        metavar="N",
-        help="processes of the Ray cluster, one CPU each (default: one for each node that it has)",
-    )
+    add_engine_options(runs, "runs take place")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -193,8 +178,8 @@ def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Na
 
         args = parse([*read_manifest(Path(args.resume))["command"], *arguments])
     args.out = args.resume or args.out
-    if args.engine == "local" and not args.resume and (args.address or args.nodes):
-        raise UsageError("--address and --nodes are for a Ray cluster; add --engine ray")
+    if not args.resume:
+        require_engine(args)
     missing = [each for name, each in _NEEDED.items() if not getattr(args, name)]
     if missing:
         raise UsageError(f"give {', and '.join(missing)}")

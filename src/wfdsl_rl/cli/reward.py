@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,13 +35,16 @@ from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
+from wfdsl_rl.cli.engine_options import add_engine_options, require_engine
 from wfdsl_rl.cli.task_options import add_task_options, tasks_of
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
     from wfdsl.interpreter.journal import Journal
     from wfdsl.workers.pool import Pool
+    from wfdsl_rl.engines.ray_workers import ClusterWork
     from wfdsl_rl.engines.service import RewardService
+    from wfdsl_rl.tasks.task import Task
 
 PROGRAM: Final = "wfdsl-reward"
 EXAMPLES: Final = (
@@ -114,8 +118,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=count, default=_PARALLEL, metavar="N", help="most workflows in flight (default: %(default)s)"
     )
     runs.add_argument(
-        "--sandbox-slots", type=count, metavar="N", help="programs graded at a time (default: one for each processor)"
+        "--sandbox-slots",
+        type=count,
+        metavar="N",
+        help="programs graded at a time, with --engine ray on each node (default: one for each processor)",
     )
+    add_engine_options(runs, "programs are graded and local models answer")
     runs.add_argument(
         "--lease-seconds",
         type=number_above_zero,
@@ -165,7 +173,10 @@ def _pool(experiment: Experiment) -> Pool:
 
 def _serve_journal(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
+    require_engine(args)
     require_packages(f"{PROGRAM} serve", SERVER_PACKAGES, "server")
+    if args.engine == "ray":
+        require_packages("--engine ray", ["ray"], "ray")
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import SoleUse, default_path
 
@@ -186,12 +197,24 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     names = [each.name for each in fields(ServeSettings) if each.name in args]
     settings = ServeSettings(**{name: getattr(args, name) for name in names})
     keys = keys_for(settings.host, settings.keys)
-    service = _service(args, journal)
-    with listen(settings.host, settings.port) as listening:
+    with listen(settings.host, settings.port) as listening, _cluster(args):
+        service = _service(args, journal)
         app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet))
         about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
         serve(app, listening, settings.drain_s, lambda: print_now(about), receive_s=settings.receive_s)
     return 0
+
+
+@contextmanager
+def _cluster(args: argparse.Namespace) -> Iterator[None]:
+    """Be connected to the cluster of `--engine ray`, if it is given."""
+    if args.engine == "local":
+        yield
+        return
+    from wfdsl_rl.engines.ray_engine import cluster
+
+    with cluster(args.address):
+        yield
 
 
 def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
@@ -205,21 +228,40 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
 
     require_no_parameters(args, "completions take no parameters")
     experiment = experiment_of(args)
+    pool, tasks = _pool(experiment), tasks_of(args)
     given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
     metrics = Metrics()
     tracker = budget_tracker(experiment.budget, journal)
+    place = _cluster_work(args, pool, tasks) if args.engine == "ray" else None
+    own = None if args.sandbox_slots is None or place is not None else Sandbox(slots=args.sandbox_slots)
     reward = make_reward(
-        _pool(experiment),
-        tasks_of(args),
+        pool,
+        tasks,
         values=RewardValues(**given),
         executions=args.executions,
         options={"on_event": lambda event: metrics.event("reward", event)},
-        sandbox=None if args.sandbox_slots is None else Sandbox(slots=args.sandbox_slots),
+        sandbox=own if place is None else place.sandbox,
         budget=tracker,
         journal=journal,
         config=RunConfig(**run_options(experiment.run, without=("concurrency",))),
     )
-    return RewardService(reward, journal, tracker, metrics, parallel=args.parallel, lease_s=args.lease_seconds)
+    return RewardService(
+        reward,
+        journal,
+        tracker,
+        metrics,
+        parallel=args.parallel,
+        lease_s=args.lease_seconds,
+        opened=None if place is None else place.open,
+    )
+
+
+def _cluster_work(args: argparse.Namespace, pool: Pool, tasks: Sequence[Task]) -> ClusterWork:
+    from wfdsl_rl.engines.ray_workers import ClusterWork
+
+    return ClusterWork(
+        pool, tasks, slots=args.sandbox_slots, nodes=args.nodes, say=lambda line: print_now(f"{PROGRAM}: {line}")
+    )
 
 
 if __name__ == "__main__":

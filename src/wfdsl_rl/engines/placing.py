@@ -17,8 +17,8 @@ from wfdsl_rl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, n
 from wfdsl_rl.fingerprints import task_hash
 from wfdsl_rl.tasks.task import Task
 
-_MOST_LOSSES: Final = 5
-"""Processes that may die with the same batch, or one after the other before any result. Our choice."""
+MOST_LOSSES: Final = 5
+"""Processes that may die with the same work, or one after the other before any result. Our choice."""
 
 
 class NodeLost(WfdslError):  # noqa: N818  (a state of the world, as ServerGone is)
@@ -125,7 +125,7 @@ class Placement:
                 await self._feed_all(node, ahead)
             except NodeLost as lost:
                 losses = losses + 1 if landed == len(self._left) else 1
-                if losses == _MOST_LOSSES:
+                if losses == MOST_LOSSES:
                     raise UsageError(f"{losses} processes died without a result; the last one: {lost}") from lost
                 self._say(f"a process died, and its trials are placed again: {lost}")
             finally:
@@ -158,11 +158,11 @@ class Placement:
 
     def _again(self, batch: Batch, why: str) -> None:
         """Place a batch again, or give its trials up."""
-        if batch.losses + 1 < _MOST_LOSSES:
+        if batch.losses + 1 < MOST_LOSSES:
             self._waiting.put_nowait(replace(batch, losses=batch.losses + 1))
             return
         tasks = named_tasks(batch.tasks)
-        reason = f"{_MOST_LOSSES} processes died while they ran this and other trials; the last one: {why}"
+        reason = f"{MOST_LOSSES} processes died while they ran this and other trials; the last one: {why}"
         self._land(Finished(trials=[_failed(key, tasks[key.task], reason) for key in batch.keys]))
 
     def _land(self, finished: Finished) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import platform
+import socket
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
@@ -41,6 +42,7 @@ _PACKAGES: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "versions of graders": lambda manifest: manifest["graders"],
 }
 """What has to be the same on every node too, of a manifest."""
+_CONNECT_S: Final = 10.0
 _IN_USE_S: Final = 60.0
 """How long a trial waits for the process that worked on it before, such as one that a dead driver left. Our choice."""
 _CLOSE_S: Final = 30.0
@@ -74,6 +76,7 @@ def cluster(address: str | None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS")
     own = {} if address else {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
     try:
+        _require_listening(address)
         ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(
@@ -83,6 +86,13 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _require_listening(address: str | None) -> None:
+    """Look whether anything listens at HOST:PORT: Ray itself asks for twelve minutes. Raises: OSError."""
+    host, _, port = (address or "").rpartition(":")
+    if host and "/" not in host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
 
 
 async def evaluate_on_ray(
@@ -110,8 +120,18 @@ async def evaluate_on_ray(
     expected = manifest_of(replace(evaluation, tasks=()), task_sources=(), command=())
     size = max(2 * plan.parallel // _AHEAD, 1)
     placement = Placement(batches(evaluation, done, size), keep=keep, say=say)
+    return await placement.work(lambda: _RayNode(plan, expected), nodes=nodes or node_count(), ahead=_AHEAD)
+
+
+def node_count() -> int:
+    """How many processes a cluster has unless told: one for each of its nodes that has a CPU."""
     alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    return await placement.work(lambda: _RayNode(plan, expected), nodes=nodes or max(len(alive), 1), ahead=_AHEAD)
+    return max(len(alive), 1)
+
+
+def placed(process: Callable[..., Any], *arguments: Any) -> Any:
+    """An actor of a class, on a node that has a CPU for it and few others."""
+    return ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(process).remote(*arguments)
 
 
 class _RayNode:
@@ -120,10 +140,10 @@ class _RayNode:
     def __init__(self, plan: Plan, expected: dict[str, Any]) -> None:
         self._expected = expected
         self._started = False
-        self._actor = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(NodeProcess).remote(plan)
+        self._actor = placed(NodeProcess, plan)
 
     async def start(self) -> None:
-        found = await _answer(self._actor.start.remote())
+        found = await answer_of(self._actor.start.remote())
         if isinstance(found, str):
             raise UsageError(found)
         self._started = True
@@ -137,27 +157,37 @@ class _RayNode:
             )
 
     async def run(self, batch: Batch) -> Finished:
-        finished: Finished = await _answer(self._actor.run.remote(batch))
+        finished: Finished = await answer_of(self._actor.run.remote(batch))
         return finished
 
     async def close(self) -> None:
         try:
             if self._started:
                 async with asyncio.timeout(_CLOSE_S):
-                    await _answer(self._actor.close.remote())
+                    await answer_of(self._actor.close.remote())
         except (NodeLost, TimeoutError):
             return
         finally:
             ray.kill(self._actor)
 
 
-async def _answer(reference: Any) -> Any:
+async def answer_of(reference: Any) -> Any:
+    """What an actor answers.
+
+    Raises:
+        NodeLost: it has died, or the machine that it ran on.
+    """
     try:
         return await reference
     except RayTaskError:  # a mistake of ours
         raise
     except RayError as error:
-        raise NodeLost(str(error).partition("\n")[0]) from error
+        raise NodeLost(reason_of(error)) from error
+
+
+def reason_of(error: RayError) -> str:
+    """What an error of Ray says, in a line."""
+    return str(error).partition("\n")[0]
 
 
 class NodeProcess:

@@ -59,8 +59,8 @@ class _Server(Endpoints):
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
         """Keep the workers' clients up while the server runs, and end all runs before they close."""
         service = self._service
-        async with service.reward.pool.open() as pool:
-            workers = limits_by_name(pool)
+        async with service.opened():
+            workers = limits_by_name(service.reward.pool)
             self.ends.limits = LiveLimits(workers, service.budget, service.workflows)
             self.ends.leases = Leases(workers, service.budget, service.journal, service.lease_s)
             async with self.ends.leases.running():

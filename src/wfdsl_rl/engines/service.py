@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import BudgetTracker
@@ -50,12 +51,15 @@ class RewardService:
         *,
         parallel: int,
         lease_s: float,
+        opened: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
         """`reward` keeps its calls in the journal and within the budget, and tells `metrics` its events.
 
         `parallel` is the most workflows in flight; `lease_s` says how many seconds another process keeps its leases
-        without being heard of.
+        without being heard of. `opened` keeps up what scoring needs, of which the pool is a part; the pool alone
+        unless given.
         """
+        self.opened = opened or reward.pool.open
         self.reward = reward
         self.workflows = ConcurrencyLimiter(parallel)
         self.metrics = metrics

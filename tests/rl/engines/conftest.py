@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -105,11 +106,13 @@ class Provider(ChatServer):
 class RewardProcess(RunningServer):
     """A running `wfdsl-reward serve`."""
 
-    def __init__(self, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, *options: str, prefix: tuple[str, ...] = (), python: str | Path = sys.executable
+    ) -> None:
         command = ["-m", "wfdsl_rl.cli.reward", "serve", "--pool", "pool.toml", "--tasks", "tasks.jsonl"]
         command += ["--journal", "journal.db", *options]
         self._clients: list[RewardClient] = []
-        super().__init__(folder, *command, prefix=prefix, env={"OPENAI_API_KEY": "none"})
+        super().__init__(folder, *command, prefix=prefix, env={"OPENAI_API_KEY": "none"}, python=python)
 
     @property
     def port(self) -> int:

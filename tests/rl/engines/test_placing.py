@@ -13,6 +13,7 @@ from tests.rl.evaluation.toys import evaluation, pool_of, trial
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.eval import main
+from wfdsl_rl.cli.reward import main as serve_rewards
 from wfdsl_rl.engines.placing import Batch, Finished, NodeLost, Placement, batches
 from wfdsl_rl.evaluation.trials import Evaluation, Trial, TrialKey
 
@@ -162,8 +163,11 @@ async def test_nothing_is_started_where_nothing_is_left() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
-def test_without_ray_the_command_says_how_to_install_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(RAY) == 2
+@pytest.mark.parametrize("command", [main, serve_rewards])
+def test_without_ray_the_command_says_how_to_install_it(
+    command: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(RAY if command is main else ["serve", *RAY[2:]]) == 2
 
     said = capsys.readouterr().err
     assert "--engine ray needs ray: pip install" in said
