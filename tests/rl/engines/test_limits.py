@@ -51,6 +51,31 @@ def test_every_command_draws_its_calls_from_the_server(
     assert get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"] == calls + 2
 
 
+def test_a_step_that_a_conductor_wrote_is_asked_again_with_a_lease(
+    serve: Serve, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, answer = serve(), provider.answer
+
+    def write_or_answer(body: dict[str, Any]) -> str:
+        said = answer(body)
+        return completion("Plan it.", "Solve it.") if "model_id" in json.dumps(body["messages"]) else said
+
+    monkeypatch.setattr(provider, "answer", write_or_answer)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "node"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    drawn = ["--pool", "pool.toml", "--max-rounds", "0", "--quiet", "--limit-server", server.url]
+    assert main(["solve", "Who?", *drawn]) == 0
+    before = settled(server)
+
+    assert main(["solve", "--from", "last", "--round", "0", "--step", "1", *drawn]) == 0
+
+    assert before == 3  # the Conductor's call, and two steps
+    assert settled(server) == len(provider.asked) == 4
+    assert provider.asked[-1] == provider.asked[-2]
+    assert get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"] == 4
+
+
 def settled(server: RewardProcess) -> int:
     """The calls that other processes have drawn from the server."""
     found: dict[str, int] = get(f"{server.url}/v1/leases").json()["ended"]
