@@ -174,10 +174,12 @@ def sft_trainer(
     lora: LoraConfig | None = None,
     callbacks: Sequence[Any] = (),
 ) -> SFTTrainer:
-    """The trainer of supervised steps, which reads rows in order.
+    """The trainer of supervised steps, which reads rows in order, and again from the first where there are too few.
 
-    Rows have `prompt` and `completion` as messages, or they are a data set of `input_ids` and `labels`.
+    Rows have `prompt` and `completion` as messages, or they are a data set of `input_ids` and `labels`. They are one
+    epoch: transformers would train a resumed stage beyond its last step, if that is in the middle of another one.
     """
+    found = rows if isinstance(rows, Dataset) else Dataset.from_list(list(rows))
     config = SFTConfig(
         **_shared_arguments(train, folder),
         max_steps=sft.steps,
@@ -199,7 +201,7 @@ def sft_trainer(
         model=model,
         processing_class=tokenizer,
         args=config,
-        train_dataset=rows if isinstance(rows, Dataset) else Dataset.from_list(list(rows)),
+        train_dataset=found.select([at % len(found) for at in range(sft.steps * sft.batch_size)]),
         callbacks=list(callbacks),
         peft_config=None if lora is None else _peft(lora),
     )

@@ -95,3 +95,18 @@ def test_an_interrupted_sft_stage_comes_to_the_same_weights(trained: Setup, tmp_
 
     assert any("resumes from" in line and "checkpoint-2" in line for line in said)
     assert same(begun.folder("sft") / "final", whole.folder("sft") / "final")
+
+
+def test_an_sft_stage_of_few_rows_is_not_trained_beyond_its_last_step(trained: Setup, tmp_path: Path) -> None:
+    setup = generic(trained, tmp_path, lora=LoraConfig(rank=4, alpha=8))
+    rejection_sampled(setup)
+    file, final = setup.folder("sft") / ROWS, setup.folder("sft") / "final"
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    file.write_text("".join(lines[:20]), "utf-8")  # as where others could not be graded
+    run_pipeline(setup, ("sft",), resume=True)
+    final.rename(tmp_path / "whole")
+
+    run_pipeline(setup, ("sft",), resume=True)
+
+    assert same(final, tmp_path / "whole")
+    assert [line["step"] for line in metrics(setup) if "train_loss" in line][-1] == SFT.steps
