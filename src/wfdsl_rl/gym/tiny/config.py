@@ -38,6 +38,8 @@ class ReplayConfig(Table):
     Rewards let a small model forget how to read what they do not depend on.
     """
 
+    greedy: bool = False
+    """Whether the completions are the model's most likely ones instead of sampled ones."""
     base: SftConfig = SftConfig()
     """After the stage `base`."""
     pools: SftConfig = SftConfig()

@@ -2,7 +2,8 @@
 
 Shapes that a model samples are soon all alike: each step has its price, and is worth something only with the right
 workers. Here a table remembers what each shape was worth for a family of questions, shapes are drawn by it, and the
-model learns to write them. Our choice.
+model learns to write them. Workers that a model samples are soon all alike, too, so completions with the same shape
+differ in one step, which code has changed. Our choice.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 from transformers import TrainerCallback
 
-from wfdsl_rl.gym.tiny.synthetic import SHAPES
+from wfdsl_rl.gym.tiny.synthetic import CHECKS, SHAPES
 
 _PROMPTS, _TOKENS, _COMPLETIONS = 0, 1, 3
 """Places in the result of TRL's `_generate`, a private name that a contract test holds: the tokens of the prompts, the
@@ -32,7 +33,7 @@ _COPIED: Final = 0.03
 """What a worker index gets in a role, which code has put there. Our choice."""
 _PLACE: Final = re.compile(r" ([a-z])(\d+)\b")
 _ROLE: Final = re.compile(r"( \w([a-z]))(\d+)")
-_SHRUNK, _RECENT = 4, 0.015
+_SHRUNK, _RECENT = 4, 0.007
 """How many questions on which it was worth as much as others a shape begins with; the weight of the latest question, at
 least, because workers get better. Our choice."""
 _FILE: Final = "shapes.json"
@@ -44,9 +45,12 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     - Half of a question's shapes are drawn by what they were worth for its family, less the price of their steps, in
       units of `softness`; the others by their lengths only.
+    - The first completion of a shape is the model's own. The others have another worker, or another check, in one of
+      its steps. By the first one, the worth of the shape is judged.
     - The token of a shape gets its share of what all shapes would be drawn with.
-    - The tokens after it get what their completion has over the mean of its shape, less `softness` times what their
-      log-probability has over the mean, so that workers stay as likely as they are good.
+    - The tokens that differ between completions of a shape get what their completion has over the mean, less `softness`
+      times what their log-probability has over the mean, so that workers stay as likely as they are good. Those that
+      do not differ get nothing.
     - Worker indices are copied by code from the annotation, and get a constant.
 
     The table is part of checkpoints. With several processes, each has one of its own, and the first one's is kept.
@@ -90,10 +94,11 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
         found = list(self._generate([f"{prompt}{shape}" for prompt, shape in zip(prompts, begun, strict=True)]))
         tokens = self.trainer.processing_class(begun, add_special_tokens=False).input_ids
         found[_PROMPTS] = [ids[: -len(own)] for ids, own in zip(found[_PROMPTS], tokens, strict=True)]
-        found[_COMPLETIONS] = [
-            f"{shape}{with_indices(prompt, text)}"
-            for prompt, shape, text in zip(prompts, begun, found[_COMPLETIONS], strict=True)
-        ]
+        texts = [with_indices(*each) for each in zip(prompts, found[_COMPLETIONS], strict=True)]
+        for at in range(0, len(texts), self.fills):
+            others = variants(prompts[at], texts[at], self.fills - 1, random.Random(f"variants:{step}:{at}"))
+            texts[at + 1 : at + 1 + len(others)] = others
+        found[_COMPLETIONS] = [f"{shape}{text}" for shape, text in zip(begun, texts, strict=True)]
         found[_TOKENS] = self.trainer.processing_class(found[_COMPLETIONS], add_special_tokens=False).input_ids
         return tuple(found)
 
@@ -122,18 +127,19 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
             )
         copied = torch.isin(written[0], torch.tensor(self._digits, device=known.device))
         first = torch.arange(known.shape[1], device=known.device) == 0
-        rest = (known * written[1] * ~(copied | first)).sum(dim=1)
+        groups = written[0].view(-1, self.fills, known.shape[1])
+        differs = (groups != groups[:, :1]).any(dim=1).repeat_interleave(self.fills, dim=0) & ~copied
+        rest = (known * written[1] * differs).sum(dim=1)
         advantages, softness = batch["advantages"], self.softness
-        of_shape = _means(advantages, self.fills)
-        of_rest = advantages - of_shape - softness * (rest - _means(rest, self.fills))
-        of_first = torch.tensor(self._imitated(of_shape.tolist())).to(advantages)
-        others = torch.where(copied, _COPIED, of_rest[:, None])
+        of_rest = advantages - _means(advantages, self.fills) - softness * (rest - _means(rest, self.fills))
+        of_first = torch.tensor(self._imitated(advantages.tolist())).to(advantages)
+        others = torch.where(copied, _COPIED, of_rest[:, None] * differs)
         batch["advantages"] = torch.where(first, of_first[:, None], others)
         return batch
 
     def _imitated(self, advantages: Sequence[float]) -> list[float]:
-        """What the token of each completion's shape gets, from the mean advantages of shapes, which are remembered."""
-        size, found = self.trainer.num_generations, []
+        """What the token of each completion's shape gets; the advantages of first completions are remembered."""
+        size, found = self.trainer.num_generations, list[float]()
         for at in range(0, len(advantages), size):
             row, shapes = self._rows[at], self._shapes[at : at + size]
             worth = self.worth[row["family"]]
@@ -141,9 +147,8 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
             most = max(shares.values())
             total = sum(math.exp(share - most) for share in shares.values())
             found += [_IMITATION * math.exp(shares[shape] - most) / total for shape in shapes]
-            gained = dict(zip(shapes, advantages[at : at + size], strict=True))
-            mean = sum(len(shape) for shape in gained) / len(gained)
-            worth.add({shape: each + row["price"] * (len(shape) - mean) for shape, each in gained.items()})
+            gained = dict(zip(shapes[:: self.fills], advantages[at : at + size : self.fills], strict=True))
+            worth.add({shape: each + row["price"] * len(shape) for shape, each in gained.items()})
         return found
 
 
@@ -151,6 +156,24 @@ def with_indices(prompt: str, text: str) -> str:
     """A text after the annotation at the end of a prompt, with the worker index of each place that it names."""
     places = dict(_PLACE.findall(prompt.splitlines()[-1]))
     return _ROLE.sub(lambda found: f"{found[1]}{places.get(found[2], found[3])}", text)
+
+
+def variants(prompt: str, text: str, count: int, rng: random.Random) -> list[str]:
+    """At most so many texts that differ from one in a step, which has another of the prompt's places, or another check.
+
+    There are none of a text without steps.
+    """
+    steps = [*_ROLE.finditer(text)]
+    if not steps:
+        return []
+    places = dict(_PLACE.findall(prompt.splitlines()[-1]))
+    chosen = rng.choice(steps)
+    role, place, index = chosen[1][1], chosen[2], chosen[3]
+    others = [f" {role}{other}{places[other]}" for other in places if other != place]
+    if role in CHECKS:
+        others += [f" {check}{place}{index}" for check in CHECKS if check != role]
+    drawn = rng.sample(others, min(count, len(others)))
+    return [f"{text[: chosen.start()]}{other}{text[chosen.end() :]}" for other in drawn]
 
 
 class ShapeWorth:
@@ -166,8 +189,8 @@ class ShapeWorth:
         return {shape: (value - price * len(shape)) / softness for shape, value in self.values.items()}
 
     def add(self, gained: Mapping[str, float]) -> None:
-        """Take in what some shapes had over their mean on one question."""
-        mean = sum(self.values[shape] for shape in gained) / len(gained)
+        """Take in what some shapes had on one question, of which only the differences count."""
+        mean = sum(self.values[shape] - each for shape, each in gained.items()) / len(gained)
         for shape, each in gained.items():
             self.counts[shape] += 1
             step = max(1 / (_SHRUNK + self.counts[shape]), _RECENT)

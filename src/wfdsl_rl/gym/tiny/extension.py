@@ -25,7 +25,7 @@ from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_
 from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
-from wfdsl_rl.training.config import GrpoConfig, SftConfig, StageName
+from wfdsl_rl.training.config import SftConfig, StageName
 from wfdsl_rl.training.grpo import RecursionTrainer
 from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.rewarding import make_rewarder
@@ -108,7 +108,8 @@ class TinyExtension(Extension):
         self.setup.processes.on_first(lambda: _copy(folder, before))
         self.setup.say(f"{stage}: {sft.steps} replay SFT steps from {before}")
         tokenizer, network = loaded = self._load(str(before))
-        rows = self._sft_rows(f"{stage} refresh").replay(self._write(stage, loaded), stage)
+        write = self._write(stage, loaded, greedy=self.config.replay.greedy)
+        rows = self._sft_rows(f"{stage} refresh").replay(write, stage)
         self._fine_tune(f"{stage} replay", sft, loaded, rows, before)
         save_model(self.setup, stage, network, tokenizer, folder)
         return True
@@ -131,9 +132,9 @@ class TinyExtension(Extension):
             share_prompts(network)
         return tokenizer, network
 
-    def _write(self, stage: StageName, model: tuple[Any, Any]) -> Any:
-        config: GrpoConfig = self.setup.train.grpo(stage)
-        return partial(write_all, config, self.setup.train.seed, model)
+    def _write(self, stage: StageName, model: tuple[Any, Any], *, greedy: bool = False) -> Any:
+        config, only_prefix = self.setup.train.grpo(stage), self.config.only_prefix
+        return partial(write_all, config, self.setup.train.seed, model, greedy=greedy, only_prefix=only_prefix)
 
     def _fine_tune(
         self, name: str, sft: SftConfig, model: tuple[Any, Any], rows: Sequence[dict[str, Any]], folder: Path

@@ -61,12 +61,18 @@ def write_all(
     model: tuple[Any, Any],
     conversations: Sequence[Any],
     prefixes: Sequence[str],
+    *,
+    greedy: bool = False,
+    only_prefix: bool = False,
 ) -> list[str]:
-    """A completion for each conversation and prefix, sampled as in a stage, in batches."""
+    """A completion for each conversation and prefix, sampled as in a stage, in batches.
+
+    With `only_prefix`, code writes the lists that it stands for.
+    """
     tokenizer, network = model
     torch.manual_seed(seed)
     return [
-        text
+        with_lists(text) if only_prefix else text
         for at in range(0, len(conversations), stage.batch_size)
         for text in write(
             network,
@@ -74,7 +80,8 @@ def write_all(
             conversations[at : at + stage.batch_size],
             prefixes=prefixes[at : at + stage.batch_size],
             max_tokens=stage.max_completion_tokens,
-            temperature=stage.temperature,
+            temperature=0.0 if greedy else stage.temperature,
+            last="\n" if only_prefix else "",
         )
     ]
 
@@ -87,9 +94,11 @@ def write(
     max_tokens: int,
     temperature: float,
     prefixes: Sequence[str] = (),
+    last: str = "",
 ) -> list[str]:
-    """A completion for each conversation, in one batch; greedy at temperature 0."""
+    """A completion for each conversation, in one batch; greedy at temperature 0. It may end with a token `last`."""
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+    ends = [tokenizer.eos_token_id, *tokenizer(last, add_special_tokens=False).input_ids]
     begun = prefixes or [""] * len(conversations)
     inputs = tokenizer(
         _rendered(tokenizer, conversations, begun),
@@ -97,7 +106,7 @@ def write(
         padding=True,
         return_tensors="pt",
     ).to(network.device)
-    out = network.generate(**inputs, max_new_tokens=max_tokens, **sampling)
+    out = network.generate(**inputs, max_new_tokens=max_tokens, eos_token_id=ends, **sampling)
     texts = tokenizer.batch_decode(out[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return [f"{prefix}{text}" for prefix, text in zip(begun, texts, strict=True)]
 

@@ -1,7 +1,8 @@
-"""Shapes that are drawn by what they were worth, and the advantages of tokens after them."""
+"""Shapes that are drawn by what they were worth, steps that code changes, and the advantages of tokens."""
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 import torch
 
 from tests.rl.gym.tiny.test_sft_rows import TINY_GYM, a_gym_setup, new_model
-from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes, ShapeWorth, with_indices
+from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes, ShapeWorth, variants, with_indices
 from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.checkpoints import load_model
 
@@ -68,7 +69,7 @@ class Words:
             "advantages": torch.tensor(advantages),
             "prompt_ids": torch.zeros(4, 2, dtype=torch.int),
             "prompt_mask": torch.ones(4, 2, dtype=torch.int),
-            "completion_ids": torch.tensor([[12, 12, 2, 12]] * 4),
+            "completion_ids": torch.tensor([[12, 12, 2, 12], [12, 13, 0, 12]] * 2),
             "completion_mask": torch.ones(4, 4, dtype=torch.int),
         }
 
@@ -82,8 +83,27 @@ def test_drawn_shapes_are_asked_after_the_prompt_and_begin_the_completion_with_i
     assert words.asked == [f"{PROMPT} SR"] * 2 + [f"{PROMPT} S"] * 2
     prompts, tokens, _, completions, *_ = words.written
     assert prompts == [words.ids(PROMPT)] * 4
-    assert completions == [" SR Sa2 Vb0"] * 2 + [" S Sa2 Vb0"] * 2
+    assert completions[::2] == [" SR Sa2 Vb0", " S Sa2 Vb0"]
     assert tokens == [words.ids(text) for text in completions]
+
+
+def test_completions_of_a_shape_differ_in_one_step() -> None:
+    words = Words()
+
+    words.trainer._generate_and_score_completions([ROW] * 4)
+
+    _, _, _, (one, other, *_), *_ = words.written
+    shape = one.split()[0]
+    assert one == f" {shape} Sa2 Vb0"
+    assert other in (f" {shape} Sb0 Vb0", f" {shape} Sa2 Va2")
+
+
+def test_variants_are_all_other_places_and_checks_of_a_step() -> None:
+    rng = random.Random(0)
+
+    assert sorted(variants(PROMPT, " la2\n", 9, rng)) == [" lb0\n", " ma2\n", " na2\n", " oa2\n"]
+    assert variants(PROMPT, " Sa2 Sa2", 1, rng) in ([" Sb0 Sa2"], [" Sa2 Sb0"])
+    assert variants(PROMPT, " SV", 1, rng) == []
 
 
 def test_each_token_has_an_advantage_of_its_own() -> None:
@@ -94,7 +114,8 @@ def test_each_token_has_an_advantage_of_its_own() -> None:
     shape, role, index, last = words.trainer._generate_and_score_completions([ROW] * 4)["advantages"].T
 
     assert shape.tolist() == pytest.approx([0.1, 0.1, 0.0, 0.0], abs=0.01)
-    assert role.tolist() == last.tolist() == pytest.approx([0.1 + 0.1, -0.1 - 0.1, 0.0, 0.0])
+    assert role.tolist() == pytest.approx([0.1 + 0.05, -0.1 - 0.05, 0.0, 0.0])
+    assert last.tolist() == [0.0] * 4  # the completions do not differ in it
     assert index.tolist() == pytest.approx([0.03] * 4)
 
 
@@ -106,9 +127,9 @@ def test_what_shapes_gain_is_remembered_for_the_family_without_their_price() -> 
 
     worth = words.drawn.worth["sums"]
     assert (worth.counts["SR"], worth.counts["S"], worth.counts["PFV"]) == (1, 1, 0)
-    # SR has 0.2 more than the mean, and 0.005 for half a step; it was held to be worth 0.5 more
-    assert worth.values["SR"] == pytest.approx(1.0 + (0.205 - 0.5) / 5)
-    assert worth.values["S"] == pytest.approx(0.0 + (-0.205 + 0.5) / 5)
+    # the first completion of SR has 0.5 more than that of S, and 0.01 for a step; it was held to be worth 1 more
+    assert worth.values["SR"] == pytest.approx(1.0 + (0.51 - 1) / 2 / 5)
+    assert worth.values["S"] == pytest.approx(0.0 - (0.51 - 1) / 2 / 5)
 
 
 def test_evaluations_sample_their_shapes() -> None:

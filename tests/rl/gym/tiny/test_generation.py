@@ -1,16 +1,21 @@
-"""Training completions that end with their reasoning prefix."""
+"""Completions that end with their reasoning prefix."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("torch", reason="needs torch and trl, in the extra rl")
 pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
-from wfdsl_rl.gym.tiny.generation import write_only_prefixes
+from tests.rl.gym.tiny.test_sft_rows import a_gym_setup, new_model
+from wfdsl_rl.gym.tiny.generation import write, write_all, write_only_prefixes
+from wfdsl_rl.training.checkpoints import load_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LISTS = 'model_id = [0, 2]\nsubtasks = ["Solve it.", "Check it."]\naccess_list = [[], [0]]'
 END, BREAK = 1, 7
@@ -68,3 +73,20 @@ def test_evaluations_write_whole_completions() -> None:
 
     assert trainer._generate(["?"])[3] == ["math SV Sa0 Vb2\nmodel_id"]
     assert trainer.eos_token_ids == trainer.generation_config.eos_token_id == [END]
+
+
+def test_many_completions_may_be_the_likeliest_ones_and_end_with_their_line(tmp_path: Path) -> None:
+    setup = a_gym_setup(tmp_path)
+    tokenizer, network = model = load_model(new_model(setup))
+    asked, begun = [chat("?"), chat("? ?")], ["math a0 b2 SV Sa0 Vb2\n", "math"]
+    first, _ = write(network, tokenizer, asked, max_tokens=1, temperature=0.0, prefixes=begun)
+    assert first == f"{begun[0]}\n"  # of random weights, but always the same
+
+    greedy = write_all(setup.train.base, 0, model, asked, begun, greedy=True)
+    ended = write(network, tokenizer, asked, max_tokens=8, temperature=0.0, prefixes=begun, last="\n")
+    listed = write_all(setup.train.base, 0, model, asked, begun, greedy=True, only_prefix=True)
+
+    assert greedy == write_all(setup.train.base, 1, model, asked, begun, greedy=True)
+    assert greedy[0].startswith(f"{begun[0]}\n\n")
+    assert ended[0] == f"{begun[0]}\n"
+    assert listed == [f"{begun[0]}\n{LISTS}", greedy[1]]
