@@ -14,6 +14,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from string import digits
 from typing import Any, Final
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor
 from transformers import TrainerCallback
 
+from wfdsl_rl.gym.tiny.reasoning_prefix import assigned_in
 from wfdsl_rl.gym.tiny.synthetic import CHECKS, SHAPES
 
 _PROMPTS, _TOKENS, _COMPLETIONS = 0, 1, 3
@@ -29,8 +31,8 @@ _PROMPTS, _TOKENS, _COMPLETIONS = 0, 1, 3
 tokens of the completions, and the completions."""
 _IMITATION: Final = 0.1
 """What the shapes of a question get together, in units of reward. Our choice: about as much as other tokens."""
-_COPIED: Final = 0.03
-"""What a worker index gets in a role, which code has put there. Our choice."""
+_COPIED: Final = 0.05
+"""What a token gets that code has put there: a worker index in a role, or a step of a replaced line. Our choice."""
 _PLACE: Final = re.compile(r" ([a-z])(\d+)\b")
 _ROLE: Final = re.compile(r"( \w([a-z]))(\d+)")
 _SHRUNK, _RECENT = 4, 0.007
@@ -45,8 +47,9 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     - Half of a question's shapes are drawn by what they were worth for its family, less the price of their steps, in
       units of `softness`; the others by their lengths only.
-    - The first completion of a shape is the model's own. The others have another worker, or another check, in one of
-      its steps. By the first one, the worth of the shape is judged.
+    - The first completion of a shape is the model's own, and the worth of the shape is judged by it. If it does not fit
+      the shape, code replaces it by steps with workers at random, which are imitated, so that the format is kept.
+    - The others have another worker, or another check, in one of its steps.
     - The token of a shape gets its share of what all shapes would be drawn with.
     - The tokens that differ between completions of a shape get what their completion has over the mean, less `softness`
       times what their log-probability has over the mean, so that workers stay as likely as they are good. Those that
@@ -66,6 +69,7 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self._generate, self._score = trainer._generate, trainer._generate_and_score_completions
         self._rows: Sequence[Mapping[str, Any]] = ()
         self._shapes: list[str] = []
+        self._replaced: list[bool] = []
         self._digits = [ids[0] for ids in trainer.processing_class([*digits], add_special_tokens=False).input_ids]
         trainer.add_callback(self)
         trainer._generate = self.generate
@@ -95,9 +99,12 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
         tokens = self.trainer.processing_class(begun, add_special_tokens=False).input_ids
         found[_PROMPTS] = [ids[: -len(own)] for ids, own in zip(found[_PROMPTS], tokens, strict=True)]
         texts = [with_indices(*each) for each in zip(prompts, found[_COMPLETIONS], strict=True)]
+        self._replaced = []
         for at in range(0, len(texts), self.fills):
-            others = variants(prompts[at], texts[at], self.fills - 1, random.Random(f"variants:{step}:{at}"))
-            texts[at + 1 : at + 1 + len(others)] = others
+            rng, own = random.Random(f"variants:{step}:{at}"), texts[at]
+            texts[at] = own if fits(prompts[at], begun[at], own) else steps_at_random(prompts[at], begun[at], rng)
+            texts[at + 1 : at + self.fills] = variants(prompts[at], texts[at], self.fills - 1, rng)
+            self._replaced += [texts[at] != own] * self.fills
         found[_COMPLETIONS] = [f"{shape}{text}" for shape, text in zip(begun, texts, strict=True)]
         found[_TOKENS] = self.trainer.processing_class(found[_COMPLETIONS], add_special_tokens=False).input_ids
         return tuple(found)
@@ -133,7 +140,8 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
         advantages, softness = batch["advantages"], self.softness
         of_rest = advantages - _means(advantages, self.fills) - softness * (rest - _means(rest, self.fills))
         of_first = torch.tensor(self._imitated(advantages.tolist())).to(advantages)
-        others = torch.where(copied, _COPIED, of_rest[:, None] * differs)
+        replaced = torch.tensor(self._replaced, device=known.device)[:, None] & ~differs
+        others = torch.where(copied | replaced, _COPIED, of_rest[:, None] * differs)
         batch["advantages"] = torch.where(first, of_first[:, None], others)
         return batch
 
@@ -158,21 +166,33 @@ def with_indices(prompt: str, text: str) -> str:
     return _ROLE.sub(lambda found: f"{found[1]}{places.get(found[2], found[3])}", text)
 
 
-def variants(prompt: str, text: str, count: int, rng: random.Random) -> list[str]:
-    """At most so many texts that differ from one in a step, which has another of the prompt's places, or another check.
-
-    There are none of a text without steps.
-    """
-    steps = [*_ROLE.finditer(text)]
-    if not steps:
-        return []
+def fits(prompt: str, shape: str, text: str) -> bool:
+    """Whether a text has a step for each role of its shape, at places that the prompt names."""
     places = dict(_PLACE.findall(prompt.splitlines()[-1]))
-    chosen = rng.choice(steps)
+    return assigned_in(f"{shape}{text}") is not None and all(place in places for _, place, _ in _ROLE.findall(text))
+
+
+def steps_at_random(prompt: str, shape: str, rng: random.Random) -> str:
+    """A step for each role of a shape, at places and with checks drawn at random."""
+    places = _PLACE.findall(prompt.splitlines()[-1])
+    roles = [rng.choice([*CHECKS]) if role == "V" else role for role in shape.strip()]
+    drawn = rng.choices(places, k=len(roles))
+    return "".join(f" {role}{place}{index}" for role, (place, index) in zip(roles, drawn, strict=True)) + "\n"
+
+
+def variants(prompt: str, text: str, count: int, rng: random.Random) -> list[str]:
+    """So many texts that differ from one in a step, which has another of the prompt's places, or another check.
+
+    They are repeated if there are fewer.
+    """
+    places = dict(_PLACE.findall(prompt.splitlines()[-1]))
+    chosen = rng.choice([*_ROLE.finditer(text)])
     role, place, index = chosen[1][1], chosen[2], chosen[3]
     others = [f" {role}{other}{places[other]}" for other in places if other != place]
     if role in CHECKS:
         others += [f" {check}{place}{index}" for check in CHECKS if check != role]
-    drawn = rng.sample(others, min(count, len(others)))
+    rng.shuffle(others)
+    drawn = islice(cycle(others or [chosen[0]]), count)
     return [f"{text[: chosen.start()]}{other}{text[chosen.end() :]}" for other in drawn]
 
 

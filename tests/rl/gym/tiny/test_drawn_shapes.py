@@ -14,7 +14,7 @@ pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 import torch
 
 from tests.rl.gym.tiny.test_sft_rows import TINY_GYM, a_gym_setup, new_model
-from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes, ShapeWorth, variants, with_indices
+from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes, ShapeWorth, fits, steps_at_random, variants, with_indices
 from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.checkpoints import load_model
 
@@ -35,6 +35,7 @@ class Words:
     ) -> None:
         self.asked: list[str] = []
         self.known = torch.zeros(4, 4)
+        self.lines = [" Sa1 Rb1"] * 2 + [" Sb1"] * 2
         self.trainer = SimpleNamespace(
             model=SimpleNamespace(training=training),
             processing_class=lambda texts, **_: SimpleNamespace(input_ids=[self.ids(text) for text in texts]),
@@ -59,7 +60,7 @@ class Words:
 
     def generate(self, prompts: list[str]) -> Any:
         self.asked = prompts
-        return [self.ids(each) for each in prompts], [[11, 1]] * 4, None, [" Sa1 Vb1"] * 4, None, {}, None, []
+        return [self.ids(each) for each in prompts], [[11, 1]] * 4, None, self.lines, None, {}, None, []
 
     def scored(self, inputs: Any, advantages: Sequence[float]) -> dict[str, Any]:
         if not inputs:
@@ -83,27 +84,47 @@ def test_drawn_shapes_are_asked_after_the_prompt_and_begin_the_completion_with_i
     assert words.asked == [f"{PROMPT} SR"] * 2 + [f"{PROMPT} S"] * 2
     prompts, tokens, _, completions, *_ = words.written
     assert prompts == [words.ids(PROMPT)] * 4
-    assert completions[::2] == [" SR Sa2 Vb0", " S Sa2 Vb0"]
+    assert completions[::2] == [" SR Sa2 Rb0", " S Sb0"]
     assert tokens == [words.ids(text) for text in completions]
 
 
 def test_completions_of_a_shape_differ_in_one_step() -> None:
     words = Words()
+    words.drawn.worth["sums"].values["SR"] = 1.0
 
     words.trainer._generate_and_score_completions([ROW] * 4)
 
-    _, _, _, (one, other, *_), *_ = words.written
-    shape = one.split()[0]
-    assert one == f" {shape} Sa2 Vb0"
-    assert other in (f" {shape} Sb0 Vb0", f" {shape} Sa2 Va2")
+    assert words.written[3][1] in (" SR Sb0 Rb0", " SR Sa2 Ra2")
+    assert words.written[3][3] == " S Sa2"
 
 
 def test_variants_are_all_other_places_and_checks_of_a_step() -> None:
     rng = random.Random(0)
 
-    assert sorted(variants(PROMPT, " la2\n", 9, rng)) == [" lb0\n", " ma2\n", " na2\n", " oa2\n"]
+    assert sorted(variants(PROMPT, " la2\n", 4, rng)) == [" lb0\n", " ma2\n", " na2\n", " oa2\n"]
     assert variants(PROMPT, " Sa2 Sa2", 1, rng) in ([" Sb0 Sa2"], [" Sa2 Sb0"])
-    assert variants(PROMPT, " SV", 1, rng) == []
+    assert variants(PROMPT, " Sa2", 3, rng) == [" Sb0"] * 3  # there is but one
+
+
+@pytest.mark.parametrize("line", ["", " Sa2\n", " Sa2 Vb0 Vb0\n", " Sa2 2 Rb0\n", " Ra2 Sb0\n", " Sa2 Rd0\n"])
+def test_a_line_that_does_not_fit_its_shape_is_replaced_and_imitated(line: str) -> None:
+    words = Words()
+    words.drawn.worth["sums"].values["SR"] = 1.0
+    words.lines[0] = line
+
+    *_, last = words.trainer._generate_and_score_completions([ROW] * 4)["advantages"].T
+
+    shape, *steps = words.written[3][0].split()
+    assert (shape, [step[0] for step in steps]) == ("SR", ["S", "R"])
+    assert {step[1:] for step in steps} <= {"a2", "b0"}
+    assert last.tolist() == pytest.approx([0.05, 0.05, 0.0, 0.0])
+
+
+def test_steps_at_random_fit_their_shape() -> None:
+    rng = random.Random(0)
+
+    assert all(fits(PROMPT, " SVV", steps_at_random(PROMPT, " SVV", rng)) for _ in range(20))
+    assert not fits(PROMPT, " SVV", " Sa2 Va2")
 
 
 def test_each_token_has_an_advantage_of_its_own() -> None:
@@ -116,7 +137,7 @@ def test_each_token_has_an_advantage_of_its_own() -> None:
     assert shape.tolist() == pytest.approx([0.1, 0.1, 0.0, 0.0], abs=0.01)
     assert role.tolist() == pytest.approx([0.1 + 0.05, -0.1 - 0.05, 0.0, 0.0])
     assert last.tolist() == [0.0] * 4  # the completions do not differ in it
-    assert index.tolist() == pytest.approx([0.03] * 4)
+    assert index.tolist() == pytest.approx([0.05] * 4)
 
 
 def test_what_shapes_gain_is_remembered_for_the_family_without_their_price() -> None:
@@ -135,7 +156,7 @@ def test_what_shapes_gain_is_remembered_for_the_family_without_their_price() -> 
 def test_evaluations_sample_their_shapes() -> None:
     words = Words(training=False)
 
-    assert words.trainer._generate(["math a0"] * 4)[3] == [" Sa1 Vb1"] * 4
+    assert words.trainer._generate(["math a0"] * 4)[3] == words.lines
     assert words.asked == ["math a0"] * 4
     assert words.trainer._generate_and_score_completions([])["advantages"].tolist() == pytest.approx(ADVANTAGES)
 
