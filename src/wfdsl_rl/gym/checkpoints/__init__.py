@@ -1,6 +1,7 @@
 """Trained Conductors that come with the package, by name: what the entry point `gym` of `wfdsl.conductors` names.
 
-gym/tiny      the tiny Conductor for gym questions, trained by the preset `gym-tiny`
+gym/tiny       the tiny Conductor for gym questions, trained by the preset `gym-tiny`
+gym/tiny-axes  the one for `gym/axes`, which is told what a step costs, trained by the preset `gym-axes`
 
 Each is a folder as `wfdsl-train export --gguf` makes it, with its card in its README.md.
 """
@@ -13,7 +14,7 @@ from typing import Final
 from wfdsl.errors import UsageError
 
 GYM_TINY: Final = "gym/tiny"
-_FOLDERS: Final = {GYM_TINY: "gym-tiny"}
+_FOLDERS: Final = {GYM_TINY: "gym-tiny", "gym/tiny-axes": "gym-tiny-axes"}
 
 
 class ShippedConductors:
