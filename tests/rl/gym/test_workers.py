@@ -142,11 +142,20 @@ async def test_a_seed_stands_in_for_the_sample() -> None:
     assert [step.response for step in left.steps] == [step.response for step in right.steps]
 
 
-async def test_a_question_of_somebody_else_is_refused_with_what_the_gym_knows() -> None:
-    call = Call(({"role": "user", "content": "Who was the first emperor of Rome?\n\nAnswer it."},))
+@pytest.mark.parametrize(
+    ("pool", "question", "said"),
+    [
+        ("gym/paper7", "Who was the first emperor of Rome?", "of gym/paper7 only know.*first emperor.*arithmetic"),
+        ("gym/axes", TASKS[0].question, "of gym/axes only know its own questions.*--tasks gym/axes.*basket"),
+    ],
+)
+async def test_a_question_of_somebody_else_is_refused_with_what_the_gym_knows(
+    pool: str, question: str, said: str
+) -> None:
+    call = Call(({"role": "user", "content": f"{question}\n\nAnswer it."},))
 
-    with pytest.raises(WorkerFailure, match=r"only know questions of the gym.*first emperor.*arithmetic") as caught:
-        await POOL.worker(0)(call)
+    with pytest.raises(WorkerFailure, match=said) as caught:
+        await Pool.load(pool).worker(0)(call)
 
     assert not caught.value.retryable
 

@@ -14,7 +14,8 @@ from typing import Final
 from wfdsl.errors import UsageError
 
 GYM_TINY: Final = "gym/tiny"
-_FOLDERS: Final = {GYM_TINY: "gym-tiny", "gym/tiny-axes": "gym-tiny-axes"}
+GYM_TINY_AXES: Final = "gym/tiny-axes"
+_FOLDERS: Final = {GYM_TINY: "gym-tiny", GYM_TINY_AXES: "gym-tiny-axes"}
 
 
 class ShippedConductors:

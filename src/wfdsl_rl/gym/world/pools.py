@@ -6,10 +6,13 @@ from typing import Final
 
 from wfdsl.workers.entry import SIMULATED, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.gym.checkpoints import GYM_TINY
+from wfdsl_rl.gym.checkpoints import GYM_TINY, GYM_TINY_AXES
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Profile
 from wfdsl_rl.gym.world.workers import PROVIDER
+
+_CONDUCTORS: Final = {"gym/axes": GYM_TINY_AXES}
+"""The Conductor that was trained for a preset; GYM_TINY for the others."""
 
 
 class GymPools:
@@ -24,7 +27,8 @@ class GymPools:
         preset = preset_of(name)
         entries = [_entry(preset, preset.profile(index)) for index in range(len(preset.members))]
         description = f"Simulated workers. {preset.summary} Version {preset.version}, {preset.content_hash}"
-        return Pool(entries, settings=PoolSettings(name=name, description=description, conductor=GYM_TINY))
+        conductor = _CONDUCTORS.get(name, GYM_TINY)
+        return Pool(entries, settings=PoolSettings(name=name, description=description, conductor=conductor))
 
     def names(self) -> tuple[str, ...]:
         """The names that can be asked for."""

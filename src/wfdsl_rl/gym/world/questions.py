@@ -14,7 +14,7 @@ from typing import Any, Final
 from wfdsl.protocols import Message, WorkerFailure
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion
 from wfdsl_rl.gym.world.constants import DomainConstants
-from wfdsl_rl.gym.world.families import FAMILIES, recognise
+from wfdsl_rl.gym.world.families import recognise
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import SALT, Preset
 from wfdsl_rl.gym.world.profiles import PROFILES, RELATIVES, Domain
@@ -109,9 +109,9 @@ class Known:
 
 @lru_cache(maxsize=65536)
 def known(preset: Preset, question: str) -> Known | None:
-    """The question of this text; None if the gym does not know it."""
+    """The question of this text; None if the gym does not know it, or it is of another preset."""
     item = recognise(question)
-    return None if item is None else known_item(preset, item)
+    return None if item is None or item.family not in preset.settings else known_item(preset, item)
 
 
 def known_item(preset: Preset, item: Item) -> Known:
@@ -135,7 +135,7 @@ def parse_messages(messages: Sequence[Message], preset: Preset) -> ParsedMessage
     """Find the question, the replies in view and the subtask in messages.
 
     Raises:
-        WorkerFailure: they hold no question of the gym.
+        WorkerFailure: they hold no question of the preset.
     """
     users = [message["content"] for message in messages if message["role"] == "user"]
     for content in users:
@@ -145,7 +145,7 @@ def parse_messages(messages: Sequence[Message], preset: Preset) -> ParsedMessage
             own = subtask if content is users[-1] else users[-1]
             seen = tuple(message["content"] for message in messages if message["role"] == "assistant")
             return ParsedMessages(question, seen, _innermost(own), sum(map(len, users)))
-    raise WorkerFailure(_not_ours(users), retryable=False)
+    raise WorkerFailure(_not_ours(users, preset), retryable=False)
 
 
 def _innermost(subtask: str) -> str:
@@ -154,12 +154,12 @@ def _innermost(subtask: str) -> str:
     return last if role_of(last) != "none" else subtask
 
 
-def _not_ours(users: list[str]) -> str:
+def _not_ours(users: list[str], preset: Preset) -> str:
     asked = users[0].partition(_GAP)[0] if users else ""
     shown = asked if len(asked) <= 80 else f"{asked[:77]}..."
     return (
-        f"simulated workers only know questions of the gym, got {shown!r}; "
-        f"wfdsl_rl.gym.make and `--tasks gym/paper7` make such questions (families: {', '.join(FAMILIES)})"
+        f"the simulated workers of {preset.name} only know its own questions, got {shown!r}; "
+        f"wfdsl_rl.gym.make and `--tasks {preset.name}` make such questions (families: {', '.join(preset.settings)})"
     )
 
 
