@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -160,17 +160,27 @@ def _work(estimate: Estimate) -> list[tuple[str, str]]:
     ]
 
 
+_SMALLER: Final = {
+    False: ("more GPUs (train.processes)", "train.offload", "train.lora", "or a smaller micro_batch"),
+    True: ("a smaller micro_batch", "train.extra.activation_checkpointing = true", "or a GPU"),
+}
+"""What to change where memory is short, by whether the training runs on a CPU."""
+
+
 def _memory(memory: Memory | None) -> list[tuple[str, str]]:
-    """What each GPU needs, a line for each part, and what to change if it has less."""
+    """What each process needs, a line for each part, and what to change if there is less."""
     if memory is None:
         return [("memory", "not known: set train.size")]
     rows = [("memory", f"{part.name:<16} {_size(part.gib):>10}  {part.how}") for part in memory.parts]
-    verdict = f"of {memory.gpu_gib:g} GiB" if memory.fits else f"more than the {memory.gpu_gib:g} GiB of a GPU"
+    where = "this machine" if memory.on_cpu else "a GPU"
+    verdict = (
+        f"{'of' if memory.fits else 'more than'} the {memory.limit_gib:.3g} GiB of {where}, in the stage {memory.stage}"
+    )
     rows.append(("", f"{'each process':<16} {_size(memory.gib):>10}  {verdict}"))
     if memory.host_gib:
         rows.append(("", f"{'machine':<16} {_size(memory.host_gib):>10}  weights, gradients and moments"))
     if not memory.fits:
-        rows.append(("", "use more GPUs (train.processes), train.offload, train.lora, or a smaller micro_batch"))
+        rows.append(("", f"use {', '.join(_SMALLER[memory.on_cpu])}"))
     return [(name if number == 0 else "", text) for number, (name, text) in enumerate(rows)]
 
 

@@ -38,14 +38,16 @@ class Found(NamedTuple):
     """The damaged ones, newest first, a line each."""
 
 
-def load_model(model: str) -> tuple[Any, Any]:
+def load_model(model: str, *, half: bool = False) -> tuple[Any, Any]:
     """Tokenizer and network of a local directory or a Hugging Face model id, with weights in 32 bits.
 
     Most checkpoints have 16-bit weights, in which the small updates of GRPO are lost (`lost_updates`). The passes are
-    computed in 16 bits where the hardware has them (autocast).
+    computed in 16 bits where the hardware has them (autocast). `half` keeps the weights in 16 bits (bfloat16), for
+    those that stay as they are below adapters; the adapters have 32.
     """
     tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
-    return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    dtype = torch.bfloat16 if half else torch.float32
+    return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype)
 
 
 def gguf_of(model: str) -> Path | None:

@@ -7,6 +7,7 @@ list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample).
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,10 +18,10 @@ from wfdsl.protocols import Message, Usage
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import GrpoConfig, ModelSize, StageName
+from wfdsl_rl.training.config import GrpoConfig, ModelSize, SftConfig, StageName, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.memory import Memory, memory_of
-from wfdsl_rl.training.missing import missing_for
+from wfdsl_rl.training.memory import GIB, Memory, memory_of, pass_of
+from wfdsl_rl.training.missing import missing_for, runs_on_cpu
 from wfdsl_rl.training.plan import Plan
 from wfdsl_rl.training.setup import require_feasible
 
@@ -35,7 +36,8 @@ LATENCY_S: Final = 20.0
 """Seconds of a call; our choice, for the estimate of time."""
 CORE_SPEED: Final = 5e10
 """Floating point operations of a CPU core in a second; our choice, about what a free core reaches in training."""
-_CHARS_PER_TOKEN: Final = 4
+_CHARS_PER_TOKEN: Final = 3
+"""Of a prompt, which has digits and brackets. Our choice."""
 _NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
 
 
@@ -70,7 +72,7 @@ class Estimate:
     simulated: bool
     """Whether the workers are simulated, so that the cost is fictional."""
     memory: Memory | None
-    """The memory of each GPU; None if the model's size is not known."""
+    """The memory of each process; None if the model's size is not known."""
     time: Time | None
     """The wait for the workers in each iteration; None without a GRPO stage."""
     operations: float | None
@@ -115,7 +117,7 @@ def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
         STEPS * runs,
         None if per_call is None else STEPS * runs * per_call,
         is_simulated(pool),
-        _memory(plan, [train.grpo(name) for name in grpo], prompt_tokens),
+        _memory(plan, stages, prompt_tokens),
         _time(plan, train.grpo(grpo[0])) if grpo else None,
         _operations(plan, stages, prompt_tokens, evaluated),
         (*missing, *missing_for(plan, (*tasks, *eval_tasks, *own))),
@@ -170,13 +172,23 @@ def _size(plan: Plan) -> ModelSize | None:
     return plan.extension.size() if plan.train.model == "new" else plan.train.size
 
 
-def _memory(plan: Plan, stages: Sequence[GrpoConfig], prompt_tokens: int) -> Memory | None:
+def _memory(plan: Plan, stages: Sequence[StageName], prompt_tokens: int) -> Memory | None:
     """That of the stage that needs most."""
-    size = _size(plan)
-    if size is None or not stages:
+    size, train = _size(plan), plan.train
+    if size is None:
         return None
-    needed = (memory_of(plan.train, size, stage, prompt_tokens=prompt_tokens) for stage in stages)
+    machine_gib = _machine_gib() if runs_on_cpu(train) else None
+    passes = {name: pass_of(train, _table(train, name), prompt_tokens=prompt_tokens) for name in stages}
+    needed = (memory_of(train, size, name, largest, machine_gib=machine_gib) for name, largest in passes.items())
     return max(needed, key=lambda of: of.gib)
+
+
+def _table(train: TrainConfig, stage: StageName) -> GrpoConfig | SftConfig:
+    return train.sft if stage == "sft" else train.grpo(stage)
+
+
+def _machine_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
 
 
 def _operations(plan: Plan, stages: Sequence[StageName], prompt_tokens: int, evaluated: int) -> float | None:

@@ -20,6 +20,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
+from wfdsl_rl.training.memory import recomputes
 from wfdsl_rl.training.recursion import ForcedFirstRounds
 from wfdsl_rl.training.rewarding import Rewarder
 
@@ -67,7 +68,6 @@ def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate
         "temperature": stage.temperature,
         "max_completion_length": stage.max_completion_tokens,
         "mask_truncated_completions": False,
-        "activation_checkpointing": not on_cpu() and train.sharding != "fsdp",  # FSDP has its own
         "num_generations_eval": 1,
         "per_device_eval_batch_size": micro,
         "eval_strategy": "steps" if evaluate else "no",
@@ -88,6 +88,7 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "output_dir": str(folder),
         "bf16": train.extra.get("bf16", not on_cpu()),
         "use_cpu": on_cpu(),
+        "activation_checkpointing": train.sharding != "fsdp" and recomputes(train, on_cpu=on_cpu()),  # FSDP has its own
         "disable_tqdm": True,
         "report_to": list(train.report_to) or "none",
         "run_name": f"{folder.parent.name}-{folder.name}",
@@ -190,7 +191,6 @@ def sft_trainer(
         completion_only_loss=True,
         max_length=None,
         packing=False,
-        activation_checkpointing=False,
         train_sampling_strategy="sequential",
         save_strategy="steps" if sft.save_every else "no",
         save_steps=sft.save_every or sft.steps,

@@ -13,6 +13,7 @@ from wfdsl.installation import install_command
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.grading.sandbox.isolation import INSTALL
 from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.training.config import TrainConfig
 from wfdsl_rl.training.plan import Plan
 
 _PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate")
@@ -35,10 +36,19 @@ def _packages(plan: Plan) -> Iterator[str]:
             yield f"package: {name}; pip install {name}"
 
 
+def runs_on_cpu(train: TrainConfig) -> bool:
+    """Whether it would run on the CPU of this machine: there is no GPU, and nothing asks for one."""
+    return _allows_cpu(train) and not _found_gpus()
+
+
+def _allows_cpu(train: TrainConfig) -> bool:
+    return not train.extra.get("use_vllm") and train.sharding == "none"
+
+
 def _gpus(plan: Plan) -> Iterator[str]:
     extra, count = plan.train.extra, plan.train.processes or 1
-    if not extra.get("use_vllm") and plan.train.sharding == "none":
-        return  # small enough for a CPU
+    if _allows_cpu(plan.train):
+        return
     server = extra.get("use_vllm") and extra.get("vllm_mode") == "server"
     found = _found_gpus()
     if found < count + bool(server):

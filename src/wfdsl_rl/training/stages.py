@@ -11,8 +11,9 @@ from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpo
 from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, stage_rows
-from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, sft_trainer
+from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
+from wfdsl_rl.training.memory import half_frozen
 from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.recursion import Revisions
 from wfdsl_rl.training.rejection import rejection_sampled
@@ -28,7 +29,7 @@ def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Pat
     """Train the stage `sft`, from its beginning or from a checkpoint; the folder of its model."""
     sft, lora, folder = setup.train.sft, setup.train.lora, setup.folder("sft")
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer, network = load_model(model)
+    tokenizer, network = load_model(model, half=half_frozen(setup.train, on_cpu=on_cpu()))
     chosen = setup.processes.on_first(lambda: rejection_sampled(setup)) if sft.candidates else ()
     rows = extension.rows("sft", chosen, tokenizer)
     metrics = MetricLines(setup.metrics_file, "sft", setup.listeners)
@@ -76,7 +77,8 @@ def train_grpo(
     rewarder.on_samples = extension.on_samples
     held_out, resumed = eval_rows(setup, stage), checkpoint is not None
     arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
-    tokenizer, network = load_model(model)  # after the arguments, which say how weights are spread
+    half = half_frozen(setup.train, on_cpu=on_cpu())
+    tokenizer, network = load_model(model, half=half)  # after the arguments, which say how weights are spread
     writers = [
         PromptInCheckpoints(setup.prompt, setup.max_steps, revisions_of(stage)),
         MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),

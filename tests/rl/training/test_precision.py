@@ -97,7 +97,7 @@ def test_steps_too_small_for_the_type_of_the_weights_are_refused(
 ) -> None:
     model = checkpoint(tmp_path / "model", torch.bfloat16)
 
-    def in_its_own_type(name: str) -> tuple[Any, Any]:
+    def in_its_own_type(name: str, **_: bool) -> tuple[Any, Any]:
         return AutoTokenizer.from_pretrained(name), AutoModelForCausalLM.from_pretrained(name, dtype="auto")
 
     monkeypatch.setattr(stages, "load_model", in_its_own_type)
@@ -111,6 +111,26 @@ def test_steps_too_small_for_the_type_of_the_weights_are_refused(
     assert left is not None, said
     assert int(left[1]) > 60  # of the others, most are zeros of padded heads
     assert "bfloat16 has no number so near" in said
+
+
+@needs_sandbox
+def test_adapters_learn_in_32_bits_above_weights_of_16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("peft", reason="needs peft, in the extra rl")
+    monkeypatch.setattr(stages, "on_cpu", lambda: False)  # as on a GPU, where frozen weights are kept so
+    trainers: list[Any] = []
+    monkeypatch.setattr(stages, "_require_updates", lambda trainer, *_: trainers.append(trainer))
+    model, file = checkpoint(tmp_path / "model", torch.bfloat16), tmp_path / "experiment.toml"
+    text = EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml")
+    file.write_text(f"{text}\n[train.lora]\nrank = 4\n\n[train.extra]\nbf16 = true\n", "utf-8")
+
+    assert main([str(file), "--out", str(tmp_path / "out"), "--set", "train.base.learning_rate=1e-3"]) == 0
+
+    types = {weight.requires_grad: weight.dtype for weight in trainers[0].model.parameters()}
+    assert types == {True: torch.float32, False: torch.bfloat16}
+    before, after = load_file(model / "model.safetensors"), load_file(tmp_path / "out/base/final/model.safetensors")
+    assert {each.dtype for each in after.values()} == {torch.float32}
+    adapted = [name for name in before if not torch.equal(after[name], before[name].float())]
+    assert len(adapted) == sum("proj.weight" in name for name in before)
 
 
 def test_the_share_of_lost_updates_is_that_of_weights_without_a_nearer_number() -> None:
