@@ -54,7 +54,7 @@ POLICIES = (
     f"best-fixed-by-kind:by=family,search_calls=120000,call_price={PRICES}",
     str(Path(__file__).with_name("axes-constant.wf")),
 )
-CONDUCTORS = {"gym/paper7": "gym/tiny"}
+CONDUCTORS = {"gym/paper7": "gym/tiny", "gym/axes": "gym/tiny-axes@each"}
 """The Conductor that was trained for a preset; others are named with --conductor."""
 PAGE = Path("docs/explanation/results.md")
 PICTURES = Path("docs/pictures")

@@ -18,6 +18,7 @@ import transformers
 from safetensors import SafetensorError, safe_open
 
 from wfdsl.conductor.checkpoint import save_prompt
+from wfdsl.errors import UsageError
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.training.config import StageName
 from wfdsl_rl.training.setup import Setup
@@ -131,9 +132,19 @@ def save_trained(setup: Setup, stage: StageName, trainer: Any, folder: Path) -> 
 
 
 def load_merged(folder: Path) -> Any:
-    """The network of a folder with adapters, merged into its weights in 32 bits."""
+    """The network of a folder with adapters, merged into its weights in 32 bits.
+
+    Raises:
+        UsageError: no adapters were saved, so that the network would be the one that the training began with.
+    """
     from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
 
+    with safe_open(folder / "adapter_model.safetensors", framework="pt") as opened:
+        if not opened.keys():
+            raise UsageError(
+                f"{folder}: PEFT has saved no adapters. A training keeps those of its last steps in checkpoint-*; "
+                "continue it with --resume DIR and another version of peft, accelerate or torch"
+            )
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 

@@ -62,7 +62,8 @@ save_every = 2
 PLUGIN = '''
 """Completions that depend on their place only, so that they are the same however they are split over processes.
 
-Its workers are like scripted ones, but count as real, so that their calls are in the journal.
+Its workers are like scripted ones, but count as real, so that their calls are in the journal. Accelerate divides
+weights by FSDP among accelerators only; here it does so among processes on a CPU too.
 """
 
 import hashlib
@@ -70,8 +71,22 @@ import os
 import time
 from pathlib import Path
 
+from accelerate.state import AcceleratorState, DistributedType
+
 from wfdsl.workers.scripted import build
 from wfdsl_rl.training.setup import Extension, ExtensionConfig
+
+begin = AcceleratorState.__init__
+
+
+def begin_with_fsdp(self, *arguments, fsdp_plugin=None, **options):
+    begin(self, *arguments, fsdp_plugin=fsdp_plugin, **options)
+    self.fsdp_plugin = fsdp_plugin or self.__dict__.get("fsdp_plugin")
+    if self.fsdp_plugin is not None:
+        self.distributed_type = DistributedType.FSDP
+
+
+AcceleratorState.__init__ = begin_with_fsdp
 
 
 class Config(ExtensionConfig):
@@ -96,6 +111,7 @@ class Fixed(Extension):
 
         trainer._generate_single_turn = generate
 '''
+SHARDED = ("--set", "train.sharding=fsdp")
 LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 
 
@@ -136,9 +152,9 @@ def train(folder: Path, processes: int, *arguments: str) -> subprocess.Completed
     )
 
 
-def trained(folder: Path, processes: int) -> Path:
+def trained(folder: Path, processes: int, *settings: str) -> Path:
     """The output of an uninterrupted training."""
-    done = train(prepared(folder), processes, "experiment.toml", "--out", "out")
+    done = train(prepared(folder), processes, "experiment.toml", "--out", "out", *settings)
     assert done.returncode == 0, done.stderr
     return folder / "out"
 
@@ -159,6 +175,12 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("three"), 3)
 
 
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each process has half of the weights, gradients and moments."""
+    return trained(tmp_path_factory.mktemp("sharded"), 2, *SHARDED)
+
+
 def weights(out: Path) -> dict[str, torch.Tensor]:
     return dict(load_file(out / "base/final/model.safetensors"))
 
@@ -167,7 +189,7 @@ def runs_in(out: Path) -> list[str]:
     return [each.id for each in summaries(out / "journal.db")]
 
 
-@pytest.mark.parametrize("name", ["two", "three"])
+@pytest.mark.parametrize("name", ["two", "three", "sharded"])
 def test_processes_come_to_the_rewards_and_weights_of_one(one: Path, name: str, request: pytest.FixtureRequest) -> None:
     several = request.getfixturevalue(name)
 
@@ -185,16 +207,40 @@ def scores(batch: list[dict[str, object]]) -> dict[tuple[object, object], object
     return {(each["row"], each["index"]): each["reward"] for each in batch}
 
 
+def test_weights_are_divided(sharded: Path, two: Path) -> None:
+    divided, whole = (out / "base/checkpoint-6" for out in (sharded, two))
+
+    assert (divided / "pytorch_model_fsdp.bin").exists()
+    assert not (whole / "pytorch_model_fsdp.bin").exists()
+
+
 def test_each_run_is_in_the_journal_once(one: Path, three: Path) -> None:
     assert len(runs_in(three)) == len(set(runs_in(three)))
     assert sorted(runs_in(three)) == sorted(runs_in(one))
 
 
-def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(two: Path, tmp_path: Path) -> None:
+def test_adapters_of_divided_weights_are_those_of_one_process(tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="needs peft, in the extra rl")
+    adapted = ("--set", "train.lora.rank=4", "--set", "train.base.iterations=2", "--set", "train.eval_count=0")
+
+    alone = trained(tmp_path / "one", 1, *adapted)
+    together = trained(tmp_path / "sharded", 2, *adapted, *SHARDED)
+
+    start = dict(load_file(SMALL / "model.safetensors"))
+    for key, expected in weights(alone).items():
+        torch.testing.assert_close(weights(together)[key], expected, atol=1e-5, rtol=1e-3)
+        assert torch.equal(expected, start[key]) == ("proj.weight" not in key)
+
+
+@pytest.mark.parametrize(("name", "settings"), [("two", ()), ("sharded", SHARDED)])
+def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
+    name: str, settings: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    uninterrupted = request.getfixturevalue(name)
     folder = prepared(tmp_path)
     (folder / "slow").touch()
     process = subprocess.Popen(
-        command(2, "experiment.toml", "--out", "out"),
+        command(2, "experiment.toml", "--out", "out", *settings),
         cwd=folder,
         env=environment(folder),
         stderr=subprocess.PIPE,
@@ -216,7 +262,7 @@ def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
     done = train(folder, 2, "--resume", "out")
     assert done.returncode == 0, done.stderr
     assert "resumes from out/base/checkpoint-" in done.stderr
-    assert same(folder / "out/base/final", two / "base/final")
+    assert same(folder / "out/base/final", uninterrupted / "base/final")
 
 
 def test_another_number_of_processes_than_was_asked_for_is_refused(two: Path, tmp_path: Path) -> None:
