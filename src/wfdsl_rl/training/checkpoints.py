@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 from safetensors import SafetensorError, safe_open
+from transformers.integrations import unset_hf_deepspeed_config
 
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.errors import UsageError
@@ -145,6 +146,7 @@ def load_merged(folder: Path) -> Any:
                 f"{folder}: PEFT has saved no adapters. A training keeps those of its last steps in checkpoint-*; "
                 "continue it with --resume DIR and another version of peft, accelerate or torch"
             )
+    unset_hf_deepspeed_config()  # else ZeRO-3 would divide these weights too, and wait for the other processes
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -111,7 +112,8 @@ class Fixed(Extension):
 
         trainer._generate_single_turn = generate
 '''
-SHARDED = ("--set", "train.sharding=fsdp")
+SHARDED = {name: ("--set", f"train.sharding={name}") for name in ("fsdp", "zero3")}
+"""Each process has a part of the weights, gradients and moments."""
 LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 
 
@@ -176,9 +178,19 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each process has half of the weights, gradients and moments."""
-    return trained(tmp_path_factory.mktemp("sharded"), 2, *SHARDED)
+def fsdp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("fsdp"), 2, *SHARDED["fsdp"])
+
+
+@pytest.fixture(scope="module")
+def zero3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_deepspeed()
+    return trained(tmp_path_factory.mktemp("zero3"), 2, *SHARDED["zero3"])
+
+
+def require_deepspeed() -> None:
+    if importlib.util.find_spec("deepspeed") is None:  # its import takes a while and prints
+        pytest.skip("needs deepspeed")
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:
@@ -189,7 +201,7 @@ def runs_in(out: Path) -> list[str]:
     return [each.id for each in summaries(out / "journal.db")]
 
 
-@pytest.mark.parametrize("name", ["two", "three", "sharded"])
+@pytest.mark.parametrize("name", ["two", "three", "fsdp", "zero3"])
 def test_processes_come_to_the_rewards_and_weights_of_one(one: Path, name: str, request: pytest.FixtureRequest) -> None:
     several = request.getfixturevalue(name)
 
@@ -207,11 +219,12 @@ def scores(batch: list[dict[str, object]]) -> dict[tuple[object, object], object
     return {(each["row"], each["index"]): each["reward"] for each in batch}
 
 
-def test_weights_are_divided(sharded: Path, two: Path) -> None:
-    divided, whole = (out / "base/checkpoint-6" for out in (sharded, two))
+@pytest.mark.parametrize(("name", "part"), [("fsdp", "pytorch_model_fsdp.bin"), ("zero3", "global_step6")])
+def test_weights_are_divided(name: str, part: str, two: Path, request: pytest.FixtureRequest) -> None:
+    divided = request.getfixturevalue(name)
 
-    assert (divided / "pytorch_model_fsdp.bin").exists()
-    assert not (whole / "pytorch_model_fsdp.bin").exists()
+    assert (divided / "base/checkpoint-6" / part).exists()
+    assert not (two / "base/checkpoint-6" / part).exists()
 
 
 def test_each_run_is_in_the_journal_once(one: Path, three: Path) -> None:
@@ -219,12 +232,15 @@ def test_each_run_is_in_the_journal_once(one: Path, three: Path) -> None:
     assert sorted(runs_in(three)) == sorted(runs_in(one))
 
 
-def test_adapters_of_divided_weights_are_those_of_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sharding", SHARDED)
+def test_adapters_of_divided_weights_are_those_of_one_process(sharding: str, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="needs peft, in the extra rl")
+    if sharding == "zero3":
+        require_deepspeed()
     adapted = ("--set", "train.lora.rank=4", "--set", "train.base.iterations=2", "--set", "train.eval_count=0")
 
     alone = trained(tmp_path / "one", 1, *adapted)
-    together = trained(tmp_path / "sharded", 2, *adapted, *SHARDED)
+    together = trained(tmp_path / sharding, 2, *adapted, *SHARDED[sharding])
 
     start = dict(load_file(SMALL / "model.safetensors"))
     for key, expected in weights(alone).items():
@@ -232,15 +248,15 @@ def test_adapters_of_divided_weights_are_those_of_one_process(tmp_path: Path) ->
         assert torch.equal(expected, start[key]) == ("proj.weight" not in key)
 
 
-@pytest.mark.parametrize(("name", "settings"), [("two", ()), ("sharded", SHARDED)])
+@pytest.mark.parametrize("name", ["two", *SHARDED])
 def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
-    name: str, settings: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     uninterrupted = request.getfixturevalue(name)
     folder = prepared(tmp_path)
     (folder / "slow").touch()
     process = subprocess.Popen(
-        command(2, "experiment.toml", "--out", "out", *settings),
+        command(2, "experiment.toml", "--out", "out", *SHARDED.get(name, ())),
         cwd=folder,
         env=environment(folder),
         stderr=subprocess.PIPE,
