@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl_rl.cli.eval import main as wfdsl_eval
-from wfdsl_rl.evaluation.equal_cost import cost_in_usd
+from wfdsl_rl.evaluation.equal_cost import cost_in_usd, rival_of
 from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost
 from wfdsl_rl.evaluation.report import EQUAL_COST, UNKNOWN, equal_cost_table, markdown_table, read_report, standings_in
+from wfdsl_rl.evaluation.statistics import scores_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from wfdsl_rl.evaluation.equal_cost import Standing
+    from wfdsl_rl.evaluation.equal_cost import Rival, Scores, Standing
     from wfdsl_rl.evaluation.report import Report
 
 PRESET = "gym/axes"
@@ -98,7 +99,9 @@ def report_of(reports: Sequence[Report], conductor: str, *, docs: bool) -> str:
         [_, svg] = draw_accuracy_against_cost(replace(summary, policies=kept), Path(tempfile.mkdtemp()))
         shutil.copy(svg, PICTURES / f"equal-cost-{reports[0].manifest['pool']['name'].partition('/')[2]}.svg")
     head, rows = equal_cost_table(few, in_usd=cost_in_usd(summary.policies))
-    said = [said_of(each) for each in standings if conductor and each.policy.startswith(conductor.partition("@")[0])]
+    own = {each.policy: each.cost for each in standings if conductor and same_checkpoint(each.policy, conductor)}
+    scores = {name: scores_of(report.of(name)) for report in reports for name in report.policies}
+    said = [said_of(name, rival_at_cost(name, own, standings, scores)) for name in own]
     questions = f"{summary.policies[0].overall.tasks:,} questions of `{reports[0].manifest['pool']['name']}`"
     rows = [[f"`{name}`", *figures, others if others == UNKNOWN else f"`{others}`"] for name, *figures, others in rows]
     return "\n\n".join([f"{questions}; simulated workers.", markdown_table(head, rows), EQUAL_COST, *said])
@@ -123,14 +126,26 @@ def vote_of(each: Standing) -> str | None:
     return None if found is None else found.group(1)
 
 
-def said_of(each: Standing) -> str:
+def same_checkpoint(policy: str, conductor: str) -> bool:
+    """Whether a policy is the Conductor, at any effort."""
+    return policy.partition("@")[0] == conductor.partition("@")[0]
+
+
+def rival_at_cost(
+    name: str, own: Mapping[str, float], standings: Iterable[Standing], scores: Mapping[str, Scores]
+) -> Rival | None:
+    """The best of the others that cost no more; the Conductor at its other efforts is not one of them."""
+    costs = {each.policy: each.cost for each in standings if each.policy == name or each.policy not in own}
+    return rival_of(name, costs, {policy: scores[policy] for policy in costs})
+
+
+def said_of(name: str, rival: Rival | None) -> str:
     """Whether a policy is above all others at its cost, in a sentence."""
-    rival = each.rival
     if rival is None or rival.difference.low is None or rival.difference.high is None:
-        return f"`{each.policy}` has no rival at its cost."
+        return f"`{name}` has no rival at its cost."
     value, low, high = 100 * rival.difference.value, 100 * rival.difference.low, 100 * rival.difference.high
     sign = "above" if low > 0 else "below" if high < 0 else "level with"
-    return f"`{each.policy}` is {sign} all others at no more cost: {value:+.1f} points ({low:+.1f} to {high:+.1f})."
+    return f"`{name}` is {sign} all others at no more cost: {value:+.1f} points ({low:+.1f} to {high:+.1f})."
 
 
 def _parser() -> argparse.ArgumentParser:

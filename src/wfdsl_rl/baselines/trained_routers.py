@@ -129,7 +129,6 @@ def _torch(name: str) -> Any:
     require_packages(name, ["torch"], "torch")
     import torch  # noqa: PLC0415  (an extra)
 
-    torch.manual_seed(0)
     return torch
 
 
@@ -145,7 +144,11 @@ async def _measured(
 
 
 def _trained(build: Callable[[], Any], loss: Callable[[Any, Any], Any], tasks: int, torch: Any) -> Any:
-    """A network that is trained on all tasks, for as long as was best for a part of them when trained on the others."""
+    """A network that is trained on all tasks, for as long as was best for a part of them when trained on the others.
+
+    Nothing else runs meanwhile, so routers that are fitted at the same time begin with the same weights as alone.
+    """
+    torch.manual_seed(0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # in networks as small as these, threads only wait for each other
     rows = torch.arange(tasks)

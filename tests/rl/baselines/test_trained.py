@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call
 from wfdsl_rl.baselines.coordinator import Coordinator
+from wfdsl_rl.baselines.embeddings import embed
 from wfdsl_rl.baselines.fitted import FittedPolicy
 from wfdsl_rl.baselines.teams import SUBTASKS
 from wfdsl_rl.baselines.trained_routers import RouterDC, SoftTargets
@@ -45,6 +47,21 @@ async def test_training_twice_gives_the_same_router() -> None:
         found.append([router.workflow_for(question)[0].worker for question in asked])
 
     assert found[0] == found[1]
+
+
+async def test_a_router_that_is_trained_beside_others_is_the_same() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    pool = staff(specialists(KNOWS)).pool()
+    alone, beside, other = (
+        FittedPolicy(method, Validation(tasks(12))) for method in (RouterDC(), RouterDC(), SoftTargets())
+    )
+    await alone.fit(pool)
+
+    await asyncio.gather(other.fit(pool), beside.fit(pool))
+
+    routers: list[Any] = [policy._routers[pool] for policy in (alone, beside)]
+    asked = torch.from_numpy(embed(["Name the red thing 3."], "hashing")).float()
+    assert torch.equal(*(router.score(asked) for router in routers))
 
 
 async def test_without_torch_a_trained_router_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
