@@ -46,10 +46,15 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--preset", action="append", choices=list(PRESETS), help="all that are published unless given")
     parser.add_argument("--price", type=float, default=0.2, help="of a step, in points")
     parser.add_argument("--search", action="store_true", help="search again, and publish what is found")
-    parser.add_argument("--family", action="append", help="search these families only; '' is all questions alike")
+    parser.add_argument("--family", action="append", help="search, or climb, these only; '' is all questions alike")
     parser.add_argument("--climbs", type=int, default=1, help="of a search, from each of its starts")
     parser.add_argument("--silent", action="store_true", help="search without instructions, and do not publish")
-    parser.add_argument("--climb", type=float, metavar="SECONDS", help="hill climbing for so long, for each preset")
+    parser.add_argument(
+        "--climb",
+        type=float,
+        metavar="SECONDS",
+        help="hill climbing for so long, for each preset; publish what beats it",
+    )
     parser.add_argument("--picture", type=Path, metavar="FOLDER", help="draw the optimum of gym/axes")
     given = parser.parse_args(arguments)
     if given.picture:
@@ -59,7 +64,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         if given.search or given.silent:
             searched(preset_of(name), given.family or (), silent=given.silent, climbs=given.climbs)
         if given.climb:
-            climbed(preset_of(name), given.climb)
+            climbed(preset_of(name), given.climb, given.family or ())
         if not given.silent:
             show(name, given.price)
 
@@ -149,10 +154,10 @@ def show(name: str, price: float) -> None:
     console.print(table)
 
 
-def climbed(preset: Preset, seconds: float) -> None:
-    """Hill climbing for each family and for all questions; says where it beats what is published."""
+def climbed(preset: Preset, seconds: float, only: Sequence[str]) -> None:
+    """Hill climbing for each family and for all questions; says where it beats what is published, and publishes it."""
     known, judges = optimum(preset.name), Exam(preset, JUDGED).families
-    seen, families = search_questions(preset, SEEN, seed=CLIMB_SEED), [*judges, ""]
+    seen, families = search_questions(preset, SEEN, seed=CLIMB_SEED), only or [*judges, ""]
     for family in families:
         sets = [seen[family]] if family else [_first(one, SEEN_OF_ALL) for one in seen.values()]
         asked = [judges[family]] if family else list(judges.values())
@@ -163,6 +168,9 @@ def climbed(preset: Preset, seconds: float) -> None:
         verdict = "holds" if found.accuracy <= most + MARGIN else "IS BEATEN"
         console.print(f"{family or 'all questions'}: published {100 * most:.1f} {verdict}, climbed to "
                       f"{100 * found.accuracy:.1f} with {found}", markup=False)  # fmt: skip
+        if found.accuracy > most + MARGIN:
+            best[found.steps] = found
+            publish(preset.name, known)
 
 
 if __name__ == "__main__":
