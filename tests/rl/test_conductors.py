@@ -16,7 +16,7 @@ from wfdsl.conductor.named import conductor_name, conductor_names, model_entry, 
 from wfdsl.errors import UsageError
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.gym.checkpoints import GYM_TINY, load
+from wfdsl_rl.gym.checkpoints import GYM_TINY, GYM_TINY_AXES, load
 from wfdsl_rl.gym.world.presets import PRESETS
 from wfdsl_rl.policy_names import policies_of
 
@@ -55,10 +55,11 @@ def test_a_name_that_the_gym_does_not_know_is_refused() -> None:
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
-def test_it_answers_on_every_gym_pool_unless_another_is_named(preset: str) -> None:
+def test_every_gym_pool_has_a_conductor_unless_another_is_named(preset: str) -> None:
     pool = Pool.load(preset)
+    trained_for = GYM_TINY_AXES if preset == "gym/axes" else GYM_TINY
 
-    assert conductor_name(ConductorConfig(), pool) == GYM_TINY
+    assert conductor_name(ConductorConfig(), pool) == trained_for
     assert conductor_name(ConductorConfig(model="local"), pool) == "local"
 
 
