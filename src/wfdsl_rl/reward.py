@@ -217,7 +217,7 @@ class Reward:
         the place in the row, so a step that is repeated after an interruption is answered from the journal.
 
         Raises:
-            NoScore: no completion of a training batch has a score.
+            NoScore: no valid completion of a training batch has a score.
             BudgetExhausted, UsageError: as in `__call__`.
         """
         step = 0 if trainer_state is None else trainer_state.global_step

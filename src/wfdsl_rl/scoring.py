@@ -38,9 +38,13 @@ Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 NO_SCORE: Final[frozenset[Outcome]] = frozenset({"unjudged", "failed"})
 """Outcomes that say nothing about the completion."""
 
+_OUTAGE: Final = 4
+"""How many valid completions without a score stop a training, if all others are invalid. Our choice: while a model
+writes one valid completion in a hundred, a failure is not an outage."""
+
 
 class NoScore(WfdslError):  # noqa: N818  (what it says, not what it is)
-    """No completion of a batch has a score: the workers or the graders are down."""
+    """No valid completion of a batch has a score: the workers or the graders are down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,22 +218,32 @@ class Scorer:
             UsageError: the pool cannot run workflows at all, the task's grader cannot be used, or the journal cannot
                 be written.
         """
-        offer, previous = rollout.offer or WorkerListing.of(pool), rollout.previous
-        checked = analyze(
-            rollout.completion, pool=offer, max_steps=self.max_steps, recursion=previous is not None, depth_left=0
-        )
-        if not checked.ok:
-            return self._invalid(*(found.code for found in checked.diagnostics if found.is_error))
-        if checked.workflow is None:
-            assert previous is not None  # only a revision may have three empty lists
-            return await self._graded(Scored("unjudged", kept=True), rollout.task, previous[1])
-        refused = self.ablation.problem(checked.workflow)
-        if refused is not None:
-            return self._invalid(refused)
-        workflow = self.ablation.applied(offer.to_pool(checked.workflow))
+        problems, workflow = self.read(rollout, pool)
+        if problems:
+            return self._invalid(*problems)
+        if workflow is None:
+            assert rollout.previous is not None  # only a revision may have three empty lists
+            return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
         first, *again = [await self._executed(workflow, rollout, pool, *names) for names in rollout.names]
         scores = [each.score for each in (first, *again) if each.score is not None]
         return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
+
+    def read(self, rollout: Rollout, pool: Pool) -> tuple[tuple[str, ...], Workflow | None]:
+        """The codes of what makes a completion invalid, and the workflow that would be run.
+
+        Without either, the completion keeps the previous round's answer.
+        """
+        offer = rollout.offer or WorkerListing.of(pool)
+        revises = rollout.previous is not None
+        checked = analyze(rollout.completion, pool=offer, max_steps=self.max_steps, recursion=revises, depth_left=0)
+        if not checked.ok:
+            return tuple(found.code for found in checked.diagnostics if found.is_error), None
+        if checked.workflow is None:
+            return (), None
+        refused = self.ablation.problem(checked.workflow)
+        if refused is not None:
+            return (refused,), None
+        return (), self.ablation.applied(offer.to_pool(checked.workflow))
 
     async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
         options = RunOptions(**(self.options or RunOptions()))
@@ -287,11 +301,13 @@ def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
 
 
 def require_scores(scored: Sequence[Scored], step: int) -> None:
-    """Refuse a batch of an optimisation step in which nothing has a score.
+    """Refuse a batch of an optimisation step in which no valid completion has a score, because workers are down.
 
     Raises:
-        NoScore: nothing has; the message says why.
+        NoScore: none has; the message says why.
     """
-    if scored and all(each.score is None for each in scored):
-        why = next((problem for each in scored for problem in each.problems), "nothing was graded")
-        raise NoScore(f"step {step}: no completion has a score: {why}")
+    valid = [each for each in scored if each.outcome != "invalid"]
+    enough = valid and len(valid) >= min(len(scored), _OUTAGE)
+    if enough and all(each.score is None for each in valid):
+        why = next((problem for each in valid for problem in each.problems), "nothing was graded")
+        raise NoScore(f"step {step}: no valid completion has a score: {why}")

@@ -237,7 +237,7 @@ async def test_completions_of_a_row_can_share_a_sample(*, common: bool, runs: in
 async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not() -> None:
     reward = make_reward(Pool.from_functions([down]), TASKS)
 
-    with pytest.raises(NoScore, match="step 4: no completion has a score: "):
+    with pytest.raises(NoScore, match="step 4: no valid completion has a score: "):
         await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows()))
 
     assert await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows(split="test"))) == [None] * 3

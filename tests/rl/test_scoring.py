@@ -180,8 +180,19 @@ async def test_metrics_say_what_a_batch_was_like() -> None:
 def test_a_batch_without_a_score_is_refused_with_the_reason() -> None:
     require_scores([Scored("failed", problems=("gone",)), Scored("wrong", score=0.5)], 3)
 
-    with pytest.raises(Refused, match="step 3: no completion has a score: gone"):
+    with pytest.raises(Refused, match="step 3: no valid completion has a score: gone"):
         require_scores([Scored("failed", problems=("gone",))], 3)
+
+
+@pytest.mark.parametrize("failed", [1, 3, 4, 9])
+def test_invalid_completions_do_not_hide_that_all_workers_are_down(failed: int) -> None:
+    batch = [Scored("invalid", score=0.0)] * 20 + [Scored("failed", problems=("gone",))] * failed
+
+    if failed < 4:
+        require_scores(batch, 3)
+    else:
+        with pytest.raises(Refused, match="gone"):
+            require_scores(batch, 3)
 
 
 def test_values_are_checked() -> None:

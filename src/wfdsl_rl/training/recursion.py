@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from wfdsl_rl.training.data import completion_text, second_round
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
+
+Written: TypeAlias = tuple[dict[str, Any], str]
+"""A row with the completion of its first round."""
 
 _COMPLETIONS: Final = 3
 """The place of the completions in the result of `_generate`."""
@@ -31,8 +34,16 @@ class Revisions:
         self.rewarder = rewarder
 
     def first(self, row: dict[str, Any], completion: str) -> dict[str, Any]:  # noqa: ARG002
-        """The row that a first round is run with; `completion` is the first of the row's."""
+        """The row that its first rounds are run with; `completion` is the first of those that are run."""
         return row
+
+    def started(self, written: Sequence[Written]) -> Sequence[Written]:
+        """The first rounds that are run: the first valid one of each row, because only one is revised."""
+        found: dict[int, Written] = {}
+        for row, text in written:
+            if row["row"] not in found and self.rewarder.is_valid(row, text):
+                found[row["row"]] = (row, text)
+        return [*found.values()]
 
     def choose(self, samples: Sequence[Sample], log: Sequence[Mapping[str, Any]]) -> Mapping[int, Sample]:  # noqa: ARG002
         """For each row, the first round that its group revises. `log` is the trainer's log so far."""
@@ -65,19 +76,24 @@ class ForcedFirstRounds:
         prompts = [row["prompt"] for row in forced]
         padding = [inputs[0]["prompt"]] * (most - len(forced))  # TRL needs equally many in each process
         completions = self._generate(prompts + padding)[_COMPLETIONS][: len(forced)]
-        written = [(row, completion_text(row, each)) for row, each in zip(forced, completions, strict=True)]
+        written: list[Written] = [
+            (row, completion_text(row, each)) for row, each in zip(forced, completions, strict=True)
+        ]
         work = processes.on_all(written, self._second_rounds)
         second, _ = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
         return [second.get(row["row"], row) for row in inputs]  # without an answer to revise, it is a first round
 
-    async def _second_rounds(self, written: Sequence[tuple[dict[str, Any], str]]) -> dict[int, dict[str, Any]]:
-        """Run first rounds, and make the row of a second round for each that has an answer."""
+    async def _second_rounds(self, written: Sequence[Written]) -> dict[int, dict[str, Any]]:
+        """Run first rounds, and make the row of a second round for each row that has an answer."""
+        started = self.revisions.started(written)
+        if not started:
+            return {}
         rows: dict[int, dict[str, Any]] = {}
-        for row, text in written:
+        for row, text in started:
             if row["row"] not in rows:
                 rows[row["row"]] = self.revisions.first(row, text)
         samples = await self.revisions.rewarder.first_rounds(
-            [rows[row["row"]] for row, _ in written], [text for _, text in written], self.state.global_step
+            [rows[row["row"]] for row, _ in started], [text for _, text in started], self.state.global_step
         )
         chosen = self.revisions.choose(samples, self.state.log_history)
         return {number: self.revisions.second(rows[number], first) for number, first in chosen.items()}

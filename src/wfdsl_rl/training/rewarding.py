@@ -1,7 +1,8 @@
 """The reward of a training batch, through `wfdsl_rl.make_reward`: TRL's rows and completions in, samples out.
 
-A completion without a score gets None, which TRL leaves out of its group. A training batch without any score means that
-the workers are down, and stops the training; an evaluation continues, because its last batch may be one completion.
+A completion without a score gets None, which TRL leaves out of its group. A training batch in which no valid completion
+has a score means that the workers are down, and stops the training; an evaluation continues, because its last batch may
+be one completion.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Rewarder:
         """Score the completions of a batch, one per row.
 
         Raises:
-            NoScore: no completion of a training batch has a score.
+            NoScore: no valid completion of a training batch has a score.
             BudgetExhausted: a call does not fit into the budget any more.
         """
         samples = await self._scored(rows, texts, step)
@@ -61,6 +62,11 @@ class Rewarder:
         split = "first eval" if "eval" in splits else "first"
         samples = await self._scored([{**row, "split": split} for row in rows], texts, step)
         return self._passed_on(samples) if "train" in splits else samples
+
+    def is_valid(self, row: Mapping[str, Any], text: str) -> bool:
+        """Whether a row's completion is a valid workflow; nothing is run."""
+        problems, _ = self.reward.scorer.read(*self.reward.rollouts([row], [text], 0), self.reward.pool)
+        return not problems
 
     async def workflow_reward(
         self,

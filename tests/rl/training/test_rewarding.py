@@ -71,7 +71,7 @@ async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
     graded = make_reward(Pool.from_functions([up]), tasks)
     ungraded = Rewarder(replace(graded, scorer=Scorer(grades=False)))
 
-    with pytest.raises(NoScore, match="step 3: no completion has a score: nothing was graded"):
+    with pytest.raises(NoScore, match="step 3: no valid completion has a score: nothing was graded"):
         await ungraded.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 3)
 
 

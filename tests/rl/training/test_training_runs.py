@@ -183,6 +183,9 @@ def test_forced_second_rounds_show_the_first_one(trained: Setup, tmp_path: Path)
         f"first-{step:06d}.jsonl.gz" for step in range(TRAIN.recursion.iterations)
     ]
     assert rounds.count(2) == rounds.count(1) == TRAIN.recursion.iterations * TRAIN.recursion.batch_size / 2
+    firsts = [each for name, batch in kept.items() if name.startswith("first-") for each in batch]
+    assert len(firsts) == len({each["row"] for each in firsts})  # one of a group is paid for
+    assert all(each["outcome"] != "invalid" for each in firsts)
     worth = {each["reward"] for name, batch in kept.items() if name.startswith("step") for each in batch}
     assert worth <= {0.0, 0.125, 0.25, 0.5, 1.0}
     evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])

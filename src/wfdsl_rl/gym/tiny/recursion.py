@@ -13,7 +13,7 @@ from wfdsl_rl.gym.tiny.reasoning_prefix import shows_doubt
 from wfdsl_rl.gym.tiny.sft_rows import correct_annotation_of, workflow_in
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import offer_of
-from wfdsl_rl.training.recursion import Revisions, first_with_answer
+from wfdsl_rl.training.recursion import Revisions, Written, first_with_answer
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
@@ -47,6 +47,10 @@ class TinyRevisions(Revisions):
         answering = list(row["answering"])
         answering[one], answering[other] = answering[other], answering[one]
         return {**row, "answering": answering}
+
+    def started(self, written: Sequence[Written]) -> Sequence[Written]:
+        """All first rounds where groups are balanced by their answers."""
+        return written if self.config.class_balanced_groups else super().started(written)
 
     def choose(self, samples: Sequence[Sample], log: Sequence[Mapping[str, Any]]) -> Mapping[int, Sample]:
         """As many groups revise a doubtful answer as recent second rounds kept theirs.
