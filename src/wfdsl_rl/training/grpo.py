@@ -80,13 +80,13 @@ def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate
         "logging_first_step": True,
         "remove_unused_columns": False,
     }
-    return GRPOConfig(**{**arguments, **train.extra})
+    return GRPOConfig(**{**arguments, **train.extra, "bf16": _mixed_precision(train)})
 
 
 def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
     return {
         "output_dir": str(folder),
-        "bf16": train.extra.get("bf16", not on_cpu()),
+        "bf16": _mixed_precision(train),
         "use_cpu": on_cpu(),
         "activation_checkpointing": recomputes(train, on_cpu=on_cpu()) and not _fsdp_recomputes(train),
         "disable_tqdm": True,
@@ -97,6 +97,15 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "ddp_find_unused_parameters": False,
         **_sharding_arguments(train),
     }
+
+
+def _in_16_bits(train: TrainConfig) -> bool:
+    return bool(train.extra.get("bf16", not on_cpu()))
+
+
+def _mixed_precision(train: TrainConfig) -> bool:
+    """Whether transformers computes in 16 bits; below ZeRO-3, DeepSpeed does."""
+    return _in_16_bits(train) and train.sharding != "zero3"
 
 
 def _sharding_arguments(train: TrainConfig) -> dict[str, Any]:
@@ -118,7 +127,8 @@ def _sharding_arguments(train: TrainConfig) -> dict[str, Any]:
         zero = {"stage": 3, "offload_param": place, "offload_optimizer": place}
         auto = dict.fromkeys(("train_micro_batch_size_per_gpu", "gradient_accumulation_steps"), "auto")
         gathered = {"stage3_gather_16bit_weights_on_model_save": True}
-        return {"deepspeed": {"bf16": {"enabled": "auto"}, "zero_optimization": {**zero, **gathered}, **auto}}
+        autocast = {"enabled": _in_16_bits(train), "dtype": "bfloat16"}  # its option bf16 saves models in 16 bits
+        return {"deepspeed": {"torch_autocast": autocast, "zero_optimization": {**zero, **gathered}, **auto}}
     return {}
 
 

@@ -21,6 +21,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _LONGEST_WAIT: Final = timedelta(days=7)
 """The others wait while the first process runs workflows. A process that ends, ends the wait at once."""
+_BACKENDS: Final = "cpu:gloo,cuda:nccl"
+"""Of the group on GPUs. FSDP computes norms of weights and gradients on the CPU where it keeps them there."""
 _LOST: Final = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed")
 """Messages of torch.distributed about a process that has ended."""
 
@@ -141,6 +143,9 @@ def join_processes(asked: int | None = None) -> Processes:
     import torch  # noqa: PLC0415  (a dry run needs no torch)
     from accelerate import PartialState  # noqa: PLC0415
 
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.distributed.init_process_group(_BACKENDS)
     PartialState(cpu=not torch.cuda.is_available())
     group = torch.distributed.new_group(backend="gloo", timeout=_LONGEST_WAIT)
     return Processes(torch.distributed.get_rank(), count, group)

@@ -102,6 +102,8 @@ class Fixed(Extension):
         def generate(prompt_ids, *about, **options):
             if Path("slow").exists():
                 time.sleep(0.3)
+            if Path(f"broken-{rank}").exists():
+                raise RuntimeError(f"process {rank} is broken")
             return [ids(rank * len(prompt_ids) + at) for at in range(len(prompt_ids))], None
 
         def ids(place):
@@ -219,6 +221,20 @@ def scores(batch: list[dict[str, object]]) -> dict[tuple[object, object], object
     return {(each["row"], each["index"]): each["reward"] for each in batch}
 
 
+@pytest.mark.parametrize("sharding", SHARDED)
+def test_a_model_whose_passes_have_16_bits_is_saved_in_32(sharding: str, tmp_path: Path) -> None:
+    if sharding == "zero3":
+        require_deepspeed()
+    few = ("--set", "train.base.iterations=2", "--set", "train.eval_count=0", "--set", "train.extra.bf16=true")
+
+    saved = weights(trained(tmp_path, 2, *few, *SHARDED[sharding]))
+
+    start = dict(load_file(SMALL / "model.safetensors"))
+    changed = [key for key, each in start.items() if not torch.equal(each, saved[key])]
+    assert changed
+    assert not any(torch.equal(saved[key], saved[key].bfloat16().float()) for key in changed)
+
+
 @pytest.mark.parametrize(("name", "part"), [("fsdp", "pytorch_model_fsdp.bin"), ("zero3", "global_step6")])
 def test_weights_are_divided(name: str, part: str, two: Path, request: pytest.FixtureRequest) -> None:
     divided = request.getfixturevalue(name)
@@ -253,32 +269,81 @@ def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     uninterrupted = request.getfixturevalue(name)
+    process, folder, ranks = begun(tmp_path, *SHARDED.get(name, ()))
+
+    os.kill(ranks[1], signal.SIGKILL)
+
+    assert "--resume" in message_in(ended(process, ranks))
+    assert not (folder / "out/base/final").exists()
+    assert resumed(folder, uninterrupted)
+
+
+def test_an_interrupt_ends_all_processes_and_can_be_resumed(two: Path, tmp_path: Path) -> None:
+    process, folder, ranks = begun(tmp_path)
+
+    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C reaches all processes of a terminal
+
+    assert message_in(ended(process, ranks)) == "wfdsl-train: interrupted; continue with --resume DIR"
+    assert resumed(folder, two)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_error_in_one_process_is_shown_and_ends_all(rank: int, tmp_path: Path) -> None:
+    process, folder, ranks = begun(tmp_path)
+
+    (folder / f"broken-{rank}").touch()
+
+    assert f"RuntimeError: process {rank} is broken" in ended(process, ranks)
+
+
+def test_workers_that_all_fail_end_all_processes_with_one_message(tmp_path: Path) -> None:
+    folder = prepared(tmp_path)
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("repeat = true", "repeat = false"))
+
+    done = train(folder, 2, "experiment.toml", "--out", "out")
+
+    assert done.returncode != 0
+    assert "no valid completion has a score" in message_in(done.stderr)
+
+
+def begun(tmp_path: Path, *settings: str) -> tuple[subprocess.Popen[str], Path, list[int]]:
+    """A slow training of two processes that has a checkpoint; its folder, and the processes by rank."""
     folder = prepared(tmp_path)
     (folder / "slow").touch()
     process = subprocess.Popen(
-        command(2, "experiment.toml", "--out", "out", *SHARDED.get(name, ())),
+        command(2, "experiment.toml", "--out", "out", *settings),
         cwd=folder,
         env=environment(folder),
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     while process.poll() is None and not list(folder.glob("out/base/checkpoint-2/trainer_state.json")):
         time.sleep(0.05)
-    ranks = [int((folder / f"rank-{rank}.pid").read_text()) for rank in range(2)]
+    return process, folder, [int((folder / f"rank-{rank}.pid").read_text()) for rank in range(2)]
 
-    os.kill(ranks[1], signal.SIGKILL)
+
+def ended(process: subprocess.Popen[str], ranks: list[int]) -> str:
+    """Wait until all processes have ended with an error; everything that they wrote."""
     _, said = process.communicate(timeout=60)
-
     assert process.returncode != 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
-    assert said.count("wfdsl-train: ") == 1
-    assert "--resume" in next(line for line in said.splitlines() if line.startswith("wfdsl-train: "))
-    assert not (folder / "out/base/final").exists()
+    return said
+
+
+def message_in(said: str) -> str:
+    """The one message of the training."""
+    (line,) = (line for line in said.splitlines() if line.startswith("wfdsl-train: "))
+    return line
+
+
+def resumed(folder: Path, uninterrupted: Path) -> bool:
+    """Whether a training that is resumed comes to the weights of another one."""
     (folder / "slow").unlink()
     done = train(folder, 2, "--resume", "out")
     assert done.returncode == 0, done.stderr
     assert "resumes from out/base/checkpoint-" in done.stderr
-    assert same(folder / "out/base/final", uninterrupted / "base/final")
+    return same(folder / "out/base/final", uninterrupted / "base/final")
 
 
 def test_another_number_of_processes_than_was_asked_for_is_refused(two: Path, tmp_path: Path) -> None:
@@ -295,9 +360,8 @@ def test_another_number_of_processes_than_was_asked_for_is_refused(two: Path, tm
 def test_a_spent_budget_is_one_for_all_processes_and_ends_them_with_one_message(tmp_path: Path) -> None:
     folder = prepared(tmp_path)
 
-    ended = train(folder, 2, "experiment.toml", "--out", "out", "--set", "budget.calls=12")
+    spent = train(folder, 2, "experiment.toml", "--out", "out", "--set", "budget.calls=12")
 
-    assert ended.returncode != 0
-    assert ended.stderr.count("wfdsl-train: ") == 1
-    assert "budget" in next(line for line in ended.stderr.splitlines() if line.startswith("wfdsl-train: "))
+    assert spent.returncode != 0
+    assert "budget" in message_in(spent.stderr)
     assert sum(each.charged.calls for each in summaries(folder / "out/journal.db")) <= 12
