@@ -64,7 +64,7 @@ def draw_stage(
         return
     folder.mkdir(parents=True, exist_ok=True)
     canvas = _Canvas(folder, simulated)
-    _draw_learning(canvas, iterations, held_out, alone)
+    _draw_learning(canvas, iterations, held_out, alone, [names[index] for index in sorted(names)])
     _draw_steps(canvas, iterations)
     workers = {
         f"{index}: {name}": [_share(each.workers, index) for each in iterations] for index, name in names.items()
@@ -104,29 +104,25 @@ def curve_svg(
     *,
     is_share: bool = False,
     alone: Mapping[str, float] | None = None,
+    workers: Sequence[str] = (),
     simulated: bool = False,
 ) -> str:
     """A plot of one metric as SVG: a line with a band of one standard error, and points with error bars.
 
-    `alone` has each single worker's value by its name.
+    `alone` has each single worker's value by its name, and `workers` are the names in the pool's order.
 
     Raises:
         UsageError: matplotlib is not installed.
     """
     with figure(4.8, 2.9, simulated=simulated) as (drawn, (axes,)):
         if trained.at:
-            low, high = (
-                [value + sign * (error or 0.0) for value, error in zip(trained.values, trained.errors, strict=True)]
-                for sign in (-1, 1)
-            )
-            axes.fill_between(trained.at, low, high, color=COLOURS[0], alpha=0.25, linewidth=0)
-            axes.plot(trained.at, trained.values, color=COLOURS[0], linewidth=1.4, label="training")
+            _draw_means(axes, trained, COLOURS[0], "training")
         if held_out.at:
             bars = [error or 0.0 for error in held_out.errors]
             options = {"fmt": "o--", "color": "#000000", "markersize": 3.5, "linewidth": 0.9, "elinewidth": 0.9}
             axes.errorbar(held_out.at, held_out.values, yerr=bars, label="held-out questions", **options)
         if alone:
-            _draw_alone(axes, alone)
+            _draw_alone(axes, alone, workers)
         elif is_share:
             axes.set_ylim(*_limits(axes, ()))
         axes.set_xlabel("iteration")
@@ -137,25 +133,42 @@ def curve_svg(
         return svg_of(drawn)
 
 
+def _draw_means(axes: Any, means: Means, colour: str, label: str) -> None:
+    """A line of means in a band of one standard error."""
+    errors = [error or 0.0 for error in means.errors]
+    low, high = ([v + sign * e for v, e in zip(means.values, errors, strict=True)] for sign in (-1, 1))
+    axes.fill_between(means.at, low, high, color=colour, alpha=0.25, linewidth=0)
+    axes.plot(means.at, means.values, color=colour, linewidth=1.4, label=label)
+
+
+def _means_of(iterations: Sequence[Iteration], values: Sequence[float | None]) -> Means:
+    """Running means of the iterations that have a value."""
+    known = [(each.step, value) for each, value in zip(iterations, values, strict=True) if value is not None]
+    return running_means([step for step, _ in known], [value for _, value in known])
+
+
 def _draw_learning(
-    canvas: _Canvas, iterations: Sequence[Iteration], held_out: Sequence[Iteration], alone: Mapping[str, float]
+    canvas: _Canvas,
+    iterations: Sequence[Iteration],
+    held_out: Sequence[Iteration],
+    alone: Mapping[str, float],
+    workers: Sequence[str],
 ) -> None:
     """Accuracy, and beside it what is measured in other units: the reward, and the share of valid completions."""
-    at = [each.step for each in iterations]
     with figure(11.0, 4.4, columns=2, simulated=canvas.simulated, share_y=False) as (drawn, (left, right)):
         for number, (name, values) in enumerate(_accuracies(iterations).items()):
-            left.plot(at, smoothed(values), color=COLOURS[number + 2], label=name)
+            _draw_means(left, _means_of(iterations, values), COLOURS[number + 2], name)
         _draw_held_out(left, held_out)
-        _draw_alone(left, alone)
+        _draw_alone(left, alone, workers)
         left.set_title("Accuracy")
         left.set_ylabel("share of right answers")
-        right.plot(at, smoothed([each.reward for each in iterations]), color=COLOURS[0], label="mean reward")
-        right.plot(at, smoothed([each.valid for each in iterations]), color=COLOURS[1], label="valid completions")
+        _draw_means(right, _means_of(iterations, [each.reward for each in iterations]), COLOURS[0], "mean reward")
+        _draw_means(right, _means_of(iterations, [each.valid for each in iterations]), COLOURS[1], "valid completions")
         right.set_title("Reward and validity")
         right.set_ylabel("mean reward, or share of completions")
         right.set_ylim(-0.02, 1.05)
         for axes in (left, right):
-            axes.set_xlabel(f"iteration (lines: means of the last {_WINDOW})")
+            axes.set_xlabel("iteration (lines: running means and their standard error)")
             axes.xaxis.get_major_locator().set_params(integer=True)
         drawn.legend(fontsize=7.5, loc="outside upper left", ncols=3, columnspacing=4, frameon=False)
         save(drawn, canvas.folder, "learning")
@@ -184,15 +197,16 @@ def _draw_held_out(axes: Any, held_out: Sequence[Iteration]) -> None:
         axes.errorbar(at, values, yerr=errors, fmt="o--", color="#000000", markersize=4, elinewidth=0.9, label=label)
 
 
-def _draw_alone(axes: Any, alone: Mapping[str, float]) -> None:
-    """A dotted line for each worker alone, and a thin line from its end to its name right of the axes."""
+def _draw_alone(axes: Any, alone: Mapping[str, float], workers: Sequence[str]) -> None:
+    """A dotted line for each worker alone in its colour, and a thin line from its end to its name right of the axes."""
     by_accuracy = sorted(alone.items(), key=lambda item: item[1])
     bottom, top = _limits(axes, [accuracy for _, accuracy in by_accuracy])
     axes.set_ylim(bottom, top)
     heights = spread([accuracy for _, accuracy in by_accuracy], _NAME_HEIGHT * (top - bottom), top=top)
     for rank, ((name, accuracy), height) in enumerate(zip(by_accuracy, heights, strict=True)):
         label = None if rank else "each worker alone, held-out questions"
-        axes.axhline(accuracy, color=FAINT, linewidth=0.7, linestyle=":", label=label)
+        colour = colour_of(workers.index(name)) if name in workers else FAINT
+        axes.axhline(accuracy, color=colour, linewidth=0.9, linestyle=":", label=label)
         axes.annotate(
             f"{name} {100 * accuracy:.0f} %",
             (1.0, accuracy),
@@ -202,7 +216,7 @@ def _draw_alone(axes: Any, alone: Mapping[str, float]) -> None:
             fontsize=7,
             va="center",
             color="#666666",
-            arrowprops={**_LEADER, "color": FAINT},
+            arrowprops={**_LEADER, "color": colour},
         )
 
 
@@ -218,12 +232,11 @@ def _draw_steps(canvas: _Canvas, iterations: Sequence[Iteration]) -> None:
     kinds = sorted({kind for each in iterations for kind in each.steps})
     if not kinds:
         return
-    title = f"Steps by kind of question (means of the last {_WINDOW} iterations)"
+    title = "Steps by kind of question (running means and their standard error)"
     with canvas.plot("steps-by-kind", title, "mean steps of valid workflows") as (_, axes):
         for number, kind in enumerate(kinds):
-            found = [each for each in iterations if kind in each.steps]
-            values = smoothed([each.steps[kind] for each in found])
-            axes.plot([each.step for each in found], values, color=colour_of(number), label=kind)
+            means = _means_of(iterations, [each.steps.get(kind) for each in iterations])
+            _draw_means(axes, means, colour_of(number), kind)
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=7.5, **_BESIDE)
 

@@ -245,6 +245,7 @@ class _Trainings:
                     Means(*(list(column) for column in zip(*held_out, strict=True))) if held_out else Means((), (), ()),
                     is_share=metric.is_share,
                     alone=training.single_workers() if metric.name == "accuracy" else None,
+                    workers=training.workers,
                     simulated=training.is_simulated,
                 )
                 training.took(time.monotonic() - began)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rl.training.toy import curve_of
+from wfdsl_rl.evaluation.plots import colour_of
 from wfdsl_rl.training.plots import draw_stage, smoothed, spread
 from wfdsl_rl.training.samples import Curve
 
@@ -146,6 +147,10 @@ def test_accuracy_has_an_axis_of_its_own_with_error_bars_and_a_line_from_each_na
     assert "mean reward" not in [line.get_label() for line in accuracy.lines]
     (errors,) = accuracy.containers
     assert errors.has_yerr
+    assert len(accuracy.collections) == 2, "the error bars, and a band around the line"
+    assert len(reward.collections) == 2
+    alone = {line.get_ydata()[0]: line.get_color() for line in accuracy.lines if line.get_linestyle() == ":"}
+    assert alone == {ALONE[name]: colour_of(index) for index, name in NAMES.items()}
     named = {note.get_text().split()[0]: note for note in accuracy.texts}
     assert {name: note.xy for name, note in named.items()} == {name: (1.0, value) for name, value in ALONE.items()}
     assert all(note.arrow_patch is not None for note in named.values())
