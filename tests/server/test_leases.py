@@ -145,6 +145,44 @@ async def test_a_refusal_that_one_holder_sees_narrows_the_worker_for_all(tmp_pat
         waiting.cancel()
 
 
+async def test_a_lease_of_a_worker_that_left_the_pool_ends_as_others_do(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    async with opened(path) as leases:
+        held = await leases.take("a", "ann", [CALL] * 2)
+    async with opened(path) as leases:
+        leases._workers = {}
+
+        assert leases.settle("a", [used(held[0]), used(held[1], status=429)]) == []
+
+        assert leases.budget.spent == BudgetUsage(2, 100, 0.5)
+    assert [each.charged for each in summaries(path)] == [BudgetUsage(2, 100, 0.5)]
+
+
+async def test_a_take_that_the_budget_or_the_tokens_per_minute_hold_up_uses_no_request_of_the_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wfdsl.server.leases.WAIT_S", 0.01)
+    limits = {"requests_per_minute": 3, "tokens_per_minute": 150}
+    async with opened(tmp_path / "j.db", Budget(usd=0.5), **limits) as leases:
+        (held,) = await leases.take("a", "ann", [CALL])
+        for _ in range(3):
+            assert await leases.take("b", "ann", [(10, 0.5)]) == []
+        leases.settle("a", [used(held, tokens=100, usd=0.0)])
+        for _ in range(3):
+            assert await leases.take("b", "ann", [CALL]) == []  # 100 more tokens do not fit
+
+        assert leases.budget.reserved.usd == 0.0
+        assert len(await leases.take("b", "ann", [(10, 0.1)] * 9)) == 2
+
+
+async def test_a_call_that_was_not_made_gives_its_request_of_the_minute_back(tmp_path: Path) -> None:
+    async with opened(tmp_path / "j.db", requests_per_minute=2) as leases:
+        held = await leases.take("a", "ann", [CALL] * 2)
+        leases.settle("a", [used(each, tokens=0, usd=0.0, calls=0) for each in held])
+
+        assert len(await leases.take("a", "ann", [CALL] * 2)) == 2
+
+
 async def test_a_client_that_leaves_while_it_waits_takes_nothing_with_it(tmp_path: Path) -> None:
     async with opened(tmp_path / "j.db", Budget(calls=9), concurrency=1) as leases:
         (held,) = await leases.take("a", "ann", [CALL])

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import socket
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from http.client import HTTPConnection
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Route
+from starlette.types import Message
 
 from wfdsl.experiment import ServeSettings
+from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
+from wfdsl.server.endpoints import Endpoints
+from wfdsl.server.metrics import Metrics
 from wfdsl.server.middleware import AccessLog
 from wfdsl.server.model_cards import ModelCards
 from wfdsl.server.openapi import openapi_document
@@ -55,13 +60,35 @@ def test_every_reference_of_the_openapi_document_leads_somewhere() -> None:
     assert "security" not in document
 
 
+async def test_bodies_that_are_held_at_a_time_fill_a_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wfdsl.server.endpoints._MOST_BYTES", 10)
+    server = Endpoints(ServeSettings(max_body_bytes=30), None, Metrics(), lambda _: None)
+
+    def received(text: bytes, *, stated: bool = True) -> AbstractAsyncContextManager[bytes]:
+        async def receive() -> Message:
+            return {"type": "http.request", "body": text}
+
+        headers = [(b"content-length", b"%d" % len(text))] if stated else []
+        return server.received(Request({"type": "http", "headers": headers}, receive))
+
+    async with received(b"12345678"):
+        async with received(b"12") as other:
+            assert other == b"12"
+        for refused in (received(b"123"), received(b"1", stated=False)):
+            with pytest.raises(ApiError, match="fill the memory") as busy:
+                await refused.__aenter__()
+            assert (busy.value.status, busy.value.headers["retry-after"]) == (429, "1")
+    async with received(b"x" * 30) as alone:
+        assert len(alone) == 30
+
+
 @pytest.mark.slow
 def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
     server = serve("--receive", "0.5")
     heads, bodies = (socket.create_connection(server.address, timeout=60) for _ in range(2))
     with heads, bodies:
         heads.sendall(b"POST /v1/chat/completions HTTP/1.1\r\n")
-        bodies.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        bodies.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
         assert server.client.models.list().data
         assert heads.recv(1 << 16) == b""
@@ -76,7 +103,7 @@ def test_an_idle_connection_waits_longer_for_its_next_request_than_for_the_rest_
         idle.request("GET", "/v1/models")
         assert idle.getresponse().read()
         with socket.create_connection(server.address, timeout=60) as begun:
-            begun.sendall(head + b"Host: x\r\n\r\n" + head)
+            begun.sendall(head + b"Host: localhost\r\n\r\n" + head)
             assert b"HTTP/1.1 200" in b"".join(iter(lambda: begun.recv(1 << 16), b""))
 
         idle.request("GET", "/v1/models")

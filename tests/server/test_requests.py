@@ -51,7 +51,7 @@ class Server:
         self, path: str = "chat/completions", headers: dict[str, str] | None = None, **fields: Any
     ) -> httpx.Response:
         transport = httpx.ASGITransport(self._app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x/v1/", timeout=60) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost/v1/", timeout=60) as client:
             return await client.post(path, headers=headers, json={"model": "two", "messages": ASK, **fields})
 
 

@@ -31,7 +31,7 @@ def raw_stream(server: ServerProcess, **more: Any) -> bytes:
 def begun(server: ServerProcess, headers: str = "", **more: Any) -> socket.socket:
     body = json.dumps({"model": "two", "messages": ASK, "stream": True, **more})
     connection = socket.create_connection(server.address, timeout=60)
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}"
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}"
     connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
     return connection
 

@@ -80,6 +80,7 @@ def _changes(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print_limits(limits: dict[str, Any]) -> None:
+    from wfdsl.render.model import counted
     from wfdsl.render.status import dollars
 
     rows = [
@@ -89,9 +90,17 @@ def _print_limits(limits: dict[str, Any]) -> None:
     _print_table(["worker", "calls in flight, most", "now", "requests per minute", "tokens per minute"], rows)
     flying, budget = limits["workflows"], limits["budget"]
     print(f"\nworkflows: {flying['active']} in flight of {flying['limit']:g}, {flying['waiting']} waiting")
-    spent, usd = budget["spent"], budget["usd"]
-    of = "" if usd is None else f" of {dollars(usd)}"
-    print(f"spent: {dollars(spent['usd'])}{of}, {spent['calls']} calls, {spent['tokens']} tokens")
+    spent, reserved = budget["spent"], budget["reserved"]
+    usd = "" if budget["usd"] is None else f" of {dollars(budget['usd'])}"
+    counts = [f"{spent[name]}{_of(budget[name])} {name}" for name in ("calls", "tokens")]
+    print(f"spent: {dollars(spent['usd'])}{usd}, {', '.join(counts)}")
+    if reserved["calls"]:
+        more = f"{counted(reserved['calls'], 'call')}, {counted(reserved['tokens'], 'token')}"
+        print(f"reserved for calls in flight: {dollars(reserved['usd'])}, {more}")
+
+
+def _of(limit: int | None) -> str:
+    return "" if limit is None else f" of {limit}"
 
 
 def _now(worker: dict[str, Any]) -> str:

@@ -63,4 +63,6 @@ def _shown(limits: KeyLimits) -> str:
         parts.append(f"models {', '.join(limits.models)}")
     if limits.without:
         parts.append(f"without {', '.join(limits.without)}")
+    if limits.admin:
+        parts.append("admin")
     return ", ".join(filter(None, parts))

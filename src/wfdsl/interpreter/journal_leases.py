@@ -16,7 +16,8 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 
-_PREFIX = "leases/"
+PREFIX = "leases/"
+"""What the run of a holder begins with."""
 _OPEN = "'started', 'reserved'"
 
 
@@ -49,7 +50,7 @@ async def keep_leases(
     Raises:
         JournalFailure: they cannot be kept.
     """
-    run_id, now = _PREFIX + holder, time.time()
+    run_id, now = PREFIX + holder, time.time()
     title = f"calls leased to {holder}"
     origin = {"key": key} if key else {}
     asked = RunRequest(workflow=Workflow((Step(0, title, ALL),)), question=title, sample_id=run_id, origin=origin)
@@ -83,7 +84,7 @@ async def open_leases(journal: Journal) -> list[KeptLease]:
     def look(connection: sqlite3.Connection) -> list[KeptLease]:
         rows = connection.execute(_SELECT)
         return [
-            KeptLease(str(lease), run_id.removeprefix(_PREFIX), worker, BudgetUsage(*usage), status == "started", key)
+            KeptLease(str(lease), run_id.removeprefix(PREFIX), worker, BudgetUsage(*usage), status == "started", key)
             for lease, run_id, worker, status, key, *usage in rows
         ]
 
@@ -98,5 +99,5 @@ _INSERT = (
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
 _SELECT = (
     "SELECT calls.id, runs.id, worker, calls.status, key, calls, tokens, usd FROM calls JOIN runs ON number = run "
-    f"WHERE calls.status IN ({_OPEN}) AND runs.id GLOB '{_PREFIX}*' ORDER BY calls.id"
+    f"WHERE calls.status IN ({_OPEN}) AND runs.id GLOB '{PREFIX}*' ORDER BY calls.id"
 )

@@ -136,6 +136,13 @@ class AdaptiveLimiter(ConcurrencyLimiter):
                 self._timer.cancel()
             self._timer = loop.call_at(self._resumes_at, self._resume)
 
+    def lift(self) -> None:
+        """Let calls pass again before the time for which they are held back is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._resumes_at = -math.inf
+        self._resume()
+
     def set_ceiling(self, ceiling: float) -> None:
         """Set the limit that holds while the provider refuses nothing."""
         raised = ceiling > self._ceiling
@@ -163,7 +170,7 @@ class AdaptiveLimiter(ConcurrencyLimiter):
         """Wait until calls may pass again, without taking a place."""
         loop = asyncio.get_running_loop()
         while (held_s := self.held_s(loop.time())) > 0:  # noqa: ASYNC110  (time is what is waited for)
-            await asyncio.sleep(held_s)
+            await asyncio.sleep(min(held_s, 1.0))  # `lift` may end it earlier
 
     def refused_s(self, now: float) -> float:
         """For how many seconds every call has been refused; 0 once one has succeeded."""
@@ -291,7 +298,11 @@ class WorkerLimits:
     async def take(self, tokens: float) -> Taken:
         """Wait for a request of so many tokens to fit into a minute; gives what it has taken of both limits."""
         request = None if self.requests is None else await self.requests.take(1)
-        return request, None if self.tokens is None else await self.tokens.take(tokens)
+        try:
+            return request, None if self.tokens is None else await self.tokens.take(tokens)
+        except BaseException:
+            self.give_back((request, None))
+            raise
 
     def has_room(self, tokens: float) -> bool:
         """Whether a request of so many tokens could be taken without a wait."""
@@ -304,6 +315,12 @@ class WorkerLimits:
         for taking in taken or ():
             if taking is not None:
                 taking.at = self._now()
+
+    def give_back(self, taken: Taken) -> None:
+        """Count a request no longer, since it was not made."""
+        for window, taking in zip((self.requests, self.tokens), taken, strict=True):
+            if window is not None and taking is not None:
+                window.correct(taking, 0)
 
     def correct(self, taken: Taken, tokens: float) -> None:
         """Count the tokens that a request has turned out to take."""

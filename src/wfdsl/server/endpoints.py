@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,6 +17,10 @@ from wfdsl.server.api_errors import ApiError
 from wfdsl.server.api_keys import ApiKeys, Caller
 from wfdsl.server.metrics import CONTENT_TYPE, Metrics
 from wfdsl.server.middleware import ERROR_HANDLERS, AccessLog, read_body
+from wfdsl.server.same_site import require_same_site
+
+_MOST_BYTES: Final = 2**30
+"""Bodies that are held at a time, in bytes. Our choice."""
 
 
 class Endpoints:
@@ -32,6 +37,7 @@ class Endpoints:
         self.is_ready = False
         """Whether requests are answered; to be set while the application's lifespan lasts."""
         self._active = 0
+        self._held_bytes = 0
 
     def app(
         self, routes: Sequence[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]
@@ -62,21 +68,41 @@ class Endpoints:
         """Whose request it is.
 
         Raises:
-            ApiError: it has no key that is accepted.
+            ApiError: it has no key that is accepted, or a page of another site may have sent it.
         """
+        require_same_site(request.headers, needs_key=self.keys is not None)
         if self.keys is None:
             return Caller()
         found = self.keys.caller(request.headers.get("authorization"))
         request.state.key = found.name
         return found
 
-    async def body(self, request: Request) -> bytes:
-        """The body of a request.
+    async def body(self, request: Request, largest: int | None = None) -> bytes:
+        """The body of a request; `largest` limits its bytes more than the settings do.
 
         Raises:
-            ApiError: it is too large, or does not come in time.
+            ApiError: as `received` does.
         """
-        return await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
+        async with self.received(request, largest) as body:
+            return body
+
+    @asynccontextmanager
+    async def received(self, request: Request, largest: int | None = None) -> AsyncIterator[bytes]:
+        """The body of a request, for a block that holds it.
+
+        Raises:
+            ApiError: it is too large, or does not come in time, or there is no room for it.
+        """
+        most = min(self.settings.max_body_bytes, largest or self.settings.max_body_bytes)
+        stated = request.headers.get("content-length", "")
+        size = min(int(stated), most) if stated.isdecimal() else most
+        if self._held_bytes and self._held_bytes + size > _MOST_BYTES:
+            raise _busy("the requests in progress fill the memory that the server has for them; ask again")
+        self._held_bytes += size
+        try:
+            yield await read_body(request, most, self.settings.receive_s)
+        finally:
+            self._held_bytes -= size
 
     def take_place(self) -> None:
         """Count a request that is being answered; it has to leave its place at its end.
@@ -85,12 +111,7 @@ class Endpoints:
             ApiError: as many are answered as may be at a time.
         """
         if self._active >= self.settings.max_requests:
-            raise ApiError(
-                429,
-                f"the server answers {self.settings.max_requests} requests at a time; ask again",
-                code="too_many_requests",
-                headers={"retry-after": "1"},
-            )
+            raise _busy(f"the server answers {self.settings.max_requests} requests at a time; ask again")
         self._active += 1
         self.metrics.in_progress.set(self._active)
 
@@ -98,3 +119,7 @@ class Endpoints:
         """Count a request no longer."""
         self._active -= 1
         self.metrics.in_progress.set(self._active)
+
+
+def _busy(what: str) -> ApiError:
+    return ApiError(429, what, code="too_many_requests", headers={"retry-after": "1"})

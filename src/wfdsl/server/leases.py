@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.config import LONGEST_WAIT_S
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_leases import keep_leases, note_leases, open_leases
 from wfdsl.interpreter.limits import Taken, WorkerLimits
@@ -138,7 +139,7 @@ class Leases:
         return await self._keep(leases, request, allowance.key)
 
     def settle(self, holder: str, settled: Sequence[Mapping[str, Any]], begun: Sequence[str] = ()) -> list[str]:
-        """End leases, and renew the holder's others; the ids of those that had expired before.
+        """End leases of a holder, and renew its others; the ids of those that it does not hold, such as expired ones.
 
         Each of `settled` has `lease`, `calls`, `tokens`, `usd`, the `status` of the call and its `retry_after`.
         """
@@ -146,14 +147,16 @@ class Leases:
         expired: list[str] = []
         ended: list[tuple[str, str, BudgetUsage]] = []
         for id_ in begun:
-            if id_ in self._leases:
-                self._leases[id_].begun = True
-                ended.append((id_, "started", self._leases[id_].bound))
+            lease = self._held(holder, id_)
+            if lease is not None:
+                lease.begun = True
+                ended.append((id_, "started", lease.bound))
         for told in settled:
-            lease = self._leases.pop(told["lease"], None)
+            lease = self._held(holder, told["lease"])
             if lease is None:
                 expired.append(told["lease"])
                 continue
+            del self._leases[told["lease"]]
             used = BudgetUsage(told["calls"], told["tokens"], told["usd"])
             self._end(lease, used, "settled")
             self._feed_back(lease, used, told.get("status", 200), told.get("retry_after"))
@@ -181,12 +184,17 @@ class Leases:
             )
         return rows
 
+    def _held(self, holder: str, id_: str) -> Lease | None:
+        """A lease, if it is one of this holder."""
+        lease = self._leases.get(id_)
+        return lease if lease is not None and lease.holder == holder else None
+
     async def _reserve(
         self, limits: WorkerLimits, bounds: list[BudgetUsage], budget: BudgetTracker
     ) -> list[Taken | None]:
-        """Places, rate and money for the first call, once there are, and for those after it that need not wait."""
+        """Places, money and rate for the first call, once there are, and for those after it that need not wait."""
         given: list[Taken | None] = []
-        places = 0
+        places = reserved = 0
         try:
             await limits.concurrency.acquire()
             places = 1
@@ -194,14 +202,15 @@ class Leases:
                 if given and not (limits.has_room(bound.tokens) and limits.concurrency.try_acquire()):
                     break
                 places += bool(given)
-                taken = await limits.take(bound.tokens) if limits.per_minute else None
                 if not budget.try_reserve(bound):
                     if given:
                         break
                     await budget.reserve(bound)
-                given.append(taken)
+                reserved += 1
+                # Last: what is taken of a minute passes, however long money is waited for.
+                given.append(await limits.take(bound.tokens) if limits.per_minute else None)
         except BaseException:
-            for bound, _ in zip(bounds, given, strict=False):
+            for bound in bounds[:reserved]:
                 budget.settle(bound, NOTHING_SPENT)
             given.clear()
             raise
@@ -242,16 +251,21 @@ class Leases:
         limits = self._workers.get(lease.worker)
         if limits is not None:
             limits.concurrency.release()
-            if lease.taken is not None:
+            if lease.taken is not None and used.calls:
                 limits.correct(lease.taken, used.tokens)
+            elif lease.taken is not None:
+                limits.give_back(lease.taken)
 
     def _feed_back(self, lease: Lease, used: BudgetUsage, status: int, retry_after: float | None) -> None:
         """Let a provider's refusal narrow the worker for everyone, and an answer widen it."""
-        limiter = self._workers[lease.worker].concurrency
+        limits = self._workers.get(lease.worker)
+        if limits is None:  # a lease of before a restart, whose worker has left the pool
+            return
         if status in _OVERLOADED:
-            limiter.refused(lease.began, retry_after)
+            asked_s = retry_after or 0.0  # nothing is held back for a wait that no run makes
+            limits.concurrency.refused(lease.began, asked_s if asked_s <= LONGEST_WAIT_S else None)
         elif used.tokens:
-            limiter.succeeded(lease.began)
+            limits.concurrency.succeeded(lease.began)
 
     def _heard(self, name: str, seconds: float | None = None) -> _Holder:
         holder = self._holders.setdefault(name, _Holder(0.0, self.seconds))

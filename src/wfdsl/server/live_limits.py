@@ -17,6 +17,8 @@ from wfdsl.workers.pool import Pool
 
 _BUDGET: Final = ("calls", "tokens", "usd")
 _WORKER: Final = ("concurrency", "requests_per_minute", "tokens_per_minute")
+_MOST: Final = 2**53
+"""Whole numbers beyond it are not exact in JSON everywhere."""
 
 
 def limits_by_name(pool: Pool) -> dict[str, WorkerLimits]:
@@ -90,6 +92,7 @@ def _change(limits: WorkerLimits, changes: Mapping[str, int | None]) -> None:
             limits.concurrency.set_ceiling(math.inf if value is None else value)
         else:
             limits.set_per_minute("requests" if name.startswith("requests") else "tokens", value)
+    limits.concurrency.lift()  # whoever changes limits knows more than the last refusal did
 
 
 def _described(limits: WorkerLimits) -> dict[str, Any]:
@@ -122,8 +125,8 @@ def _table(value: Any, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _require_count(value: Any, name: str) -> None:
-    if type(value) is not int or value < 1:
-        raise _invalid(f"{name} must be a whole number from 1 (got {value!r})")
+    if type(value) is not int or not 1 <= value <= _MOST:
+        raise _invalid(f"{name} must be a whole number from 1 to 2^53 (got {value!r:.80})")
 
 
 def _invalid(message: str) -> ApiError:

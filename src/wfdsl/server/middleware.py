@@ -58,12 +58,17 @@ def json_object(body: bytes) -> dict[str, Any]:
         ApiError: it is not one, in UTF-8.
     """
     try:
-        found = json.loads(body.decode("utf-8-sig"))
+        found = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body must be JSON: {error}", code="invalid_json") from None
     if not isinstance(found, dict):
         raise ApiError(400, "the body must be a JSON object", code="invalid_json")
     return found
+
+
+def _no_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which Python reads although JSON has none."""
+    raise ValueError(f"{name} is not JSON")
 
 
 async def _api_error(request: Request, error: ApiError) -> Response:  # noqa: ARG001

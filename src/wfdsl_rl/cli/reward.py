@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +28,11 @@ from wfdsl.cli.options import (
     number_above_zero,
     require_no_parameters,
     run_command,
+    value_parser,
 )
 from wfdsl.cli.output import print_now, server_log
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.config import Option, OptionField
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
@@ -71,6 +73,7 @@ _OF_MODELS: Final = (
     "log_texts",
 )
 """Settings of a server that answers as a model."""
+_number: Final = value_parser(OptionField("", float, False, MISSING, Option(help="")))  # noqa: FBT003
 _VALUES: Final = {
     "right": ("--right", "of a workflow whose answer is right (default: 1)"),
     "wrong": ("--wrong", "of a workflow whose answer is wrong (default: 0.5)"),
@@ -110,6 +113,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     rewards = parser.add_argument_group("rewards")
     for name, (flag, text) in _VALUES.items():
         rewards.add_argument(flag, dest=name, type=float, metavar="REWARD", help=text)
+    rewards.add_argument(
+        "--unscored",
+        type=_number,
+        metavar="REWARD",
+        help="what slime and OpenRLHF get for a completion without a score (default: as for a wrong answer if it could "
+        "not be graded, and status 503 if a worker failed)",
+    )
     rewards.add_argument(
         "--executions", type=count, default=1, metavar="N", help="runs of each workflow; its score is the mean"
     )
@@ -199,9 +209,13 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     keys = keys_for(settings.host, settings.keys)
     with listen(settings.host, settings.port) as listening, _cluster(args):
         service = _service(args, journal)
-        app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet))
+        app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet), unscored=args.unscored)
         about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
-        serve(app, listening, settings.drain_s, lambda: print_now(about), receive_s=settings.receive_s)
+
+        def ending(why: str) -> None:
+            print_now(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
+
+        serve(app, listening, settings.drain_s, lambda: print_now(about), ending, receive_s=settings.receive_s)
     return 0
 
 

@@ -10,16 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wfdsl.server.api_errors import ApiError
+from wfdsl.interpreter.journal_leases import PREFIX
+from wfdsl.server.api_errors import ApiError, shown
 from wfdsl.server.key_usage import Allowance
 from wfdsl.server.middleware import json_object
+from wfdsl_rl.engines.questions import Questions
 from wfdsl_rl.reward import Reward, offer_of
 from wfdsl_rl.scoring import Rollout
 from wfdsl_rl.tasks.task import Task
 
+MOST_SAMPLES: Final = 4096
+"""Samples of one request. Our choice: their results come together, and hold the memory of the server until then."""
 _LONGEST_ID: Final = 200
 _REMEMBERED: Final = 4096
-"""Prompts whose task is remembered. Our choice."""
+"""Prompts whose task is remembered, by their hashes. Our choice."""
 _SPECIAL: Final = re.compile(r"(?:\s*(?:<\|[^<>|\n]{1,40}\|>|</s>|<eos>|<pad>|<end_of_turn>))+\s*$")
 """Tokens that end a chat, as decoders write them when they do not leave them out."""
 
@@ -51,16 +55,19 @@ class Tasks:
         self._by_question: dict[str, list[Task]] = {}
         for task in tasks.values():
             self._by_question.setdefault(task.question, []).append(task)
-        self._seen: dict[str, Task] = {}
+        self._questions = Questions(self._by_question)
+        self._seen: dict[bytes, Task] = {}
 
     def find(self, asked: Mapping[str, Any]) -> Task:
         """The task that a sample names by `task`, `label` or `prompt`.
 
         Raises:
-            ApiError: there is none, or several have the question.
+            ApiError: there is none, or several have the question, or the prompt holds several questions.
         """
         name = asked.get("task")
         if name is not None:
+            if not isinstance(name, str):
+                raise _invalid(f"task must be the id of a task, a text (got {shown(name)})", "task")
             if name not in self._tasks:
                 raise _unknown(f"there is no task {name!r}; the server has {len(self._tasks)} others")
             return self._tasks[name]
@@ -73,17 +80,21 @@ class Tasks:
         return self._of_prompt(_text(prompt, "prompt"))
 
     def _of_prompt(self, prompt: str) -> Task:
-        if prompt not in self._seen:
+        digest = hashlib.sha256(prompt.encode(errors="surrogatepass")).digest()
+        if digest not in self._seen:
             if len(self._seen) >= _REMEMBERED:
                 self._seen.clear()
-            self._seen[prompt] = self._search(prompt)
-        return self._seen[prompt]
+            self._seen[digest] = self._search(prompt)
+        return self._seen[digest]
 
     def _search(self, prompt: str) -> Task:
-        held = [prompt] if prompt in self._by_question else [each for each in self._by_question if each in prompt]
+        held = [prompt] if prompt in self._by_question else self._questions.held(prompt)
         if not held:
             raise _unknown("the prompt holds no question of this server's tasks; give the task's id as task or label")
-        found = self._by_question[max(held, key=len)]
+        longest = max(held, key=len)
+        if any(each not in longest for each in held):
+            raise _unknown("the prompt holds several of this server's questions; give the task's id as task or label")
+        found = self._by_question[longest]
         if len(found) > 1:
             ids = ", ".join(task.id for task in found[:3])
             raise _unknown(f"the prompt's question is that of several tasks ({ids}); give one of their ids")
@@ -139,7 +150,10 @@ class SampleReader:
         )
 
     def _samples(self, rows: Iterable[Mapping[str, Any]], run: str) -> list[Sample]:
-        seen = Counter[str]()
+        rows, seen = list(rows), Counter[str]()
+        if len(rows) > MOST_SAMPLES:
+            what = f"a request has at most {MOST_SAMPLES} samples (got {len(rows)}); send several requests"
+            raise _invalid(what, "samples")
         return [self._sample(row, run, seen) for row in rows]
 
     def _sample(self, row: Mapping[str, Any], run: str, seen: Counter[str]) -> Sample:
@@ -155,6 +169,8 @@ class SampleReader:
         elif not isinstance(sample_id, str) or not 0 < len(sample_id) <= _LONGEST_ID or not sample_id.isprintable():
             raise _invalid(f"sample_id must be 1 to {_LONGEST_ID} printable characters", "sample_id")
         name = f"{run}/{sample_id}" if run else sample_id
+        if name.startswith(PREFIX):
+            raise _invalid(f"a sample id, or the run before it, must not begin with {PREFIX!r}", "sample_id")
         return Sample(
             name,
             Rollout(

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -20,8 +20,8 @@ from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.key_usage import Allowance, KeyUsage
 from wfdsl.server.leases import Leases
 from wfdsl.server.limit_endpoints import LimitEndpoints
+from wfdsl.server.limit_metrics import limit_readings
 from wfdsl.server.live_limits import LiveLimits, limits_by_name
-from wfdsl.server.middleware import CLIENT_LEFT
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import Sample, SampleReader
 from wfdsl_rl.engines.service import RewardService
@@ -31,10 +31,19 @@ _PAGE: Final = 1000
 
 
 def build_app(
-    service: RewardService, settings: ServeSettings, *, keys: ApiKeys | None, log: Callable[[str], None]
+    service: RewardService,
+    settings: ServeSettings,
+    *,
+    keys: ApiKeys | None,
+    log: Callable[[str], None],
+    unscored: float | None = None,
 ) -> ASGIApp:
-    """The server; `log` gets a line for each request, without texts. Without keys, all who reach it are answered."""
-    server = _Server(service, settings, keys, log)
+    """The server; `log` gets a line for each request, without texts. Without keys, all of this machine are answered.
+
+    `unscored` is what engines that need a number get for a completion without a score; without it, an answer that
+    could not be graded counts as wrong, and a worker that failed is an error.
+    """
+    server = _Server(service, settings, keys, log, unscored)
     routes = [
         Route("/v1/tasks", server.list_tasks),
         Route("/v1/score", server.score, methods=["POST"]),
@@ -47,13 +56,19 @@ def build_app(
 
 class _Server(Endpoints):
     def __init__(
-        self, service: RewardService, settings: ServeSettings, keys: ApiKeys | None, log: Callable[[str], None]
+        self,
+        service: RewardService,
+        settings: ServeSettings,
+        keys: ApiKeys | None,
+        log: Callable[[str], None],
+        unscored: float | None,
     ) -> None:
         super().__init__(settings, keys, service.metrics, log)
         self._service = service
+        self._unscored = unscored
         self._reader = SampleReader(service.reward)
         self._usage = KeyUsage(service.journal, within=service.budget)
-        self.ends = LimitEndpoints(self.caller, self._allowance)
+        self.ends = LimitEndpoints(self, self._allowance)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
@@ -63,6 +78,7 @@ class _Server(Endpoints):
             workers = limits_by_name(service.reward.pool)
             self.ends.limits = LiveLimits(workers, service.budget, service.workflows)
             self.ends.leases = Leases(workers, service.budget, service.journal, service.lease_s)
+            self.metrics.add(lambda: limit_readings(self.ends.limits, self.ends.leases))
             async with self.ends.leases.running():
                 self.is_ready = True
                 try:
@@ -81,23 +97,22 @@ class _Server(Endpoints):
 
     async def score(self, request: Request) -> Response:
         """Score one sample or several, in our own form."""
-        allowance = await self._allowance(request)
-        samples, single = self._reader.read(await self.body(request), _run(request))
-        return await self._answer(
-            request, samples, allowance, lambda results: results[0] if single else {"results": results}
-        )
+        async with self._asked(request) as (allowance, body):
+            samples, single = self._reader.read(body, _run(request))
+            results = await self._results(request, samples, allowance)
+            return JSONResponse(results[0] if single else {"results": results})
 
     async def score_for_slime(self, request: Request) -> Response:
         """Score one sample; the answer is a number."""
-        allowance = await self._allowance(request)
-        samples = self._reader.read_slime(await self.body(request), _run(request))
-        return await self._answer(request, samples, allowance, lambda results: self._number(results[0]))
+        async with self._asked(request) as (allowance, body):
+            samples = self._reader.read_slime(body, _run(request))
+            return JSONResponse(self._number((await self._results(request, samples, allowance))[0]))
 
     async def score_for_openrlhf(self, request: Request) -> Response:
         """Score a batch; the answer has rewards, scores and numbers to log."""
-        allowance = await self._allowance(request)
-        samples = self._reader.read_openrlhf(await self.body(request), _run(request))
-        return await self._answer(request, samples, allowance, self._for_openrlhf)
+        async with self._asked(request) as (allowance, body):
+            samples = self._reader.read_openrlhf(body, _run(request))
+            return JSONResponse(self._for_openrlhf(await self._results(request, samples, allowance)))
 
     def _for_openrlhf(self, results: list[Result]) -> dict[str, Any]:
         rewards = [self._number(result) for result in results]
@@ -110,31 +125,43 @@ class _Server(Endpoints):
         return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
 
     def _number(self, result: Result) -> float:
-        """The reward as a number, for engines that need one: an answer that could not be graded counts as wrong.
+        """The reward as a number, for engines that need one.
 
         Raises:
             ApiError: a worker failed, so that the same request may have a reward later.
         """
+        score: float | None = result["score"]
+        if score is not None:
+            return score
+        if self._unscored is not None:
+            return self._unscored
         if result["outcome"] == "failed":
             raise ApiError(503, "; ".join(result["problems"]), code="worker_failed", headers={"retry-after": "5"})
-        score: float | None = result["score"]
-        return self._service.reward.scorer.values.wrong if score is None else score
+        return self._service.reward.scorer.values.wrong  # the answer could not be graded
 
-    async def _answer(
-        self,
-        request: Request,
-        samples: list[Sample],
-        allowance: Allowance,
-        form: Callable[[list[Result]], Any],
-    ) -> Response:
+    @asynccontextmanager
+    async def _asked(self, request: Request) -> AsyncIterator[tuple[Allowance, bytes]]:
+        """What a request may use, and its body, which is read once the request has its place."""
+        allowance = await self._allowance(request)
         self.take_place()
         try:
-            scoring = self._service.score([each.allowed(allowance) for each in samples])
-            return JSONResponse(form(await while_connected(request.receive, scoring)))
-        except ClientLeft:
-            return Response(status_code=CLIENT_LEFT)
+            async with self.received(request) as body:
+                yield allowance, body
         finally:
             self.leave_place()
+
+    async def _results(self, request: Request, samples: list[Sample], allowance: Allowance) -> list[Result]:
+        """The results of samples.
+
+        Raises:
+            ClientDisconnect: the client has left.
+            ApiError: a sample cannot be scored.
+        """
+        try:
+            scoring = self._service.score([each.allowed(allowance) for each in samples])
+            return await while_connected(request.receive, scoring)
+        except ClientLeft:
+            raise ClientDisconnect from None
 
     async def _allowance(self, request: Request) -> Allowance:
         """What a request may use; the request counts from now on.

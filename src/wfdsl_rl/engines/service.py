@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from sys import getsizeof
 from typing import Any, Final
 
 from wfdsl.errors import JournalFailure, UsageError
@@ -26,7 +27,10 @@ from wfdsl_rl.engines.samples import Sample
 from wfdsl_rl.reward import Reward
 
 _REMEMBERED: Final = 4096
-"""Results that are kept in memory for clients that ask again. Our choice: about 4 MB."""
+_MOST_BYTES: Final = 32 * 2**20
+"""Results that are kept in memory for clients that ask again; the journal has all of them. Our choice."""
+_RESULT_BYTES: Final = 2400
+"""A result without its texts, with its id and its hash, as tracemalloc measured it."""
 
 
 class _Scoring:
@@ -37,6 +41,36 @@ class _Scoring:
         self.waiting = 0
         self.begun = False
         self.task: asyncio.Task[Result]
+
+
+class RecentResults:
+    """The last results by their samples' ids, up to a number, and as many as fit into some bytes."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self.bytes = 0
+        """What they fill, about."""
+        self._most_bytes = most_bytes
+        self._found: OrderedDict[str, tuple[str, Result]] = OrderedDict()
+
+    def get(self, sample_id: str) -> tuple[str, Result] | None:
+        """The hash of what was scored, and the result; None: it is not among them."""
+        return self._found.get(sample_id)
+
+    def add(self, sample: Sample, result: Result) -> None:
+        """Keep a result, and as many of those before it as still fit."""
+        self._drop(sample.id)
+        self._found[sample.id] = (sample.digest, result)
+        self.bytes += _bytes_of(result)
+        while self.bytes > self._most_bytes or len(self._found) > _REMEMBERED:
+            self._drop(next(iter(self._found)))
+
+    def _drop(self, sample_id: str) -> None:
+        if sample_id in self._found:
+            self.bytes -= _bytes_of(self._found.pop(sample_id)[1])
+
+
+def _bytes_of(result: Result) -> int:
+    return _RESULT_BYTES + sum(map(getsizeof, [*(result["final"] or ()), *result["problems"]]))
 
 
 class RewardService:
@@ -67,7 +101,7 @@ class RewardService:
         self.journal = journal
         self.lease_s = lease_s
         self._live: dict[str, _Scoring] = {}
-        self._recent: OrderedDict[str, tuple[str, Result]] = OrderedDict()
+        self._recent = RecentResults()
 
     async def score(self, samples: Sequence[Sample]) -> list[Result]:
         """The results of samples, in order.
@@ -136,13 +170,8 @@ class RewardService:
         seconds = round(time.monotonic() - began, 3)
         result = {"sample_id": sample.id, "task": sample.rollout.task.id, **result_of(scored), "seconds": seconds}
         if scored.has_score:
-            self._remember(sample, result)
+            self._recent.add(sample, result)
         return result
-
-    def _remember(self, sample: Sample, result: Result) -> None:
-        self._recent[sample.id] = (sample.digest, result)
-        if len(self._recent) > _REMEMBERED:
-            self._recent.popitem(last=False)
 
     def _over(self, sample_id: str, task: asyncio.Task[Result]) -> None:
         self._live.pop(sample_id, None)

@@ -304,19 +304,62 @@ def test_a_driver_that_is_killed_is_resumed_and_only_its_calls_in_flight_are_pai
     assert spent == ended["settled"] + ended["lost"] == 42
 
 
+class Counting(Provider):
+    """Counts how many calls of `ann` are in flight at most."""
+
+    def __init__(self) -> None:
+        super().__init__(delay_s=0.1)
+        self.peak, self._in_flight = 0, 0
+
+    def answer(self, body: dict[str, Any]) -> str:
+        if body["model"] != "ann":
+            return super().answer(body)
+        with self._lock:
+            self._in_flight += 1
+            self.peak = max(self.peak, self._in_flight)
+        try:
+            return super().answer(body)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+
 @long
 def test_a_storm_of_refusals_at_one_node_narrows_the_other_and_both_finish(serve: Serve, tmp_path: Path) -> None:
-    provider = Provider(delay_s=0.1, most=4)
-    write_files(tmp_path, provider.url)
+    stormy, calm = Provider(most=0), Counting()
+    for name, url in (("stormy", stormy.url), ("calm", calm.url)):
+        write_files(tmp_path, url)
+        (tmp_path / "pool.toml").rename(tmp_path / f"{name}.toml")
+    write_files(tmp_path, calm.url)
     server = serve()
-    nodes = [evaluation(tmp_path, 40, server.url, "--out", name, home=name) for name in ("a", "b")]
-    said = [node.communicate(timeout=300)[1] for node in nodes]
-    provider.close()
 
-    assert [node.returncode for node in nodes] == [0, 0], said
-    limits = get(f"{server.url}/v1/limits").json()
-    assert len(provider.asked) == 160
-    assert limits["budget"]["spent"]["calls"] == 160 + provider.refusals
+    def node(pool: str, name: str, parallel: int) -> subprocess.Popen[str]:
+        options = ("--pool", f"{pool}.toml", "--out", name, "--parallel", str(parallel))
+        return evaluation(tmp_path, 40, server.url, *options, home=name)
+
+    def allowed() -> float | None:
+        found: float | None = get(f"{server.url}/v1/limits").json()["workers"]["ann"]["allowed"]
+        return found
+
+    before = node("calm", "before", 20)
+    said = [before.communicate(timeout=300)[1]]
+    before_peak, calm.peak, unlimited = calm.peak, 0, allowed()
+    nodes = [node("stormy", "a", 8)]
+    eventually(lambda: allowed() == 1.0)
+    nodes.append(node("calm", "b", 20))
+    calm.wait_for(81)
+    stormy._most = 1000
+    said += [each.communicate(timeout=300)[1] for each in nodes]
+    stormy.close()
+    calm.close()
+
+    assert [each.returncode for each in (before, *nodes)] == [0] * 3, said
+    assert (before_peak, unlimited) == (20, None)
+    assert calm.peak <= 10  # one more with each round of calls that succeed: the root of twice their number
+    assert (len(calm.asked), len(stormy.asked)) == (160, 80)
+    assert stormy.refusals > 0
+    spent = get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"]
+    assert spent == 240 + stormy.refusals
     assert outcomes(tmp_path / "a") == outcomes(tmp_path / "b") == ["right"] * 40
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -114,8 +115,9 @@ def test_equal_completions_of_a_request_are_samples_of_their_own_and_known_again
 
 
 async def test_calls_at_the_same_time_share_requests_and_the_refused_ones_are_told_apart(
-    server: RewardProcess, calls: Callable[[], int]
+    server: RewardProcess, calls: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("wfdsl_rl.engines.client._GATHERED_S", 0.5)  # this machine may be busy
     client, before = server.client(), len(server.lines)
     samples = [{"task": "t0", "completion": completion(f"Do {number // 2}.")} for number in range(20)]
 
@@ -148,6 +150,12 @@ REFUSED: list[tuple[Any, int, str, str]] = [
     ({"task": "t0", "completion": ONE, "true": [9], "shown": [0]}, 400, "invalid_value", "indices of the pool"),
     ({"task": "t0", "completion": ONE, "previous": ["a"]}, 400, "invalid_value", "the round before"),
     ({"task": "t1", "completion": ONE, "sample_id": "used"}, 422, "sample_id_reused", "an id of its own"),
+    ({"task": ["t0"], "completion": ONE}, 400, "invalid_value", "task must be the id of a task, a text"),
+    ({"task": {}, "completion": ONE}, 400, "invalid_value", "task must be the id of a task, a text"),
+    ({"task": "t0", "completion": ONE, "sample_id": "leases/node"}, 400, "invalid_value", "must not begin with"),
+    ({"prompt": "Question 0? Question 1?", "completion": ONE}, 404, "unknown_task", "several of this server's"),
+    ({"samples": [{}] * 4097}, 400, "invalid_value", "at most 4096 samples (got 4097); send several requests"),
+    ('{"task": "t0", "completion": "x", "true": NaN}', 400, "invalid_json", "NaN is not JSON"),
 ]
 
 
@@ -159,6 +167,7 @@ def test_what_cannot_be_scored_is_refused_with_what_to_do(server: RewardProcess,
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (status, code), body
         assert said in error["message"]
+    assert get(f"{server.url}/v1/nothing").status_code == 404
     assert get(f"{server.url}/v1/nothing").status_code == 404
     assert calls() == 1
 
@@ -193,7 +202,7 @@ def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(se
     heads, bodies = (socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(2))
     with heads, bodies:
         heads.sendall(b"POST /v1/score HTTP/1.1\r\n")
-        bodies.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        bodies.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
         assert heads.recv(1 << 16) == b""
         assert bodies.recv(1 << 16).startswith(b"HTTP/1.1 408")
@@ -205,6 +214,62 @@ def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(se
         ("POST", "/v1/score", 408),
         ("GET", "/v1/tasks", 200),
     ]
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 503), (("--unscored", "-0.25"), 200)])
+def test_engines_that_need_a_number_get_what_the_server_was_told_for_a_completion_without_a_score(
+    tmp_path: Path, options: tuple[str, ...], status: int
+) -> None:
+    write_files(tmp_path, "http://127.0.0.1:9/v1")
+    pool = tmp_path / "pool.toml"
+    pool.write_text(pool.read_text().replace("retries = 3", "retries = 0"))
+    server = RewardProcess(tmp_path, "--port", "0", *options)
+    slime = {"prompt": HELD, "response": ONE, "label": "t0"}
+    openrlhf = {"query": [HELD + ONE, f"{HELD}no lists"], "prompts": [HELD] * 2, "labels": ["t0"] * 2}
+
+    answers = [post(f"{server.url}/slime", json=slime), post(f"{server.url}/openrlhf", json=openrlhf)]
+    ours = post(f"{server.url}/v1/score", json=slime).json()
+    server.stop()
+
+    assert [each.status_code for each in answers] == [status] * 2
+    if options:
+        assert (answers[0].json(), answers[1].json()["rewards"]) == (-0.25, [-0.25, 0.0])
+    else:
+        assert {each.json()["error"]["code"] for each in answers} == {"worker_failed"}
+    assert (ours["score"], ours["outcome"]) == (None, "failed")
+
+
+def test_a_request_has_its_place_before_its_body_is_read(serve: Serve) -> None:
+    server = serve("--max-requests", "1")
+    body = json.dumps({"task": "t0", "completion": "no lists"}).encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+        slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
+        eventually(lambda: "wfdsl_requests_in_progress 1.0" in get(f"{server.url}/metrics").text)
+        refused = post(f"{server.url}/v1/score", content=body)
+        slow.sendall(body)
+        answered = slow.recv(1 << 16)
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_requests")
+    assert answered.startswith(b"HTTP/1.1 200")
+    assert post(f"{server.url}/v1/score", content=body).status_code == 200
+
+
+def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, provider: Provider) -> None:
+    server = serve("--drain", "60")
+    provider.going.clear()
+    with ThreadPoolExecutor(1) as clients:
+        asked = clients.submit(post, f"{server.url}/v1/score", json={"task": "t0", "completion": ONE})
+        provider.wait_for(1)
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: any("SIGTERM: ends after the requests in progress" in line for line in server.lines))
+        with pytest.raises(httpx.TransportError):
+            get(f"{server.url}/health")
+        provider.going.set()
+        answer = asked.result(60)
+
+    assert (answer.status_code, answer.json()["score"]) == (200, 1.0)
+    assert server.stop() == 0
+    assert len(provider.asked) == 1
 
 
 def test_it_has_no_options_that_only_a_model_has(serve: Serve) -> None:
