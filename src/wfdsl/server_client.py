@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import socket
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -21,6 +23,10 @@ from wfdsl.errors import UsageError, WfdslError
 
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 5.0
+_CONNECT_S: Final = 5.0
+"""How long a connection may take. Our choice: it is tried again, and `close` cannot end it."""
+SILENCE_S: Final = 3.0
+"""After which a server that does not answer is told of. Our choice: a restart takes about as long."""
 _AGAIN: Final = {429, 500, 502, 503, 504}
 
 
@@ -38,7 +44,7 @@ class ServerRefused(UsageError):  # noqa: N818  (as JournalFailure is)
 
 
 class ServerClient:
-    """Asks one server. Safe to share between threads; `close` ends its own."""
+    """Asks one server. Safe to share between threads; `close` ends its own, and what they ask."""
 
     def __init__(
         self,
@@ -48,6 +54,8 @@ class ServerClient:
         patience_s: float = 600.0,
         timeout_s: float = 300.0,
         threads: int = 64,
+        say: Callable[[str], None] | None = None,
+        silence_s: float = SILENCE_S,
     ) -> None:
         """`url` is as `wfdsl-reward serve` prints it, and may hold a key (`http://any:KEY@host:8700`).
 
@@ -57,6 +65,8 @@ class ServerClient:
             patience_s: How long a request is repeated while the server does not answer.
             timeout_s: How long one attempt waits for its answer.
             threads: The most requests of `ask` at a time; each waits in a thread.
+            say: Takes a line for the user when requests have failed for a while, once until one succeeds.
+            silence_s: How long that while is.
 
         Raises:
             UsageError: the URL cannot be used.
@@ -69,9 +79,13 @@ class ServerClient:
         self._headers = {"content-type": "application/json", **_credentials(unquote(parts.password or ""), key)}
         self._patience_s = patience_s
         self._timeout_s = timeout_s
+        self._say = say
+        self._silence_s = silence_s
+        self._told = False
         self._idle: list[HTTPConnection] = []
+        self._busy: set[HTTPConnection] = set()
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = threading.Event()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="wfdsl-client")
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -87,55 +101,84 @@ class ServerClient:
 
         Raises:
             ServerRefused: the server refused it for good.
-            ServerGone: there was no answer in time.
+            ServerGone: there was no answer in time, or the client was closed.
         """
         content = None if body is None else json.dumps(body).encode()
-        end, wait_s = time.monotonic() + self._patience_s, _FIRST_WAIT_S
-        while True:
+        begun, wait_s, failing_since = time.monotonic(), _FIRST_WAIT_S, 0.0
+        while not self._closed.is_set():
             asked_s = 0.0
             try:
                 status, headers, answer = self._once(method, path, content)
                 if status < 400:
-                    return json.loads(answer)
+                    return self._read(answer)
                 why, asked_s = self._refusal(status, headers, answer), _seconds(headers.get("retry-after"))
             except (OSError, HTTPException, ValueError) as error:
                 why = str(error) or type(error).__name__
-            pause_s = max(asked_s, wait_s * (0.5 + random.random() / 2))
-            if time.monotonic() + pause_s > end:
+            now, pause_s = time.monotonic(), max(asked_s, wait_s * (0.5 + random.random() / 2))
+            failing_since = failing_since or now
+            if now + pause_s > begun + self._patience_s:
                 raise ServerGone(f"the server at {self.url} does not answer: {why}")
-            time.sleep(pause_s)
+            self._note_failure(why, now - failing_since, begun + self._patience_s - now)
+            self._closed.wait(pause_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+        raise ServerGone(f"the server at {self.url} was not waited for any longer")
 
     def close(self) -> None:
-        """End the threads, after the requests in progress, and close the connections."""
+        """End the requests in progress and the threads, and close the connections."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
+            for connection in self._busy:
+                _end(connection)
             while self._idle:
                 self._idle.pop().close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
+    def _read(self, answer: bytes) -> Any:
+        found = json.loads(answer)
+        self._told = False
+        return found
+
+    def _note_failure(self, why: str, for_s: float, left_s: float) -> None:
+        if self._say is not None and not self._told and for_s >= self._silence_s:
+            self._told = True
+            self._say(
+                f"the server at {self.url} does not answer ({why}); start it, or stop this and correct the address; "
+                f"it is asked for another {left_s:.0f} s"
+            )
+
     def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
         connection = self._connection()
         try:
+            if connection.sock is None:
+                _connect(connection, self._timeout_s)
+            if self._closed.is_set():  # and `close` may not have seen this connection
+                raise ConnectionError("the client is closed")
             connection.request(method, self._parts.path.rstrip("/") + path, content, self._headers)
             answer = connection.getresponse()
             found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
         except BaseException:
-            connection.close()
+            self._give_back(connection, reusable=False)
             raise
-        with self._lock:
-            if self._closed:
-                connection.close()
-            else:
-                self._idle.append(connection)
+        self._give_back(connection, reusable=True)
         return found
 
     def _connection(self) -> HTTPConnection:
+        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         with self._lock:
             if self._idle:
-                return self._idle.pop()
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        return kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout_s)
+                found = self._idle.pop()
+            else:
+                found = kind(self._parts.hostname or "", self._parts.port, timeout=_CONNECT_S)
+            self._busy.add(found)
+        return found
+
+    def _give_back(self, connection: HTTPConnection, *, reusable: bool) -> None:
+        with self._lock:
+            self._busy.discard(connection)
+            if reusable and not self._closed.is_set():
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     def _refusal(self, status: int, headers: Mapping[str, str], answer: bytes) -> str:
         """What an error says, if asking again may help.
@@ -151,6 +194,18 @@ class ServerClient:
         if status not in _AGAIN or headers.get("x-should-retry") == "false":
             raise ServerRefused(f"the server at {self.url} refuses: {message}", status, code)
         return message
+
+
+def _connect(connection: HTTPConnection, timeout_s: float) -> None:
+    """Connect soon or not at all, and then wait this long for answers."""
+    connection.connect()
+    connection.sock.settimeout(timeout_s)
+
+
+def _end(connection: HTTPConnection) -> None:
+    """Wake the thread that waits for an answer."""
+    with suppress(OSError, AttributeError):  # it is not connected yet, or not any more
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _credentials(password: str, key: str | None) -> dict[str, str]:

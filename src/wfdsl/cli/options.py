@@ -222,9 +222,10 @@ def leases_of(args: argparse.Namespace) -> Iterator[LeaseClient | None]:
     if args.limit_server is None:
         yield None
         return
+    from wfdsl.cli.output import print_now
     from wfdsl.interpreter.leases import LeaseClient
 
-    with LeaseClient(args.limit_server, server_key()) as leases:
+    with LeaseClient(args.limit_server, server_key(), say=print_now) as leases:
         yield leases
 
 

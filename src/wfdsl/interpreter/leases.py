@@ -14,20 +14,26 @@ import platform
 import secrets
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetUsage
 from wfdsl.protocols import WorkerFailure
-from wfdsl.server_client import ServerClient, ServerGone, ServerRefused
+from wfdsl.server_client import SILENCE_S, ServerClient, ServerGone, ServerRefused
 
 _MOST_ASKED: Final = 256
 """Calls in one request. Our choice."""
 _RENEWALS: Final = 3
 """How often leases are renewed in the time for which they are given."""
 _FIRST_RENEWAL_S: Final = 5.0
+_ANSWER_S: Final = 60.0
+"""How long one attempt waits for its answer: a server answers after 20 s, with or without leases."""
+_CLOSE_S: Final = 3.0
+"""How long `close` waits for a server to hear what has ended. Our choice: a stop must not wait for a dead one."""
 _WORKERS: Final = 64
 """Workers that calls wait for at a time; each waits in a thread."""
 
@@ -47,20 +53,40 @@ class _Line:
     calls: deque[_Waiting] = field(default_factory=deque)
     task: asyncio.Task[None] | None = None
 
+    def give_up(self, task: asyncio.Task[None]) -> None:
+        """Pass on what ended the task that asks for leases to the calls that still wait."""
+        error = None if task.cancelled() else task.exception()
+        while self.calls and task is self.task:
+            lease = self.calls.popleft().lease
+            if error is None:
+                lease.cancel()
+            elif not lease.done():
+                lease.set_exception(error)
+
 
 class LeaseClient:
     """Draws leases from the server at a URL. Close it, or use it in a `with` block: what has ended is told then."""
 
     def __init__(
-        self, url: str, key: str | None = None, *, holder: str | None = None, patience_s: float = 600.0
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        holder: str | None = None,
+        patience_s: float = 600.0,
+        say: Callable[[str], None] | None = None,
+        silence_s: float = SILENCE_S,
     ) -> None:
-        """`holder` names this process to the server; a new name unless given.
+        """`holder` names this process to the server; a new name unless given. The others are those of `ServerClient`.
 
         Raises:
             UsageError: the URL cannot be used.
         """
+        self._say = say
         self.holder = holder or f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._client = ServerClient(url, key, patience_s=patience_s, threads=_WORKERS)
+        self._client = ServerClient(
+            url, key, patience_s=patience_s, timeout_s=_ANSWER_S, threads=_WORKERS, say=say, silence_s=silence_s
+        )
         self._lines: dict[tuple[asyncio.AbstractEventLoop, str], _Line] = {}
         self._news = threading.Condition()
         self._held: set[str] = set()
@@ -75,7 +101,7 @@ class LeaseClient:
         Raises:
             BudgetSpent: the server's budget does not cover the call.
             WorkerFailure: the server does not answer.
-            UsageError: the server refused to give any.
+            UsageError: the server refused to give any, or is not a server of leases.
         """
         loop = asyncio.get_running_loop()
         line = self._lines.setdefault((loop, worker), _Line())
@@ -83,6 +109,7 @@ class LeaseClient:
         line.calls.append(waiting)
         if line.task is None or line.task.done():
             line.task = loop.create_task(self._fill(worker, line))
+            line.task.add_done_callback(line.give_up)
         try:
             return await waiting.lease
         except asyncio.CancelledError:
@@ -98,13 +125,15 @@ class LeaseClient:
             self._news.notify()
 
     def close(self) -> None:
-        """Tell the server what has ended, and end the threads."""
+        """Tell the server what has ended, if it answers soon, and end the threads."""
         with self._news:
             self._closing = True
             self._news.notify()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_CLOSE_S)
         self._client.close()
+        if self._thread is not None:
+            self._thread.join()
 
     def __enter__(self) -> LeaseClient:
         return self
@@ -151,10 +180,16 @@ class LeaseClient:
         return self._took(answer)
 
     def _took(self, answer: Any) -> list[str]:
-        found: list[str] = answer["leases"]
+        try:
+            found, seconds = list(map(str, answer["leases"])), float(answer["seconds"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"the server at {self._client.url} answers without leases: {str(answer)[:200]}; "
+                "give the address of a `wfdsl-reward serve`"
+            ) from error
         with self._news:
             self._held.update(found)
-            self._renewal_s = float(answer["seconds"]) / _RENEWALS
+            self._renewal_s = seconds / _RENEWALS
             if self._thread is None:
                 self._thread = threading.Thread(target=self._tell, name="wfdsl-leases", daemon=True)
                 self._thread.start()
@@ -179,8 +214,9 @@ class LeaseClient:
                     continue
             try:
                 self._client.request("POST", "/v1/leases/settle", {"holder": self.holder, "settled": ended})
-            except (ServerGone, ServerRefused):
-                continue  # the server charges the upper bounds, and the next call is told why
+            except (ServerGone, ServerRefused) as error:  # the next call is told why
+                if ended and self._say is not None:
+                    self._say(f"{error}; it charges {len(ended)} calls at their upper bounds")
 
 
 def _failure(error: ServerGone | ServerRefused) -> Exception:

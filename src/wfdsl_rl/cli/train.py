@@ -17,12 +17,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, group
+from wfdsl.cli.options import (
+    INPUT,
+    OUTPUT,
+    Parser,
+    add_limit_server_option,
+    answer_tab,
+    complete,
+    group,
+    leases_of,
+)
 from wfdsl.cli.output import FAILED, OK, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
+    from wfdsl.interpreter.leases import LeaseClient
+    from wfdsl.interpreter.running import RunOptions
     from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.plan import Plan
 
@@ -64,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     asked.add_argument("--stage", choices=_STAGES, default="all", help="which stage (default: %(default)s)")
     asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.base.group_size=8")
     asked.add_argument("--seed", type=int, metavar="N", help="short for --set train.seed=N")
+    add_limit_server_option(parser)
     output.add_argument("-o", "--out", metavar="DIR", help="output folder (default: runs/NAME-seedN)")
     output.add_argument("--resume", metavar="DIR", help="continue the training in a folder")
     output.add_argument("--dry-run", action="store_true", help="show what would be run; start nothing")
@@ -84,9 +96,9 @@ def _train(args: argparse.Namespace) -> int:
 
     plan = read_plan(name, settings)
     stages: tuple[StageName, ...] = plan.train.stages() if stage == "all" else (cast("StageName", stage),)
+    folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")
     if args.dry_run:
-        return _dry_run(plan, stages, as_json=args.json)
-    folder = out or Path(args.out or f"runs/{Path(name).stem}-seed{plan.train.seed}")
+        return _dry_run(plan, stages, folder, args)
     return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
 
 
@@ -102,12 +114,12 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
         raise UsageError(f"{folder} does not hold a training: {_RESOLVED} cannot be read ({error})") from error
 
 
-def _dry_run(plan: Plan, stages: Sequence[StageName], *, as_json: bool) -> int:
-    from wfdsl_rl.cli.train_output import estimate_text
+def _dry_run(plan: Plan, stages: Sequence[StageName], folder: Path, args: argparse.Namespace) -> int:
+    from wfdsl_rl.cli.train_output import estimate_text, launch_command
     from wfdsl_rl.training.estimate import estimate_of
 
-    estimate = estimate_of(plan, stages)
-    if as_json:
+    estimate = estimate_of(plan, stages, out=folder, launch=launch_command(plan.train, args))
+    if args.json:
         print_json(estimate.to_dict(), indent=2)
     else:
         print(estimate_text(estimate))
@@ -133,6 +145,7 @@ def _run(
         if processes.is_first:
             progress = stack.enter_context(Progress(plan.train, stages, as_json=args.json))
             options = stack.enter_context(run_options(plan.experiment, plan.pool, folder))
+            _draw(options, stack.enter_context(leases_of(args)))
             watched = {"options": options, "listeners": (progress.on_metrics,), "say": progress.say}
         setup = Setup(
             train=plan.train,
@@ -163,6 +176,17 @@ def _run(
                 raise
             return FAILED  # the first process says why
     return OK
+
+
+def _draw(options: RunOptions, leases: LeaseClient | None) -> None:
+    """Have the calls of all runs drawn from a limit server, besides the training's own budget."""
+    from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
+
+    own = options.get("budget")
+    if isinstance(own, BudgetTracker):
+        own.leases = leases
+    elif leases is not None:
+        options["budget"] = BudgetTracker(UNLIMITED, leases=leases)
 
 
 def _require_same(folder: Path, resolved: dict[str, Any], *, resume: bool) -> None:

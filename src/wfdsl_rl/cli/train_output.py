@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -13,8 +15,9 @@ from rich.progress import Progress as Bar
 from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, STEPS, Estimate
-from wfdsl_rl.training.memory import Memory
+from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, STEPS, Estimate, StageTime, Time
+from wfdsl_rl.training.memory import Disk, Host, Memory
+from wfdsl_rl.training.missing import runs_on_cpu
 
 _SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
@@ -22,6 +25,7 @@ _PROMPT_LINES = 16
 """Lines of the first prompt that a dry run shows, from its end."""
 _WIDTH = 100
 """Characters of such a line."""
+_SERVER: Final = "start vLLM's server before it, as docs/examples/gpus/2-gpus-and-vllm-server.sh does"
 
 
 class Progress:
@@ -108,19 +112,34 @@ def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
     return "  ".join(f"{name} {value:.3f}" for name, value in found if isinstance(value, float))
 
 
+def launch_command(train: TrainConfig, args: argparse.Namespace) -> str:
+    """The command that starts what was asked for: torchrun, or a plain process, which uses one GPU of several."""
+    words = ["--resume", args.resume] if args.resume is not None else [args.experiment]
+    given = {"--stage": args.stage if args.stage != "all" and args.resume is None else None, "--seed": args.seed}
+    given |= {"--limit-server": args.limit_server, "--out": args.out}
+    pairs = [*(("--set", setting) for setting in args.set), *given.items()]
+    words += [word for flag, value in pairs if value is not None for word in (flag, str(value))]
+    if (count := train.processes or 1) > 1:
+        return f"torchrun --nproc_per_node {count} -m wfdsl_rl.cli.train {shlex.join(words)}"
+    return f"{'' if runs_on_cpu(train) else 'CUDA_VISIBLE_DEVICES=0 '}wfdsl-train {shlex.join(words)}"
+
+
 def estimate_text(estimate: Estimate) -> str:
     """An estimate for people, on one page."""
     train = estimate.resolved["train"]
     rows = [
         ("model", f"{train['model']}, {'LoRA' if train['lora'] else 'all weights'}"),
         ("tasks", train["tasks"]),
-        ("pool", f"{estimate.resolved['pool']['name']}, {_count(estimate.resolved['pool']['workers'], 'worker')}"),
-        *(("stage" if number == 0 else "", _stage(name, train)) for number, name in enumerate(estimate.stages)),
+        ("pool", f"{estimate.resolved['pool']['name']}, {_count(len(estimate.resolved['pool']['workers']), 'worker')}"),
+        *_rows("stage", [_stage(name, train) for name in estimate.stages]),
         *_work(estimate),
         *_memory(estimate.memory),
+        *_host(estimate.host),
+        *_disk(estimate.disk),
         *_time(estimate),
         *_computing(estimate),
-        *(("missing" if number == 0 else "", line) for number, line in enumerate(estimate.missing)),
+        *_rows("missing", estimate.missing),
+        *_rows("launch", [estimate.launch, *([_SERVER] if train["extra"].get("vllm_mode") == "server" else [])]),
     ]
     prompt = estimate.prompt.splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..." for line in prompt[-_PROMPT_LINES:]]
@@ -136,6 +155,11 @@ def estimate_text(estimate: Estimate) -> str:
     )
 
 
+def _rows(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Rows of which the first one has the name."""
+    return [(name if number == 0 else "", text) for number, text in enumerate(texts)]
+
+
 def _stage(name: str, train: dict[str, Any]) -> str:
     stage = train[name]
     if name == "sft":
@@ -148,13 +172,15 @@ def _work(estimate: Estimate) -> list[tuple[str, str]]:
     about = "at most" if estimate.at_most else "about"
     cost = "not known: a worker has no price"
     if estimate.usd is not None:
-        each = f"${estimate.usd / max(estimate.runs, 1):.4f} a workflow; in the paper ${PAPER_USD}"
-        cost = f"{about} ${estimate.usd:,.2f} by the price list ({each})"
+        each = f"${estimate.usd / max(estimate.runs, 1):.4f} a workflow"
+        paper = f"at the paper's ${PAPER_USD} a workflow, ${estimate.paper_usd:,.2f}"
+        cost = f"{about} ${estimate.usd:,.2f} by the price list, {each}; {paper}"
         if estimate.simulated:
             cost = f"$0: the workers are simulated ({about} ${estimate.usd:,.2f} by their fictional price list)"
+    parts = ", ".join(f"{number:,} for {purpose}" for purpose, number in estimate.runs_by_purpose.items() if number)
     return [
         ("completions", f"{estimate.completions:,}"),
-        ("runs", f"{about} {estimate.runs:,}, evaluations included"),
+        ("runs", f"{about} {estimate.runs:,} workflows: {parts}"),
         ("calls", f"{about} {estimate.calls:,} ({STEPS} steps per workflow)"),
         ("cost", cost),
     ]
@@ -171,42 +197,89 @@ def _memory(memory: Memory | None) -> list[tuple[str, str]]:
     """What each process needs, a line for each part, and what to change if there is less."""
     if memory is None:
         return [("memory", "not known: set train.size")]
-    rows = [("memory", f"{part.name:<16} {_size(part.gib):>10}  {part.how}") for part in memory.parts]
+    rows = [f"{part.name:<16} {_size(part.gib):>10}  {part.how}" for part in memory.parts]
     where = "this machine" if memory.on_cpu else "a GPU"
     verdict = (
         f"{'of' if memory.fits else 'more than'} the {memory.limit_gib:.3g} GiB of {where}, in the stage {memory.stage}"
     )
-    rows.append(("", f"{'each process':<16} {_size(memory.gib):>10}  {verdict}"))
-    if memory.host_gib:
-        rows.append(("", f"{'machine':<16} {_size(memory.host_gib):>10}  weights, gradients and moments"))
+    rows.append(f"{'each process':<16} {_size(memory.gib):>10}  {verdict}")
     if not memory.fits:
-        rows.append(("", f"use {', '.join(_SMALLER[memory.on_cpu])}"))
-    return [(name if number == 0 else "", text) for number, (name, text) in enumerate(rows)]
+        rows.append(f"use {', '.join(_SMALLER[memory.on_cpu])}")
+    return _rows("memory", rows)
+
+
+def _host(host: Host | None) -> list[tuple[str, str]]:
+    if host is None:
+        return []
+    kept = f", in training {_size(host.training_gib)}" if host.training_gib else ""
+    times = f"loading {_size(host.loading_gib)}{kept}, saving {_size(host.saving_gib)}"
+    return [
+        ("", f"{'machine':<16} {_size(host.gib):>10}  all processes: {times}; this machine has {_size(host.limit_gib)}")
+    ]
+
+
+def _disk(disk: Disk | None) -> list[tuple[str, str]]:
+    if disk is None:
+        return []
+    checkpoints = f"{_count(disk.checkpoints, 'checkpoint')} of {_size(disk.checkpoint_gib)}"
+    models = f"{_count(disk.finals, 'model')} of {_size(disk.final_gib)}"
+    free = f"{disk.folder} has {_size(disk.free_gib)} free"
+    return [("disk", f"at most {_size(disk.gib)}: {checkpoints}, {models}; {free}")]
 
 
 def _time(estimate: Estimate) -> list[tuple[str, str]]:
-    time = estimate.time
-    if time is None or not time.latency_s:
+    """The time of a training on GPUs, or with workers that take time, and how that of a step was computed."""
+    time, on_cpu = estimate.time, _on_cpu(estimate)
+    if on_cpu and not time.latency_s:
         return []
-    each = timedelta(seconds=round(time.seconds))
-    calls = f"{time.calls:,} calls, {time.in_flight} at once, {time.latency_s:g} s a call"
+    device = "core" if on_cpu else "GPU"
+    total = f"all stages {_hours(time.seconds)}, or {time.device_hours:,.0f} {device}-hours"
+    return _rows("time", [*map(_stage_time, time.stages), total, *_formulas(time, device)])
+
+
+def _stage_time(stage: StageTime) -> str:
+    parts = {"writing": stage.writing_s, "waiting": stage.waiting_s, "updating": stage.updating_s}
+    step = " + ".join(f"{name} {_hours(seconds)}" for name, seconds in parts.items())
+    beside = "rejection sampling" if stage.stage == "sft" else "evaluations"
+    more = f" + {beside} {_hours(stage.beside_s)}" if stage.beside_s else ""
+    return f"{stage.stage} {_hours(stage.seconds)} = {stage.steps} x ({step}){more}"
+
+
+def _formulas(time: Time, device: str) -> list[str]:
+    """How the time of a step was computed, with the numbers of the first stage that asks workers."""
+    stage = next((each for each in time.stages if each.calls), time.stages[0])
+    calls = f"{stage.calls:,.0f} calls / {time.in_flight} at once x {time.latency_s:g} s"
+    waiting = f"waiting {calls}, {STEPS} calls in turn at least, within the requests per minute of the pool file"
+    if time.tokens_per_s is None:
+        return [waiting, "writing and updating are not known: set train.size"]
+    writers, trainers = (_count(number, device) for number in (time.writers, time.trainers))
     return [
-        ("time", "each iteration: writing the completions + waiting for the workers + the update"),
-        ("", f"waiting for the workers: {each} ({calls}), as far as their limits are in the pool file"),
+        f"writing {stage.tokens:,.0f} tokens at most / ({writers} x {time.tokens_per_s:,.0f} a second)",
+        waiting,
+        f"updating {stage.operations:.1e} operations / ({trainers} x {time.operations_per_s:.0e} a second)",
+        "speeds (of writing: vLLM's) and the time of a call are our choice; moving offloaded layers is not counted",
     ]
 
 
 def _computing(estimate: Estimate) -> list[tuple[str, str]]:
-    if estimate.operations is None:
+    if estimate.operations is None or not _on_cpu(estimate):
         return []
-    each = timedelta(seconds=round(estimate.operations / CORE_SPEED))
+    each = _hours(estimate.operations / CORE_SPEED)
     return [
         ("computing", f"at most {estimate.operations:.1e} operations: {each} on a core with {CORE_SPEED:.0e} a second")
     ]
 
 
-def _count(items: Sequence[Any], noun: str) -> str:
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
+def _on_cpu(estimate: Estimate) -> bool:
+    return estimate.memory is not None and estimate.memory.on_cpu
+
+
+def _hours(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _size(gib: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -26,14 +26,23 @@ class RewardClient:
     once however often they are sent.
     """
 
-    def __init__(self, url: str, key: str | None = None, *, run: str = "", patience_s: float = 600.0) -> None:
-        """`run` is put before all sample ids, so that experiments on one server share nothing.
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        run: str = "",
+        patience_s: float = 600.0,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        """`run` is put before all sample ids, so that experiments on one server share nothing. `say` takes a line for
+        the user when the server does not answer.
 
         Raises:
             UsageError: the URL cannot be used.
         """
         self._gathered: WeakKeyDictionary[asyncio.AbstractEventLoop, _Request] = WeakKeyDictionary()
-        self._client = ServerClient(url, key, patience_s=patience_s)
+        self._client = ServerClient(url, key, patience_s=patience_s, say=say)
         self._path = f"/v1/score?run={quote(run, safe='')}" if run else "/v1/score"
 
     async def score(self, samples: Sequence[Mapping[str, Any]]) -> list[Result]:
@@ -78,7 +87,7 @@ class RewardClient:
         return _results(self._client.request("POST", self._path, {"samples": list(samples)}))
 
     def close(self) -> None:
-        """End its threads and connections."""
+        """End its requests, threads and connections."""
         self._client.close()
 
 
