@@ -40,7 +40,6 @@ def test_right_wrong_and_invalid_completions_have_their_rewards(folder: Path) ->
     invalid, *valid = rewards(folder, IN_PROCESS)
 
     assert (invalid["reward"], invalid["valid"], invalid["steps"]) == (0.0, 0.0, 0.0)
-    assert {each["reward"] for each in valid} == {0.5, 1.0}
     assert all(each["reward"] == 0.5 + 0.5 * each["right"] for each in valid)
     assert all(each["steps"] == 3 and each["cost_usd"] > 0 and not each["unscored"] for each in valid)
 

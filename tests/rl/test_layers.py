@@ -7,9 +7,12 @@ import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import wfdsl
 import wfdsl_rl
@@ -131,6 +134,53 @@ print(json.dumps(sorted(set({HEAVY!r}) & sys.modules.keys())))
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True)
 
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+# Scores a gym completion where nothing can be imported but Python's library, this package and some others.
+SCORES_WITH = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("_") and name.partition(".")[0] not in sys.stdlib_module_names | {allowed!r}:
+            raise ModuleNotFoundError(f"{{name}} is blocked", name=name)
+
+sys.meta_path.insert(0, Blocked())
+import wfdsl
+import wfdsl_rl
+from wfdsl_rl.engines import client, rows, source, verl
+tasks = [task for task in wfdsl_rl.gym.make("gym/paper7", 20, seed=1) if task.kind in ("math", "choice")][:4]
+with wfdsl_rl.make_reward("gym/paper7", tasks) as reward:
+    lists = 'model_id = [0]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
+    scored = reward.sync([lists, "no lists"] * 4, [task.id for task in tasks for _ in range(2)])
+print([each.score for each in scored])
+"""
+
+
+def test_a_reward_needs_the_core_package_only() -> None:
+    program = SCORES_WITH.format(allowed=core_names())
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr
+    scores = ast.literal_eval(done.stdout)
+    assert scores[1::2] == [0.0] * 4
+    assert set(scores[::2]) <= {0.5, 1.0}
+
+
+def core_names() -> set[str]:
+    """What can be imported where the package is installed without extras."""
+    found: set[str] = set()
+    left = ["wfdsl-conductor"]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            needed = map(Requirement, metadata.requires(name) or [])
+            left += [canonicalize_name(each.name) for each in needed if each.marker is None or each.marker.evaluate()]
+    modules = metadata.packages_distributions().items()
+    names = {module for module, owners in modules if found & {canonicalize_name(owner) for owner in owners}}
+    return {"wfdsl", "wfdsl_rl", *names}
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

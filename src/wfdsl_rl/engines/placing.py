@@ -82,7 +82,9 @@ class Placement:
     """Keeps processes busy until every trial has landed, or the budget is spent."""
 
     def __init__(self, left: Sequence[Batch], *, keep: Callable[[Trial], None], say: Callable[[str], None]) -> None:
-        """`keep` takes each trial once; `say` takes a line for the user when a process has died."""
+        """`keep` takes each trial once; `say` takes a line for the user when a process has died or is left
+        out.
+        """
         self._keep = keep
         self._say = say
         self._left = {key for batch in left for key in batch.keys}
@@ -90,6 +92,8 @@ class Placement:
         for batch in left:
             self._waiting.put_nowait(batch)
         self._placed = 0
+        self._places = 0
+        """Processes that are not left out."""
         self._ended = asyncio.Event()
         self._stopped = ""
 
@@ -102,8 +106,9 @@ class Placement:
             ahead: Batches that a process has at a time.
 
         Raises:
-            UsageError: a process cannot run this evaluation, or processes die as soon as they are started.
+            UsageError: no process can run this evaluation, or processes die as soon as they are started.
         """
+        self._places = nodes
         self._look()
         try:
             async with asyncio.TaskGroup() as group:
@@ -116,12 +121,13 @@ class Placement:
         return self._stopped
 
     async def _place(self, new_node: Callable[[], Node], ahead: int) -> None:
-        """Keep one process busy, and its successors."""
+        """Keep one process busy, and its successors, until one of them cannot run this evaluation."""
         losses = 0
         while True:
             node, landed = new_node(), len(self._left)
             try:
-                await node.start()
+                if not await self._started(node):
+                    return
                 await self._feed_all(node, ahead)
             except NodeLost as lost:
                 losses = losses + 1 if landed == len(self._left) else 1
@@ -130,6 +136,23 @@ class Placement:
                 self._say(f"a process died, and its trials are placed again: {lost}")
             finally:
                 await node.close()
+
+    async def _started(self, node: Node) -> bool:
+        """Start a process; False if it cannot run this evaluation, and others are left.
+
+        Raises:
+            NodeLost: it has died.
+            UsageError: it cannot run this evaluation, and none is left.
+        """
+        try:
+            await node.start()
+        except UsageError as refused:
+            self._places -= 1
+            if not self._places:
+                raise
+            self._say(f"a process is left out: {refused}")
+            return False
+        return True
 
     async def _feed_all(self, node: Node, ahead: int) -> None:
         """Give a process batches until one raises; a task group could drop a cancellation at that moment."""

@@ -111,11 +111,11 @@ async def evaluate_on_ray(
         plan: How each node makes the same evaluation.
         keep: Takes each trial, once, as soon as its batch is there.
         done: The trials that have a result already.
-        say: Takes a line for the user when a node has died.
+        say: Takes a line for the user when a node has died or is left out.
         nodes: Processes on the cluster; one for each of its nodes that has a CPU unless given.
 
     Raises:
-        UsageError: a node cannot run this evaluation, or a policy or a task cannot be used.
+        UsageError: no node can run this evaluation, or a policy or a task cannot be used.
     """
     expected = manifest_of(replace(evaluation, tasks=()), task_sources=(), command=())
     size = max(2 * plan.parallel // _AHEAD, 1)

@@ -1,9 +1,10 @@
 """An environment for SkyRL (skyrl-gym 0.4): one completion, one reward.
 
     from wfdsl_rl.engines.skyrl import register_environment
-    register_environment()            # before the trainer starts; then rows with env_class: wfdsl find it
+    register_environment(url="http://127.0.0.1:8700")   # or pool and tasks; then rows with env_class: wfdsl find it
 
-The options of `SourceOptions` come from the environment's configuration (`environment.skyrl_gym.wfdsl`).
+SkyRL's configuration refuses settings of environments that it does not know, so options are given here, in the process
+that scores: the Ray task that runs the trainer.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ class ConductorEnv(BaseTextEnv):  # type: ignore[misc,unused-ignore]
     answer, 0 for a wrong one, minus a half for a completion that holds no workflow. Advantages in a group are the same.
     """
 
-    def __init__(self, env_config: Mapping[str, Any] | None = None, extras: Mapping[str, Any] | None = None) -> None:
-        """`env_config`: the fields of `SourceOptions`, and `wrong`, the score of a wrong answer (0.5)."""
+    def __init__(
+        self,
+        env_config: Mapping[str, Any] | None = None,
+        extras: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`options`, or `env_config`: the fields of `SourceOptions`, and `wrong`, the score of a wrong answer (0.5)."""
         super().__init__()
-        options = dict(env_config or {})
+        options = {**(options or {}), **(env_config or {})}
         extras = extras or {}
         self._wrong = float(options.pop("wrong", 0.5))
         self._source = reward_source(SourceOptions.of(options))
@@ -51,7 +57,7 @@ class ConductorEnv(BaseTextEnv):  # type: ignore[misc,unused-ignore]
         return dict(self._numbers)
 
 
-def register_environment() -> None:
-    """Make the environment known as `wfdsl`; a second call does nothing."""
-    if ENV_ID not in registry:
-        register(id=ENV_ID, entry_point=f"{__name__}:{ConductorEnv.__name__}")
+def register_environment(**options: Any) -> None:
+    """Make the environment known as `wfdsl`, with these options; a later call replaces it."""
+    registry.pop(ENV_ID, None)
+    register(id=ENV_ID, entry_point=f"{__name__}:{ConductorEnv.__name__}", kwargs={"options": options})

@@ -5,6 +5,7 @@ In process, each process of the engine has limits and a budget of its own; a rew
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.budget import Budget
 from wfdsl_rl.engines.client import RewardClient
 from wfdsl_rl.engines.results import Result, result_of
 from wfdsl_rl.reward import Reward, make_reward, offer_of
@@ -20,6 +22,8 @@ from wfdsl_rl.scoring import Rollout, Scored
 from wfdsl_rl.tasks.loading import load_tasks
 
 _SERVER_KEY: Final = "WFDSL_SERVER_KEY"
+_LOG: Final = logging.getLogger(__name__)
+"""Prints warnings on standard error, unless the engine says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,8 @@ class SourceOptions:
     """Which tasks are read, as in `load_tasks`."""
     journal: str | None = None
     """Without a server, a file that keeps every call."""
+    budget_usd: float | None = None
+    """Without a server, the most that this process spends, in US dollars; what the journal has counts."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SourceOptions:
@@ -116,11 +122,19 @@ def reward_source(options: SourceOptions) -> RewardSource:
         UsageError: neither a server nor a pool with tasks is given, or one of them cannot be used.
     """
     if options.url is not None:
-        return RewardClient(options.url, os.environ.get(_SERVER_KEY), run=options.run)
+        _require_in_process(options)
+        return RewardClient(options.url, os.environ.get(_SERVER_KEY), run=options.run, say=_LOG.warning)
     if options.pool is None or options.tasks is None:
         raise UsageError("give url, the address of a reward server, or pool and tasks")
     tasks = load_tasks(options.tasks, limit=options.limit, seed=options.seed)
-    return InProcess(make_reward(options.pool, tasks, journal=options.journal))
+    budget = None if options.budget_usd is None else Budget(usd=options.budget_usd)
+    return InProcess(make_reward(options.pool, tasks, journal=options.journal, budget=budget))
+
+
+def _require_in_process(options: SourceOptions) -> None:
+    for name, what in {"journal": "journal", "budget_usd": "budget"}.items():
+        if getattr(options, name) is not None:
+            raise UsageError(f"the reward server keeps the {what}: leave {name} out, or leave url out")
 
 
 def numbers_of(result: Result, unscored: float) -> dict[str, float]:

@@ -34,6 +34,7 @@ class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
     url: str | None = None
     run: str = ""
     journal: str | None = None
+    budget_usd: float | None = None
     unscored: float = 0.5
     """The reward of a completion about which nothing is known: that of a wrong answer."""
 

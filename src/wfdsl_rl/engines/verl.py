@@ -5,7 +5,7 @@
     reward.custom_reward_function.reward_kwargs: {url: "http://127.0.0.1:8700"}   # or {pool: ..., tasks: ...}
 
 verl calls it once for each completion, from `reward.num_workers` processes. Without a reward server, each of them has
-limits and a budget of its own.
+its own limits of the workers, its own budget (`budget_usd`) and its own journal (`journal`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ async def compute_score(
 
     Raises:
         UsageError: the source cannot be used.
+        BudgetExhausted: in process, a call does not fit into the budget any more.
         ServerGone: the reward server did not answer for ten minutes.
     """
     source = reward_source(SourceOptions.of({name: options[name] for name in options.keys() - _FROM_VERL}))

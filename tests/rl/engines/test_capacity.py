@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,26 +16,42 @@ from wfdsl.interpreter.limits import WINDOW_S
 from wfdsl.protocols import Call, Reply, Usage
 from wfdsl.workers.entry import Limits, WorkerEntry
 from wfdsl_rl.engines.capacity import Capacity
+from wfdsl_rl.grading.sandbox import Sandbox
+from wfdsl_rl.grading.sandbox.process import Ran
+from wfdsl_rl.grading.sandbox.sandbox import Slot
 from wfdsl_rl.reward import make_reward
-from wfdsl_rl.tasks.task import Task
+from wfdsl_rl.tasks.task import CodeTests, Task
 
 TASKS = [Task(id="t", question="Q?", gold="yes", kind="text")]
+PROGRAMS = [
+    Task(id="t", question="Q?", gold="", kind="code", tests=CodeTests(style="stdin", inputs=("",), expected=("yes",)))
+]
 TOKENS, INPUT = 200, 10
 LATENCY_S = 8.0
 
 
-def rollouts_per_hour(setup: Capacity, rollouts: int, *, limits: dict[str, int], passed: float = 0.0) -> float:
+def rollouts_per_hour(
+    setup: Capacity,
+    rollouts: int,
+    *,
+    limits: dict[str, int],
+    passed: float = 0.0,
+    tasks: Sequence[Task] = TASKS,
+    **options: Any,
+) -> float:
     """What the local engine gives. `passed` of the rollouts are not counted: an empty limit lets them pass at once."""
+    number = count()
 
     async def answer(call: Call) -> Reply:
         await asyncio.sleep(setup.latency_s)
-        return Reply("yes", usage=Usage(input_tokens=INPUT, output_tokens=TOKENS - INPUT))
+        text = "yes" if tasks is TASKS else f"```python\nprint('yes')  # {next(number)}\n```"
+        return Reply(text, usage=Usage(input_tokens=INPUT, output_tokens=TOKENS - INPUT))
 
     async def seconds() -> float:
         entry = WorkerEntry(
             name="w", provider="function", limits=Limits.model_validate(limits), max_tokens=TOKENS - INPUT
         )
-        reward = make_reward(Pool.from_workers([(entry, answer)]), TASKS, concurrency=setup.workflows)
+        reward = make_reward(Pool.from_workers([(entry, answer)]), tasks, concurrency=setup.workflows, **options)
         begun = asyncio.get_running_loop().time()
         scored = await reward([completion(setup)] * rollouts, ["t"] * rollouts)
         assert {each.score for each in scored} == {1.0}
@@ -82,6 +100,23 @@ def test_limits_per_minute_hold_for_a_little_more_than_a_minute(limit: str, valu
 
     assert setup.limit == limit
     assert found == pytest.approx(setup.rollouts_per_hour * 60 / WINDOW_S, rel=0.03)
+
+
+def test_sandbox_slots_limit_the_engine_as_the_model_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = Capacity(calls=1, latency_s=1.0, programs_s=0.5, sandbox_slots=4)
+
+    async def run(self: Slot, source: str, *, stdin: str, timeout_s: float) -> Ran:
+        async with self._turns:
+            await asyncio.sleep(setup.programs_s)
+        return Ran("ended", 0, b"yes\n", "", setup.programs_s)
+
+    monkeypatch.setattr(Slot, "run", run)
+    sandbox = Sandbox(slots=setup.sandbox_slots, unsafe=True)
+
+    found = rollouts_per_hour(setup, 400, limits={}, tasks=PROGRAMS, sandbox=sandbox)
+
+    assert setup.limit == "sandbox slots"
+    assert found == pytest.approx(setup.rollouts_per_hour, rel=0.03)
 
 
 def test_the_smallest_rate_is_the_rate_of_the_whole() -> None:

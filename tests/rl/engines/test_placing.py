@@ -123,6 +123,31 @@ async def test_trials_that_every_process_dies_of_fail_and_the_others_land() -> N
     assert len(said) <= 5
 
 
+def refuse() -> None:
+    raise UsageError("the node b has other packages")
+
+
+async def test_a_replacement_that_cannot_run_the_evaluation_is_left_out_and_the_others_go_on() -> None:
+    what, count = one_of_many(6), 0
+
+    def dies_at_once(batch: Batch) -> Finished:
+        nonlocal count
+        count += 1
+        return right(batch) if count != 1 else die()
+
+    nodes = [FakeNode(dies_at_once), FakeNode(right), FakeNode(right, start=refuse)]
+    found, said, stopped = await placed(batches(what, (), 1), nodes, nodes=2, ahead=1)
+
+    assert sorted(each.key for each in found) == sorted(what.trials())
+    assert said[1:] == ["a process is left out: the node b has other packages"]
+    assert (stopped, [node.closed for node in nodes]) == ("", [1, 1, 1])
+
+
+async def test_where_no_process_can_run_the_evaluation_that_is_an_error() -> None:
+    with pytest.raises(UsageError, match="the node b has other packages"):
+        await placed(batches(one_of_many(2), (), 4), [FakeNode(right, start=refuse) for _ in range(2)], nodes=2)
+
+
 async def test_processes_that_die_as_they_start_are_an_error() -> None:
     with pytest.raises(UsageError, match="5 processes died without a result; the last one: the machine is gone"):
         await placed(batches(one_of_many(2), (), 4), [FakeNode(right, start=die) for _ in range(5)])

@@ -9,10 +9,12 @@ import pytest
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl_rl import gym, make_reward
 from wfdsl_rl.cli.reward import main
 from wfdsl_rl.engines.rows import ENGINES, engine_rows, sample_of
-from wfdsl_rl.engines.source import InProcess, SourceOptions, numbers_of, reward_source
+from wfdsl_rl.engines.source import InProcess, RewardSource, SourceOptions, numbers_of, reward_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,11 +81,35 @@ def test_a_thread_without_a_loop_is_scored_too() -> None:
         ({}, "give url, the address of a reward server, or pool and tasks"),
         ({"pool": "gym/paper7"}, "or pool and tasks"),
         ({"uri": "http://x"}, "a reward source has no option uri"),
+        ({"url": "http://x", "budget_usd": 1.0}, "the reward server keeps the budget: leave budget_usd out"),
+        ({"url": "http://x", "journal": "j.db"}, "the reward server keeps the journal: leave journal out"),
     ],
 )
-def test_options_that_name_no_source_are_refused(options: dict[str, str], said: str) -> None:
+def test_options_that_name_no_source_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         reward_source(SourceOptions.of(options))
+
+
+def test_a_process_spends_no_more_than_its_budget_also_after_a_restart(tmp_path: Path) -> None:
+    tasks, journal, budget_usd = tmp_path / "tasks.jsonl", tmp_path / "j.db", 0.5
+    tasks.write_text("".join(task.model_dump_json() + "\n" for task in TASKS))
+    options = {"pool": "gym/paper7", "tasks": str(tasks), "journal": str(journal), "budget_usd": budget_usd}
+    sample = {"task": TASKS[0].id, "completion": ONE.format(worker=0)}
+    before = 0.0
+    for _ in range(2):
+        with pytest.raises(BudgetExhausted, match="the budget of"):
+            opened(options).score_sync([sample] * 200)
+
+        spent = sum(each.charged.usd for each in summaries(journal))
+        assert before <= spent <= budget_usd
+        before = spent
+    assert spent > 0
+
+
+def opened(options: dict[str, Any]) -> RewardSource:
+    """A source as a new process has it."""
+    reward_source.cache_clear()
+    return reward_source(SourceOptions.of(options))
 
 
 def test_the_command_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
