@@ -1,27 +1,29 @@
-"""Estimate of a training before it starts (dry run): calls, cost, memory, time, and what is missing.
+"""Estimate of a training before it starts (dry run): calls, cost, memory, disk, time, and what is missing.
 
 The estimate uses few numbers, and prints them: the paper's mean of 3 steps, its tokens per answer, the pool's price
-list. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample).
+list, and speeds. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample).
 """
 
 from __future__ import annotations
 
 import math
-import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
+from wfdsl.conductor.config import MAX_RESPONSE_CHARS
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Message, Usage
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import GrpoConfig, ModelSize, SftConfig, StageName, TrainConfig
+from wfdsl_rl.training.config import ModelSize, StageName
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.memory import GIB, Memory, memory_of, pass_of
-from wfdsl_rl.training.missing import missing_for, runs_on_cpu
+from wfdsl_rl.training.memory import Disk, Host, Memory, Pass, disk_of, host_of, most_memory, pass_of, recomputes
+from wfdsl_rl.training.missing import has_server, missing_for, runs_on_cpu
 from wfdsl_rl.training.plan import Plan
 from wfdsl_rl.training.setup import require_feasible
 
@@ -36,21 +38,71 @@ LATENCY_S: Final = 20.0
 """Seconds of a call; our choice, for the estimate of time."""
 CORE_SPEED: Final = 5e10
 """Floating point operations of a CPU core in a second; our choice, about what a free core reaches in training."""
+WRITING_SPEED: Final = 3e13
+"""The same of a GPU while vLLM writes many completions at once; our choice, about 2,000 tokens of a 7B model."""
+UPDATING_SPEED: Final = 1e14
+"""The same of a GPU in training; our choice, a third of what an A100 is sold with (312e12 in 16 bits, NVIDIA)."""
+QUESTION_TOKENS: Final = 1500
+"""Of the longest question, where the tasks are missing. Our choice: a long task of LiveCodeBench."""
+SIMULATED_TOKENS: Final = 100
+"""Of a simulated worker's longest reply, which has some six sentences."""
 _CHARS_PER_TOKEN: Final = 3
 """Of a prompt, which has digits and brackets. Our choice."""
 _NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
-    """How long one iteration waits for the workers."""
+class StageTime:
+    """How long a stage takes: three parts of each step, and what is done beside the steps."""
 
-    calls: int
+    stage: StageName
+    steps: int
+    tokens: float
+    """That are written in each step, all completions at full length."""
+    writing_s: float
+    calls: float
+    """Of workers, in each step."""
+    waiting_s: float
+    operations: float
+    """Of the passes of training, in each step."""
+    updating_s: float
+    beside_s: float
+    """Evaluations, or rejection sampling, in all."""
+
+    @property
+    def seconds(self) -> float:
+        """The whole stage."""
+        return self.steps * (self.writing_s + self.waiting_s + self.updating_s) + self.beside_s
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How long a training takes, and by which speeds."""
+
+    stages: tuple[StageTime, ...]
     in_flight: int
     """The most calls at the same time: the training's concurrency, and the workers' limits."""
     latency_s: float
-    seconds: float
-    """At that latency: `calls / in_flight` of them one after another, within the requests per minute."""
+    """Of a call."""
+    writers: int
+    """GPUs that write, or cores: that of a vLLM server, or all that train."""
+    trainers: int
+    devices: int
+    """All of them."""
+    tokens_per_s: float | None
+    """That a device writes; None if the model's size is not known, and then only the waiting is counted."""
+    operations_per_s: float
+    """Of a device, in training."""
+
+    @property
+    def seconds(self) -> float:
+        """All stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def device_hours(self) -> float:
+        """What is rented."""
+        return self.devices * self.seconds / 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,74 +111,108 @@ class Estimate:
 
     resolved: dict[str, Any]
     stages: tuple[str, ...]
+    launch: str
+    """The command that starts it."""
     prompt: str
     """The first prompt that the model would get."""
     completions: int
     """The completions that GRPO trains on."""
     runs: int
-    """Workflow runs: executions of the completions, evaluations, and first rounds that second rounds revise."""
+    """Workflow runs."""
+    runs_by_purpose: dict[str, int]
+    """Their parts. A question with a forced second round counts one first round: only as many are run as are needed
+    until one has an answer."""
     calls: int
     """Worker calls, at three steps per workflow."""
     usd: float | None
     """Their cost by the price list, in US dollars; None if a price is not known."""
+    paper_usd: float
+    """The cost of as many workflows at the paper's price."""
     simulated: bool
     """Whether the workers are simulated, so that the cost is fictional."""
     memory: Memory | None
     """The memory of each process; None if the model's size is not known."""
-    time: Time | None
-    """The wait for the workers in each iteration; None without a GRPO stage."""
+    host: Host | None
+    """The machine's memory of a training on GPUs; None if the model's size is not known."""
+    disk: Disk | None
+    """What is written; None if the model's size is not known."""
+    time: Time
     operations: float | None
     """Floating point operations of the model at most, all completions at full length; None if its size is not known.
     """
     missing: tuple[str, ...]
-    """What this machine does not have, each with what to do."""
+    """What this machine does not have, and options that would fail, each with what to do."""
     at_most: bool = False
     """Whether fewer may be run, because equal completions are run once."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values, with what is computed from them."""
         plain = {**asdict(self), "stages": list(self.stages), "missing": list(self.missing)}
-        if self.memory is not None:
-            plain["memory"] |= {"gib": self.memory.gib, "fits": self.memory.fits}
+        for name, needed in (("memory", self.memory), ("host", self.host), ("disk", self.disk)):
+            if needed is not None:
+                plain[name] |= {"gib": needed.gib, "fits": needed.fits}
+        plain["assumed"] = {"steps": STEPS, "input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}
+        plain["time"] |= {"seconds": self.time.seconds, "device_hours": self.time.device_hours}
+        for stage, known in zip(plain["time"]["stages"], self.time.stages, strict=True):
+            stage["seconds"] = known.seconds
         return plain
 
 
-def estimate_of(plan: Plan, stages: Sequence[StageName]) -> Estimate:
-    """Estimate a training. Tasks that cannot be read are among what is missing.
+def estimate_of(plan: Plan, stages: Sequence[StageName], *, out: Path, launch: str) -> Estimate:
+    """Estimate a training in the folder `out` that the command `launch` starts.
+
+    Tasks that cannot be read are among what is missing.
 
     Raises:
         UsageError: the options cannot be run.
     """
     train, pool = plan.train, plan.pool
     require_feasible(train, plan.extension, pool, stages)
-    tasks, eval_tasks, own, missing = _tasks(plan, stages)
-    grpo = [name for name in stages if name != "sft"]
-    evaluated = len(eval_tasks)
-    runs = _runs(plan, grpo, evaluated) + plan.extension.runs(train, stages, evaluated)
-    if "sft" in stages:
-        runs += train.sft.questions * train.sft.candidates * train.sft.executions_per_candidate
-    per_call = _usd_per_call(pool)
-    prompt = _first_prompt(plan, tasks)
-    prompt_tokens = sum(len(message["content"]) for message in prompt) // _CHARS_PER_TOKEN
+    read = _read(plan, stages)
+    passes = {name: _pass(plan, name, read) for name in stages}
+    works = [_work(plan, name, passes[name], len(read.evaluation)) for name in stages]
+    purposes = _purposes(plan, works, stages, len(read.evaluation))
+    runs, per_call, size = purposes.total(), _usd_per_call(pool), _size(plan)
+    on_cpu = runs_on_cpu(train)
+    host = None if size is None or on_cpu else host_of(train, size)
+    disk = None if size is None else disk_of(train, size, stages, out)
     return Estimate(
-        plan.resolved(),
-        tuple(stages),
-        "\n".join(f"[{message['role']}]\n{message['content']}" for message in prompt),
-        sum(train.grpo(name).iterations * train.grpo(name).batch_size for name in grpo),
-        runs,
-        STEPS * runs,
-        None if per_call is None else STEPS * runs * per_call,
-        is_simulated(pool),
-        _memory(plan, stages, prompt_tokens),
-        _time(plan, train.grpo(grpo[0])) if grpo else None,
-        _operations(plan, stages, prompt_tokens, evaluated),
-        (*missing, *missing_for(plan, (*tasks, *eval_tasks, *own))),
-        any(train.grpo(name).common_random_numbers for name in grpo),
+        resolved=plan.resolved(),
+        stages=tuple(stages),
+        launch=launch,
+        prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in _prompt(plan, read.training)),
+        completions=sum(work.steps * work.completions for work in works if work.stage != "sft"),
+        runs=runs,
+        runs_by_purpose=dict(purposes),
+        calls=STEPS * runs,
+        usd=None if per_call is None else STEPS * runs * per_call,
+        paper_usd=runs * PAPER_USD,
+        simulated=is_simulated(pool),
+        memory=None if size is None else most_memory(train, size, passes, on_cpu=on_cpu),
+        host=host,
+        disk=disk,
+        time=_time(plan, works, on_cpu=on_cpu),
+        operations=None if size is None else sum(work.operations for work in works),
+        missing=(*read.missing, *missing_for(plan, read.all, passes, host, disk)),
+        at_most=any(train.grpo(name).common_random_numbers for name in stages if name != "sft"),
     )
 
 
-def _tasks(plan: Plan, stages: Sequence[StageName]) -> tuple[Sequence[Task], Sequence[Task], Sequence[Task], list[str]]:
-    """Tasks of training, of evaluation and of single stages, as far as they can be read, and why they cannot."""
+class _Read(NamedTuple):
+    """Tasks, as far as they can be read, and why they cannot."""
+
+    training: tuple[Task, ...]
+    evaluation: tuple[Task, ...]
+    own: dict[StageName, tuple[Task, ...]]
+    """Those of stages that have their own."""
+    missing: list[str]
+
+    @property
+    def all(self) -> tuple[Task, ...]:
+        return (*self.training, *self.evaluation, *(task for tasks in self.own.values() for task in tasks))
+
+
+def _read(plan: Plan, stages: Sequence[StageName]) -> _Read:
     missing: list[str] = []
 
     def read(tasks: Callable[[], Iterable[Task]]) -> tuple[Task, ...]:
@@ -136,28 +222,111 @@ def _tasks(plan: Plan, stages: Sequence[StageName]) -> tuple[Sequence[Task], Seq
             missing.append(f"tasks: {error}")
             return ()
 
-    def own(name: StageName) -> Iterable[Task]:
-        return plan.stage_tasks([name]).get(name, ())
+    def own(stage: StageName) -> Iterable[Task]:
+        return plan.stage_tasks([stage])[stage]
 
-    of_stages = tuple(task for name in stages for task in read(partial(own, name)))
-    return read(plan.tasks), read(plan.eval_tasks), of_stages, missing
+    have = [name for name in stages if name != "sft" and plan.train.grpo(name).tasks]
+    of_stages: dict[StageName, tuple[Task, ...]] = {name: read(partial(own, name)) for name in have}
+    return _Read(read(plan.tasks), read(plan.eval_tasks), of_stages, missing)
 
 
-def _first_prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
+def _prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
     rows = make_rows(tasks or [_NO_TASK], plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())
     prompt: Sequence[Message] = rows[0]["prompt"]
     return prompt
 
 
-def _runs(plan: Plan, stages: Sequence[StageName], evaluated: int) -> int:
-    runs = 0
-    for name in stages:
-        stage = plan.train.grpo(name)
-        completions = stage.iterations * stage.batch_size
-        evaluations = evaluated * (1 + stage.iterations // stage.evaluate_every)
-        forced = plan.train.recursion.forced if name == "recursion" else 0.0
-        runs += completions * stage.executions_per_completion + evaluations
-        runs += round(forced * completions) + evaluations * bool(forced)
+def _pass(plan: Plan, stage: StageName, read: _Read) -> Pass:
+    table = plan.train.sft if stage == "sft" else plan.train.grpo(stage)
+    return pass_of(plan.train, table, prompt_tokens=_prompt_tokens(plan, stage, read))
+
+
+def _prompt_tokens(plan: Plan, stage: StageName, read: _Read) -> int:
+    """The longest prompt of a stage. That of a second round has the first prompt, its completion and the reply."""
+    tasks = read.own.get(stage, read.training)
+    longest = [max(tasks, key=lambda task: len(task.question))] if tasks else []
+    tokens = _tokens(_prompt(plan, longest)) + (0 if tasks else QUESTION_TOKENS)
+    if stage != "recursion" or not plan.train.recursion.forced:
+        return tokens
+    asked = _tokens([plan.prompt.revise("", max_steps=plan.max_steps, rounds_left=0)])
+    return tokens + plan.train.recursion.max_completion_tokens + asked + _reply_tokens(plan.pool)
+
+
+def _reply_tokens(pool: Pool) -> int:
+    """The longest reply that a second round shows, which is abridged."""
+    if is_simulated(pool):
+        return SIMULATED_TOKENS
+    return min(max(entry.max_tokens for entry in pool), MAX_RESPONSE_CHARS // _CHARS_PER_TOKEN)
+
+
+def _tokens(messages: Sequence[Message]) -> int:
+    return sum(len(message["content"]) for message in messages) // _CHARS_PER_TOKEN
+
+
+class _Work(NamedTuple):
+    """What a stage does. Its steps are alike; evaluations, and rejection sampling, are beside them."""
+
+    stage: StageName
+    steps: int
+    completions: int
+    """That each step trains on."""
+    first_rounds: float
+    """Of each step."""
+    written_tokens: float
+    """Of each step, with those of all first rounds that are written, of which one for each question is run."""
+    executions: int
+    """Of each completion."""
+    beside_runs: int
+    beside_tokens: float
+    updating: float
+    """Operations of each step in training."""
+    operations: float
+    """Of the stage."""
+
+
+def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
+    """Operations are two for each weight and token that is read, and twice as many again for gradients, or once with
+    adapters, which only pass them on.
+
+    They are once more where activations are recomputed, and where TRL compares vLLM's probabilities with the trainer's.
+    Source: Kaplan et al., arXiv 2001.08361, section 2.1. Completions of SFT count as prompts of the same length.
+    """
+    train, size = plan.train, _size(plan)
+    each = 0.0 if size is None else 2 * size.parameters
+    learned = (3 if train.lora is None else 2) + recomputes(train, on_cpu=runs_on_cpu(train))
+    if stage == "sft":
+        sft = train.sft
+        updating = each * learned * sft.batch_size * longest.prompt_tokens * 2
+        runs = sft.questions * sft.candidates * sft.executions_per_candidate
+        return _Work(stage, sft.steps, sft.batch_size, 0, 0, 0, runs, 0, updating, sft.steps * updating)
+    config = train.grpo(stage)
+    forced = train.recursion.forced if stage == "recursion" else 0.0
+    written, length = config.batch_size * (1 + forced), longest.completion_tokens
+    read = length + longest.prompt_tokens / (config.group_size if train.prefix_cache else 1)
+    updating = each * (learned + bool(train.extra.get("use_vllm"))) * config.batch_size * read
+    beside = evaluated * (1 + config.iterations // config.evaluate_every) * (1 + bool(forced))
+    return _Work(
+        stage,
+        config.iterations,
+        config.batch_size,
+        config.prompts_per_step * forced,
+        written * length,
+        config.executions_per_completion,
+        beside,
+        beside * length,
+        updating,
+        config.iterations * (updating + each * written * read) + each * beside * longest.row_tokens,
+    )
+
+
+def _purposes(plan: Plan, works: Sequence[_Work], stages: Sequence[StageName], evaluated: int) -> Counter[str]:
+    """Workflow runs by what they are for."""
+    runs: Counter[str] = Counter({"completions": 0, "first rounds": 0, "evaluations": 0, "SFT and replay": 0})
+    for work in works:
+        runs["completions"] += work.steps * work.completions * work.executions
+        runs["first rounds"] += round(work.steps * work.first_rounds)
+        runs["SFT and replay" if work.stage == "sft" else "evaluations"] += work.beside_runs
+    runs["SFT and replay"] += plan.extension.runs(plan.train, stages, evaluated)
     return runs
 
 
@@ -172,55 +341,52 @@ def _size(plan: Plan) -> ModelSize | None:
     return plan.extension.size() if plan.train.model == "new" else plan.train.size
 
 
-def _memory(plan: Plan, stages: Sequence[StageName], prompt_tokens: int) -> Memory | None:
-    """That of the stage that needs most."""
-    size, train = _size(plan), plan.train
-    if size is None:
-        return None
-    machine_gib = _machine_gib() if runs_on_cpu(train) else None
-    passes = {name: pass_of(train, _table(train, name), prompt_tokens=prompt_tokens) for name in stages}
-    needed = (memory_of(train, size, name, largest, machine_gib=machine_gib) for name, largest in passes.items())
-    return max(needed, key=lambda of: of.gib)
+def _time(plan: Plan, works: Sequence[_Work], *, on_cpu: bool) -> Time:
+    """The time of all stages. Evaluations count as one batch, as does rejection sampling."""
+    train, size = plan.train, _size(plan)
+    trainers, server = train.processes or 1, has_server(train)
+    writers = 1 if server else trainers
+    writing, updating = (CORE_SPEED, CORE_SPEED) if on_cpu else (WRITING_SPEED, UPDATING_SPEED)
+    tokens_per_s = None if size is None else writing / (2 * size.parameters)
+    wait = _Waiting.of(plan)
+
+    def stage_time(work: _Work) -> StageTime:
+        writing_s = 0.0 if tokens_per_s is None else 1 / tokens_per_s / writers
+        return StageTime(
+            work.stage,
+            work.steps,
+            work.written_tokens,
+            work.written_tokens * writing_s,
+            STEPS * (work.completions * work.executions + work.first_rounds),
+            wait.seconds(work.completions * work.executions) + wait.seconds(work.first_rounds),
+            work.updating,
+            work.updating / updating / trainers,
+            work.beside_tokens * writing_s + wait.seconds(work.beside_runs),
+        )
+
+    stages = tuple(stage_time(work) for work in works)
+    devices = (writers, trainers, trainers + server)
+    return Time(stages, wait.in_flight, wait.latency_s, *devices, tokens_per_s, updating)
 
 
-def _table(train: TrainConfig, stage: StageName) -> GrpoConfig | SftConfig:
-    return train.sft if stage == "sft" else train.grpo(stage)
+class _Waiting(NamedTuple):
+    """The wait for workers, as if calls were spread evenly over them."""
 
+    in_flight: int
+    per_minute: float
+    latency_s: float
 
-def _machine_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    @classmethod
+    def of(cls, plan: Plan) -> _Waiting:
+        limits = [entry.limits for entry in plan.pool]
+        in_flight = sum(math.inf if each.concurrency is None else each.concurrency for each in limits)
+        per_minute = sum(math.inf if each.requests_per_minute is None else each.requests_per_minute for each in limits)
+        latency = 0.0 if is_simulated(plan.pool) else LATENCY_S
+        return cls(int(min(plan.train.concurrency, in_flight)), per_minute, latency)
 
-
-def _operations(plan: Plan, stages: Sequence[StageName], prompt_tokens: int, evaluated: int) -> float | None:
-    """Two for each weight and token that is read, and twice as many again for gradients, or once with adapters.
-
-    Source: Kaplan et al., arXiv 2001.08361, section 2.1. Completions of SFT count as prompts of the same length.
-    """
-    size, train = _size(plan), plan.train
-    if size is None:
-        return None
-    learned = 1 + (3 if train.lora is None else 2)  # read to be written, then read with gradients
-    tokens = 0.0
-    for name in stages:
-        if name == "sft":
-            tokens += (learned - 1) * train.sft.steps * train.sft.batch_size * prompt_tokens * 2
-            continue
-        stage = train.grpo(name)
-        copies = 1 / stage.group_size if train.prefix_cache else 1
-        read = stage.max_completion_tokens + prompt_tokens * copies
-        tokens += learned * stage.iterations * stage.batch_size * read
-        evaluations = 1 + stage.iterations // stage.evaluate_every
-        tokens += evaluations * evaluated * (stage.max_completion_tokens + prompt_tokens)
-    return 2 * size.parameters * tokens
-
-
-def _time(plan: Plan, stage: GrpoConfig) -> Time:
-    """The wait of an iteration, as if calls were spread evenly over the workers."""
-    calls = STEPS * stage.batch_size * stage.executions_per_completion
-    limits = [entry.limits for entry in plan.pool]
-    in_flight = sum(math.inf if each.concurrency is None else each.concurrency for each in limits)
-    in_flight = int(min(plan.train.concurrency, in_flight, calls))
-    per_minute = sum(math.inf if each.requests_per_minute is None else each.requests_per_minute for each in limits)
-    latency = 0.0 if is_simulated(plan.pool) else LATENCY_S
-    seconds = max(STEPS * latency, calls / in_flight * latency, 60 * calls / per_minute)
-    return Time(calls, in_flight, latency, seconds)
+    def seconds(self, runs: float) -> float:
+        """Of workflows that begin together: their steps one after another, and no more calls than the limits allow."""
+        if not runs:
+            return 0.0
+        calls = STEPS * runs
+        return max(STEPS * self.latency_s, calls / self.in_flight * self.latency_s, 60 * calls / self.per_minute)

@@ -18,9 +18,8 @@ from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
-from wfdsl_rl.training.memory import recomputes
+from wfdsl_rl.training.memory import recomputes, share_of
 from wfdsl_rl.training.recursion import ForcedFirstRounds
 from wfdsl_rl.training.rewarding import Rewarder
 
@@ -147,13 +146,7 @@ def completions_per_process(batch: int, micro: int) -> int:
     Raises:
         UsageError: they cannot be shared evenly.
     """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if batch % (processes * min(micro, batch // processes)):
-        raise UsageError(
-            f"{processes} processes cannot share {batch} completions evenly, {micro} at a time: "
-            "change prompts_per_step, group_size or micro_batch"
-        )
-    return batch // processes
+    return share_of(batch, micro, int(os.environ.get("WORLD_SIZE", "1")))
 
 
 def grpo_trainer(

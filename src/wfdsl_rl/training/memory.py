@@ -1,4 +1,4 @@
-"""Memory of each process in a training, part by part, before it starts.
+"""Memory of each process in a training, part by part, of its machine, and on its disk, before it starts.
 
 Bytes follow from how the model is trained: 32-bit weights, gradients and two moments of Adam (or frozen weights and
 adapters), divided among the processes by FSDP or ZeRO-3. Activations are those of one recomputed layer with
@@ -8,11 +8,15 @@ estimate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from wfdsl_rl.training.config import GrpoConfig, ModelSize, SftConfig, TrainConfig
+from wfdsl.errors import UsageError
+from wfdsl_rl.training.config import GrpoConfig, ModelSize, SftConfig, StageName, TrainConfig
 
 GIB: Final = 1 << 30
 _LORA_SHARE: Final = 0.01
@@ -27,6 +31,8 @@ _LOGIT_BYTES: Final = {"GPU": 8, "CPU": 20}
 """Bytes for each of them: a 32-bit number and its gradient; on a CPU there are copies (measured)."""
 _PROGRAMS_GIB: Final = 1.0
 """Python, torch and transformers in a process on a CPU. Measured."""
+_KEPT_CHECKPOINTS: Final = 3
+"""Checkpoints of a stage that stay on the disk, without train.extra.save_total_limit. Source: `grpo_config`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,6 @@ class Memory:
     """The memory that there is: of a GPU, or of the machine where there is none."""
     on_cpu: bool = False
     """Whether the training would run without a GPU."""
-    host_gib: float = 0.0
-    """Weights, gradients and moments that are kept in the machine's memory, for all processes together."""
 
     @property
     def gib(self) -> float:
@@ -65,6 +69,56 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """What all processes of a training on GPUs need together of the machine's memory, when they need it."""
+
+    loading_gib: float
+    """At the start: each process loads the whole model before it is divided."""
+    training_gib: float
+    """Weights, gradients and moments that train.offload keeps there."""
+    saving_gib: float
+    """What is kept there, without gradients, and the whole model and its moments, gathered in the first process."""
+    limit_gib: float
+    """What this machine has."""
+
+    @property
+    def gib(self) -> float:
+        """The most at any time."""
+        return max(self.loading_gib, self.training_gib, self.saving_gib)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is that much."""
+        return self.gib <= self.limit_gib
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What a training writes, at most at any time."""
+
+    checkpoint_gib: float
+    """Weights and moments; FSDP and ZeRO-3 write the weights twice."""
+    checkpoints: int
+    """Those that are kept of all stages, and one that is written before the oldest is removed."""
+    final_gib: float
+    """The model that each stage leaves, in 32 bits; adapters are merged into it."""
+    finals: int
+    folder: str
+    free_gib: float
+    """What the file system of the folder has."""
+
+    @property
+    def gib(self) -> float:
+        """All of it."""
+        return self.checkpoints * self.checkpoint_gib + self.finals * self.final_gib
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is that much."""
+        return self.gib <= self.free_gib
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
     """The rows of one pass forward and back."""
 
@@ -74,18 +128,49 @@ class Pass:
     beta: float = 0.0
 
     @property
+    def row_tokens(self) -> int:
+        """Of a row."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
     def tokens(self) -> int:
         """Of all rows."""
-        return self.rows * (self.prompt_tokens + self.completion_tokens)
+        return self.rows * self.row_tokens
+
+
+def share_of(batch: int, micro: int, processes: int) -> int:
+    """How many completions of a step each process gets, `micro` at a time.
+
+    Raises:
+        UsageError: they cannot be shared evenly.
+    """
+    if batch % (processes * max(min(micro, batch // processes), 1)):
+        raise UsageError(
+            f"{processes} processes cannot share {batch} completions evenly, {micro} at a time: "
+            "change prompts_per_step, group_size or micro_batch"
+        )
+    return batch // processes
 
 
 def pass_of(train: TrainConfig, stage: GrpoConfig | SftConfig, *, prompt_tokens: int) -> Pass:
-    """A stage's largest pass. A completion of SFT counts as long as the longest of the stage `base`."""
+    """A stage's largest pass. A completion of SFT counts as long as the longest of the stage `base`.
+
+    Raises:
+        UsageError: the processes cannot share the completions of a step evenly.
+    """
     processes = train.processes or 1
     if isinstance(stage, SftConfig):
-        return Pass(stage.batch_size // processes, prompt_tokens, train.base.max_completion_tokens)
-    share = stage.batch_size // processes
+        share = share_of(stage.batch_size, 1, processes)
+        return Pass(share, prompt_tokens, train.base.max_completion_tokens)
+    share = share_of(stage.batch_size, stage.micro_batch or 1, processes)
     return Pass(min(stage.micro_batch or share, share), prompt_tokens, stage.max_completion_tokens, stage.beta)
+
+
+def most_memory(train: TrainConfig, size: ModelSize, passes: Mapping[StageName, Pass], *, on_cpu: bool) -> Memory:
+    """The memory of the stage that needs most, by the largest pass of each."""
+    machine_gib = memory_of_machine() if on_cpu else None
+    needed = (memory_of(train, size, name, largest, machine_gib=machine_gib) for name, largest in passes.items())
+    return max(needed, key=lambda of: of.gib)
 
 
 def memory_of(
@@ -95,17 +180,48 @@ def memory_of(
 
     `machine_gib` is what the machine has, if the training runs on its CPU.
     """
-    shards = (train.processes or 1) if train.sharding != "none" else 1
     on_cpu = machine_gib is not None
     parts = (
-        *_of_weights(train, size, largest, shards, on_cpu=on_cpu),
-        *_of_activations(train, size, largest, shards, on_cpu=on_cpu),
+        *_of_weights(train, size, largest, on_cpu=on_cpu),
+        *_of_activations(train, size, largest, on_cpu=on_cpu),
         *_of_vllm(train.extra, train.gpu_gib),
         *([Part("programs", _PROGRAMS_GIB, "Python, torch and transformers")] if on_cpu else []),
     )
-    host = size.parameters * 16 / GIB if train.offload else 0.0
     limit = train.gpu_gib if machine_gib is None else machine_gib
-    return Memory(stage, tuple(part for part in parts if part.gib), limit, on_cpu, host)
+    return Memory(stage, tuple(part for part in parts if part.gib), limit, on_cpu)
+
+
+def host_of(train: TrainConfig, size: ModelSize) -> Host:
+    """The machine's memory of a training on GPUs, without that of programs and of vLLM."""
+    frozen, trained = size.parameters / GIB, _trained(train, size) / GIB
+    loading = (train.processes or 1) * (2 if half_frozen(train, on_cpu=False) else 4) * frozen
+    kept = 4 * frozen + (16 if train.lora is not None else 12) * trained if offloads(train) else 0.0
+    gathered = 4 * frozen + (8 * trained if divides(train) else 0.0)
+    return Host(loading, kept, max(kept - 4 * trained, 0.0) + gathered, memory_of_machine())
+
+
+def disk_of(train: TrainConfig, size: ModelSize, stages: Sequence[StageName], folder: Path) -> Disk:
+    """The disk of checkpoints and of the models that stages leave."""
+    counts = [_checkpoints(train, stage) for stage in stages]
+    removes = any(written > kept for written, kept in counts)
+    checkpoint = (16 if divides(train) else 12) * _trained(train, size) / GIB
+    kept = sum(min(each) for each in counts) + removes
+    return Disk(checkpoint, kept, 4 * size.parameters / GIB, len(stages), str(folder), _free_gib(folder))
+
+
+def memory_of_machine() -> float:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+
+
+def divides(train: TrainConfig) -> bool:
+    """Whether weights, gradients and moments are divided among processes: a plain process divides nothing."""
+    return train.sharding != "none" and (train.processes or 1) > 1
+
+
+def offloads(train: TrainConfig) -> bool:
+    """Whether what is divided stays in the machine's memory."""
+    return train.offload and divides(train)
 
 
 def half_frozen(train: TrainConfig, *, on_cpu: bool) -> bool:
@@ -121,10 +237,28 @@ def recomputes(train: TrainConfig, *, on_cpu: bool) -> bool:
     return train.sharding == "fsdp" or bool(train.extra.get("activation_checkpointing", not on_cpu))
 
 
-def _of_weights(train: TrainConfig, size: ModelSize, largest: Pass, shards: int, *, on_cpu: bool) -> Iterator[Part]:
+def _trained(train: TrainConfig, size: ModelSize) -> float:
+    return size.parameters * (_LORA_SHARE if train.lora is not None else 1)
+
+
+def _checkpoints(train: TrainConfig, stage: StageName) -> tuple[int, int]:
+    """How many a stage writes, and how many it keeps at most; one is written at its end."""
+    if stage == "sft":
+        return -(-train.sft.steps // train.sft.save_every) if train.sft.save_every else 0, _KEPT_CHECKPOINTS
+    grpo = train.grpo(stage)
+    return -(-grpo.iterations // grpo.save_every), int(train.extra.get("save_total_limit", _KEPT_CHECKPOINTS))
+
+
+def _free_gib(folder: Path) -> float:
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return shutil.disk_usage(there).free / GIB
+
+
+def _of_weights(train: TrainConfig, size: ModelSize, largest: Pass, *, on_cpu: bool) -> Iterator[Part]:
+    shards = (train.processes or 1) if divides(train) else 1
     over = f", over {shards} GPUs" if shards > 1 else ""
-    trained = size.parameters * (_LORA_SHARE if train.lora is not None else 1)
-    unit = 0.0 if train.offload else 1 / (GIB * shards)
+    trained = _trained(train, size)
+    unit = 0.0 if offloads(train) else 1 / (GIB * shards)
     if train.lora is not None:
         bits = 16 if half_frozen(train, on_cpu=on_cpu) else 32
         weights = bits // 8 * size.parameters + 4 * trained
@@ -137,11 +271,11 @@ def _of_weights(train: TrainConfig, size: ModelSize, largest: Pass, shards: int,
         yield Part("reference", 4 * size.parameters / (GIB * shards), f"the stage's first weights in 32 bits{over}")
 
 
-def _of_activations(train: TrainConfig, size: ModelSize, largest: Pass, shards: int, *, on_cpu: bool) -> Iterator[Part]:
+def _of_activations(train: TrainConfig, size: ModelSize, largest: Pass, *, on_cpu: bool) -> Iterator[Part]:
     if not (size.layers and size.width and size.vocabulary):
         return
     bits = 16 if train.extra.get("bf16", not on_cpu) else 32
-    rows = f"{largest.rows} x {largest.tokens // largest.rows:,} tokens"
+    rows = f"{largest.rows} x {largest.row_tokens:,} tokens"
     if recomputes(train, on_cpu=on_cpu):
         bytes_each, how = size.layers * 2 + _LAYER_BYTES, f"{rows}, recomputed layer by layer"
     else:
@@ -153,7 +287,7 @@ def _of_activations(train: TrainConfig, size: ModelSize, largest: Pass, shards: 
     words = min(_TILE[1], size.vocabulary)
     logits = scored * words * _LOGIT_BYTES["CPU" if on_cpu else "GPU"]
     yield Part("logits", logits / GIB, f"{scored:,} tokens x {words:,} at a time")
-    if shards > 1 or train.offload:
+    if divides(train):
         gathered = 2 * 2 * (size.parameters / size.layers) + 2 * 2 * size.vocabulary * size.width
         yield Part("gathered layers", gathered / GIB, "two layers and the embeddings in 16 bits")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
 import logging
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from safetensors import SafetensorError
 from transformers.integrations import get_reporting_integration_callbacks
@@ -84,7 +86,8 @@ def _prepare(setup: Setup, stages: Sequence[StageName], *, resume: bool) -> str:
     require_fresh(setup, stages, resume=resume)
     _require_all(setup, stages)
     setup.out.mkdir(parents=True, exist_ok=True)
-    setup.say(f"{', '.join(stages)}: everything goes to {setup.out}")
+    together = "" if setup.processes.count == 1 else f", {setup.processes.count} processes"
+    setup.say(f"{', '.join(stages)}: everything goes to {setup.out}{together}")
     if _graded(setup, stages):
         measure_single_workers(setup)
     return _start(setup, stages[0])
@@ -115,6 +118,9 @@ def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> Non
         train_sft(setup, extension, model, checkpoint=checkpoint)
     else:
         train_grpo(setup, extension, name, model, checkpoint=checkpoint)
+    gc.collect()  # trainers refer to themselves, and the next stage needs their memory
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
     if "wandb" in setup.train.report_to:  # else the next stage would add to this one's curves
         import_module("wandb").finish()
 

@@ -65,7 +65,8 @@ class Rewarder:
 
     def is_valid(self, row: Mapping[str, Any], text: str) -> bool:
         """Whether a row's completion is a valid workflow; nothing is run."""
-        problems, _ = self.reward.scorer.read(*self.reward.rollouts([row], [text], 0), self.reward.pool)
+        (rollout,) = self.reward.rollouts([row], [text], 0)
+        problems, _ = self.reward.scorer.read(rollout, self.reward.pool)
         return not problems
 
     async def workflow_reward(

@@ -11,6 +11,7 @@ from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, ModelSize, TrainConfig
+from wfdsl_rl.training.estimate import OUTPUT_TOKENS, PAPER_USD, STEPS
 from wfdsl_rl.training.memory import memory_of, pass_of
 from wfdsl_rl.training.plan import preset_names, read_plan
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_paper_preset_has_the_papers_numbers() -> None:
+@pytest.mark.parametrize("preset", ["paper-7b", "paper-3b"])
+def test_the_paper_presets_have_the_papers_numbers(preset: str) -> None:
     """Source: arXiv 2512.04388, section 4."""
-    plan = read_plan("paper-7b")
+    plan = read_plan(preset)
     base = plan.train.base
 
     assert (base.iterations, base.prompts_per_step, base.group_size, base.batch_size) == (200, 4, 64, 256)
@@ -30,9 +32,18 @@ def test_the_paper_preset_has_the_papers_numbers() -> None:
     assert to_table(plan.train.reward) == {"invalid": 0.0, "wrong": 0.5, "right": 1.0, "step": 0.0}
     assert (plan.train.task_count, plan.max_steps, plan.train.stages()) == (960, 5, ("base", "pools", "recursion"))
     assert (plan.train.recursion.forced, plan.train.recursion.discount) == (0.5, 0.25)
+    assert (plan.train.processes, plan.train.gpu_gib) == (2, 80.0)
     assert plan.prompt.examples.name == "out-of-distribution"
     assert len(plan.prompt.examples.examples) == 4
     assert len(plan.pool) == 7
+    assert {entry.max_tokens for entry in plan.pool} == {4096}
+
+
+def test_the_estimate_uses_the_papers_steps_tokens_and_cost() -> None:
+    """Source: arXiv 2512.04388, section 5: 3 steps, 1820 tokens and $0.0238 a sample."""
+    assert (STEPS, PAPER_USD) == (3, 0.0238)
+    tokens = STEPS * OUTPUT_TOKENS
+    assert tokens == pytest.approx(1820, rel=0.2)
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -229,13 +240,15 @@ def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: py
 
     refreshed = ("--stage", "recursion", "--set", "train.recursion.executions_per_completion=1")
     recursion = (*refreshed, "--set", "train.tiny.replay.recursion.steps=0")
-    unwarmed = (*recursion, "--set", "train.tiny.recursion_sft.steps=0")
+    unbalanced = (*recursion, "--set", "train.tiny.class_balanced_groups=false")
+    unwarmed = (*unbalanced, "--set", "train.tiny.recursion_sft.steps=0")
 
     assert runs("--stage", "sft") == 1500 * 32 // 4
     assert runs("--stage", "sft", "--set", "train.recursion.iterations=0") == 0
-    assert runs(*unwarmed) == 30 * 256 + 30 * 128
+    assert runs(*unwarmed) == 30 * 256 + 30 * 16  # one for each of the forced questions, of which there are 16 of 32
     assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 30 * 256
-    assert runs(*recursion) - runs(*unwarmed) == 200 * 32 // 2
+    assert runs(*unbalanced) - runs(*unwarmed) == 200 * 32 // 2
+    assert runs(*recursion) - runs(*unbalanced) == 30 * 16 * (8 - 1)  # groups balanced by answers run all first rounds
     assert runs(*refreshed) - runs(*recursion) == 100 * 32 // 2
 
 
@@ -260,7 +273,8 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
 
     out = capsys.readouterr().out
     assert code == 0
-    assert "calls        about 192,000 (3 steps per workflow)" in out
+    assert "about 61,480 workflows: 61,440 for completions, 40 for first rounds\n" in out
+    assert "calls        about 184,440 (3 steps per workflow)" in out
     assert "What is 2 + 2?" in out
     assert "Nothing was started." in out
 
@@ -280,7 +294,8 @@ def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
     assert len(out.splitlines()) <= 60
     assert "mix.jsonl: there is no such file; write it with wfdsl-data select" in out
     assert "set the environment variable OPENAI_API_KEY" in out
-    assert "in the paper $0.0238" in out
+    assert "at the paper's $0.0238 a workflow, $1,463.22" in out
+    assert "launch       torchrun --nproc_per_node 2 -m wfdsl_rl.cli.train paper-7b" in out
     assert "of 80 GiB" in out
 
 

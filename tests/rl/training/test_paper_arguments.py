@@ -1,21 +1,30 @@
-"""What TRL is told for the preset `paper-7b`, argument by argument."""
+"""What TRL is told for the paper's presets, argument by argument, and the page that lists our own choices."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
+from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.tasks.task import Task  # noqa: E402
+from wfdsl_rl.training.data import Draw, make_rows, revision_messages  # noqa: E402
 from wfdsl_rl.training.grpo import completions_per_process, grpo_config  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).resolve().parents[3]
+PRESETS = ("paper-7b", "paper-3b")
+CHARS_PER_TOKEN = 3
+"""Of prompts and replies; fewer than measured, so that the tokens are an upper bound."""
+LONGEST_QUESTION = 4500
+"""Characters. Our choice, above nearly all problems of LiveCodeBench."""
 PAPERS: dict[str, Any] = {
     "max_steps": 200,  # iterations
     "num_generations": 64,  # group_size of each question
@@ -31,29 +40,41 @@ PAPERS: dict[str, Any] = {
     "sync_ref_model": False,
     "loss_type": "grpo",
     "scale_rewards": "group",
-    "importance_sampling_level": "token",
     "temperature": 1.0,
-    "top_p": 1.0,
-    "top_k": 0,
     "max_completion_length": 1024,
 }
-"""Source: arXiv 2512.04388, section 4. Where it says nothing on sampling or the ratio: GRPO's own, without cuts."""
+"""Source: arXiv 2512.04388, section 4."""
 OURS: dict[str, Any] = {
     "num_iterations": 1,
     "shuffle_dataset": False,
+    "importance_sampling_level": "token",
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": None,
+    "repetition_penalty": 1.0,
     "mask_truncated_completions": False,
     "entropy_coef": 0.0,
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
     "seed": 0,
     "use_vllm": True,
+    "vllm_mode": "colocate",
+    "vllm_gpu_memory_utilization": 0.3,
+    "vllm_max_model_length": 12288,
+    "vllm_importance_sampling_correction": True,
+    "vllm_importance_sampling_mode": "sequence_mask",
+    "vllm_importance_sampling_clip_max": 3.0,
+    "vllm_importance_sampling_clip_min": None,
 }
 """What the paper leaves open."""
 
 
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize(("name", "value"), [*PAPERS.items(), *OURS.items()])
-def test_an_argument_is_the_papers_or_the_choice_that_we_name(name: str, value: Any, tmp_path: Path) -> None:
-    train = read_plan("paper-7b").train
+def test_an_argument_is_the_papers_or_the_choice_that_we_name(
+    preset: str, name: str, value: Any, tmp_path: Path
+) -> None:
+    train = read_plan(preset).train
 
     config = grpo_config(train.base, train, tmp_path, evaluate=False, resumed=False)
 
@@ -61,7 +82,7 @@ def test_an_argument_is_the_papers_or_the_choice_that_we_name(name: str, value: 
     assert (found.value if hasattr(found, "value") else found) == value
 
 
-@pytest.mark.parametrize("preset", ["paper-7b", "paper-3b"])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_path: Path) -> None:
     """Source: arXiv 2512.04388, section 4: 20 iterations on 350 samples, half of each batch forced, discount 0.25."""
     train = read_plan(preset).train
@@ -76,8 +97,35 @@ def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_
         assert (config.num_generations, config.learning_rate, config.beta, config.temperature) == (64, 1e-6, 0.0, 1.0)
 
 
-def test_an_iteration_is_256_completions_of_4_questions(tmp_path: Path) -> None:
-    train = read_plan("paper-7b").train
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_stage_saves_a_checkpoint_before_its_end(preset: str, tmp_path: Path) -> None:
+    train = read_plan(preset).train
+
+    for stage in train.stages():
+        config = grpo_config(train.grpo(stage), train, tmp_path, evaluate=False, resumed=False)
+        assert 2 * config.save_steps < config.max_steps
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
+    plan = read_plan(preset)
+    task = Task(id="longest", question="q" * LONGEST_QUESTION, gold="1", kind="text")
+    row = make_rows([task], plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())[0]
+    stage = plan.train.recursion
+    first = "c" * (CHARS_PER_TOKEN * stage.max_completion_tokens)
+    reply = "r" * (MAX_RESPONSE_CHARS + 1)
+
+    messages = revision_messages(row["prompt"], first, reply, plan.prompt, max_steps=plan.max_steps)
+
+    prompt_tokens = sum(len(message["content"]) for message in messages) / CHARS_PER_TOKEN
+    longest = prompt_tokens + stage.max_completion_tokens
+    assert longest == pytest.approx(12_100, abs=50)  # the preset says so
+    assert longest + 100 < plan.train.extra["vllm_max_model_length"]  # and the chat template's words
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_an_iteration_is_256_completions_of_4_questions(preset: str, tmp_path: Path) -> None:
+    train = read_plan(preset).train
 
     config = grpo_config(train.base, train, tmp_path, evaluate=False, resumed=False)
 
@@ -96,3 +144,53 @@ def test_processes_share_the_completions_of_an_iteration(monkeypatch: pytest.Mon
         completions_per_process(255, 1)
     with pytest.raises(UsageError, match="change prompts_per_step, group_size or micro_batch"):
         completions_per_process(256, 96)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_choice_that_a_preset_marks_is_on_the_page_with_its_value_and_a_reason(preset: str) -> None:
+    choices = marked_choices(ROOT / f"src/wfdsl_rl/training/presets/{preset}.toml")
+
+    assert {"run.question_for", "train.seed", "train.extra.vllm_max_model_length"} <= choices.keys()
+    assert read_plan(preset).train.pools.pick == ()  # a default
+    choices["train.pools.pick"] = "[]"
+    assert [f"{key} = {value}" for key, value in choices.items() if f"`{key} = {value}`" not in chosen()] == []
+
+
+@pytest.mark.parametrize(("name", "value"), OURS.items())
+def test_each_argument_of_ours_is_on_the_page_with_its_value_and_a_reason(name: str, value: Any) -> None:
+    written = "none" if value is None else json.dumps(value)
+
+    assert f"`{name} = {written}`" in chosen() or f"`train.extra.{name} = {written}`" in chosen()
+
+
+def test_each_row_of_the_page_has_a_reason() -> None:
+    assert len(rows_of_the_page()) > 25
+    for row in rows_of_the_page():
+        assert len(row) == 3
+        assert all(row), row
+
+
+def marked_choices(path: Path) -> dict[str, str]:
+    """The keys of a preset that are marked as our choice, or are in a table that is, with their values."""
+    found: dict[str, str] = {}
+    table, whole = "", False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        ours = "our choice" in line
+        if line.startswith("["):
+            table, whole = line[1 : line.index("]")], ours
+        elif (entry := re.match(r"(\w+) = (.*?) *(?:#.*)?$", line)) and (ours or whole):
+            found[f"{table}.{entry[1]}"] = entry[2]
+    return found
+
+
+def rows_of_the_page() -> list[list[str]]:
+    """The rows of the tables about what the paper leaves open."""
+    page = (ROOT / "docs/explanation/paper.md").read_text(encoding="utf-8")
+    section = page.partition("## What the paper leaves open about training\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in rows if row[0].strip() != "open"]
+
+
+def chosen() -> str:
+    """All of its second column."""
+    return "\n".join(row[1] for row in rows_of_the_page())

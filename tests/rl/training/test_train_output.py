@@ -1,16 +1,28 @@
-"""What a training tells while it runs."""
+"""What a training tells before it starts (dry run), and while it runs."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+from importlib.metadata import requires
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.cli.train import main
 from wfdsl_rl.cli.train_output import Progress
+from wfdsl_rl.training import memory, missing
 from wfdsl_rl.training.config import GrpoConfig, SftConfig, TrainConfig
+from wfdsl_rl.training.memory import GIB, share_of
 
-if TYPE_CHECKING:
-    import pytest
+WEIGHTS = 7.6e9 / GIB
+LORA = ("train.processes=1", "train.sharding=none", "train.offload=false", "train.lora.rank=32")
+"""One GPU."""
 
 TRAIN = TrainConfig(model="new", tasks="x", sft=SftConfig(steps=20), base=GrpoConfig(iterations=100))
 
@@ -54,3 +66,285 @@ def test_json_lines_are_entries_and_messages(capsys: pytest.CaptureFixture[str])
 
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert told == [{"message": "hello"}, entry(3)]
+
+
+@pytest.fixture
+def dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The dry run of paper-7b with settings, as JSON, in an empty folder and on a machine without GPUs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(missing, "_found_gpus", lambda: 0)
+
+    def run(*settings: str, words: tuple[str, ...] = ()) -> dict[str, Any]:
+        pairs = [word for setting in settings for word in ("--set", setting)]
+        assert main(["paper-7b", *words, *pairs, "--dry-run", "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words", [("--stage", "base", "--seed", "0", "--out", "a folder"), ("--set", 'train.extra.note="a b"')]
+)
+def test_the_launch_command_has_what_was_given_and_can_be_run(words: tuple[str, ...], dry_run: Any) -> None:
+    """The words after the module are read again, as torchrun would pass them on."""
+    program, flag, number, *module = shlex.split(dry_run(words=words)["launch"])
+
+    assert (program, flag, number, module[:2]) == ("torchrun", "--nproc_per_node", "2", ["-m", "wfdsl_rl.cli.train"])
+    assert module[2:] == ["paper-7b", *words]
+    assert dry_run(words=tuple(module[3:]))["launch"] == shlex.join([program, flag, number, *module])
+
+
+def test_one_process_is_a_plain_one_on_one_gpu(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    launch = dry_run(*LORA)["launch"]
+
+    assert launch.startswith("CUDA_VISIBLE_DEVICES=0 wfdsl-train paper-7b --set train.processes=1 --set ")
+    assert main(["smollm2-135m", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["launch"] == "wfdsl-train smollm2-135m"  # on a CPU
+
+
+def test_a_resumed_training_is_launched_by_its_folder(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    begun = {"experiment": "paper-7b", "command": {"settings": ["train.processes=4"], "stage": "base"}}
+    Path("begun").mkdir()
+    Path("begun/resolved.json").write_text(json.dumps(begun), encoding="utf-8")
+
+    assert main(["--resume", "begun", "--dry-run", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["launch"] == "torchrun --nproc_per_node 4 -m wfdsl_rl.cli.train --resume begun"
+    assert shown["disk"]["folder"] == "begun"
+
+
+def test_the_server_of_vllm_is_started_first_and_needs_a_gpu(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["paper-7b", "--dry-run", "--set", "train.extra.vllm_mode=server"]) == 0
+    assert "start vLLM's server before it" in capsys.readouterr().out
+
+    shown = dry_run("train.extra.vllm_mode=server")
+    assert any("2 of 80 GiB, and one for the vLLM server" in line for line in shown["missing"])
+    assert (shown["time"]["writers"], shown["time"]["trainers"], shown["time"]["devices"]) == (1, 2, 3)
+
+
+def test_runs_are_counted_by_what_they_are_for(dry_run: Any) -> None:
+    tasks = Path("mix.jsonl")
+    tasks.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4", "kind": "math"}\n', encoding="utf-8")
+
+    without = dry_run()
+    evaluated = dry_run("train.eval_tasks=mix.jsonl", "train.eval_count=1")
+
+    assert without["runs_by_purpose"] == {
+        "completions": 240 * 256,
+        "first rounds": 20 * 4 // 2,
+        "evaluations": 0,
+        "SFT and replay": 0,
+    }
+    assert without["runs"] == sum(without["runs_by_purpose"].values())
+    assert evaluated["runs_by_purpose"]["evaluations"] == 5 + 1 + 2  # in recursion each has a first round
+    assert without["paper_usd"] == pytest.approx(0.0238 * without["runs"])
+
+
+def test_a_second_round_counts_the_first_one_and_a_long_reply(dry_run: Any) -> None:
+    def tokens(*settings: str) -> int:
+        memory = dry_run(*settings, words=("--stage", "recursion"))["memory"]
+        (how,) = (part["how"] for part in memory["parts"] if part["name"] == "activations")
+        return int(re.findall(r"x ([\d,]+) tokens", how)[0].replace(",", ""))
+
+    first, second = tokens("train.recursion.forced=0"), tokens()
+
+    assert 1024 + 4096 < second - first < 1024 + 4096 + 400  # the completion, the reply, and words around it
+    shorter = tokens("train.recursion.max_completion_tokens=24")
+    assert second - shorter == 2 * 1000  # the first completion and the second
+
+
+def test_prompts_are_as_long_as_the_longest_question(dry_run: Any) -> None:
+    rows = [{"id": str(at), "question": "x" * 3 * at, "gold": "4", "kind": "math"} for at in (1, 2, 901)]
+    Path("mix.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]), encoding="utf-8")
+    Path("long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    short, long = (dry_run(f"train.tasks={name}.jsonl", words=("--stage", "base")) for name in ("mix", "long"))
+
+    of_short, of_long = (
+        next(p["gib"] for p in each["memory"]["parts"] if p["name"] == "activations") for each in (short, long)
+    )
+    assert of_long - of_short == pytest.approx(8 * 899 * 3584 * (28 * 2 + 34) / GIB, rel=0.01)
+
+
+def test_a_context_that_is_too_short_for_second_rounds_is_said(dry_run: Any) -> None:
+    def said(*settings: str, stage: str = "all") -> list[str]:
+        shown = dry_run(*settings, words=("--stage", stage))
+        return [line for line in shown["missing"] if line.startswith("train.extra.vllm_max_model_length")]
+
+    (line,) = said("train.extra.vllm_max_model_length=6144")
+    assert "for the stage recursion" in line
+    longer = re.findall(r"set it to (\d+)", line)[0]
+    assert not said(f"train.extra.vllm_max_model_length={longer}")
+    assert not said("train.extra.vllm_max_model_length=6144", stage="base")
+    assert not said("train.extra.vllm_max_model_length=6144", "train.extra.vllm_mode=server")
+    assert not said()  # the preset's is long enough
+
+
+def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
+    dry_run: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["paper-7b", "--dry-run", "--set", "train.processes=3"]) == 2
+    said = capsys.readouterr().err
+    assert "3 processes cannot share 256 completions evenly" in said
+
+    assert share_of(256, 8, 2) == 128
+    with pytest.raises(UsageError, match="512 processes cannot share 256 completions evenly"):
+        share_of(256, 8, 512)
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    from wfdsl_rl.training.grpo import grpo_config
+
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with pytest.raises(UsageError) as refused:
+        grpo_config(GrpoConfig(micro_batch=8), TRAIN, Path("x"), evaluate=False, resumed=False)
+    assert str(refused.value) in said
+
+
+def test_one_process_divides_and_offloads_nothing(dry_run: Any) -> None:
+    shown = dry_run("train.processes=1")
+
+    sizes = {part["name"]: part["gib"] for part in shown["memory"]["parts"]}
+    assert sizes["weights"] == pytest.approx(4 * WEIGHTS)
+    assert "gathered layers" not in sizes
+    assert shown["host"]["training_gib"] == 0
+    assert any(line.startswith("train.sharding: one process divides and offloads nothing") for line in shown["missing"])
+    assert not any(line.startswith("train.sharding") for line in dry_run()["missing"])
+
+
+def test_the_memory_of_the_machine_is_the_most_of_loading_training_and_saving(
+    dry_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "memory_of_machine", lambda: 100.0)
+
+    offloaded, eight, one = dry_run(), dry_run("train.processes=8", "train.offload=false"), dry_run(*LORA)
+
+    found = offloaded["host"]
+    assert found["loading_gib"] == pytest.approx(2 * 4 * WEIGHTS)
+    assert found["training_gib"] == pytest.approx(16 * WEIGHTS)
+    assert found["gib"] == found["saving_gib"] == pytest.approx(24 * WEIGHTS)  # twice weights and moments
+    assert eight["host"]["gib"] == pytest.approx(8 * 4 * WEIGHTS)
+    assert one["host"]["loading_gib"] == pytest.approx(2 * WEIGHTS)  # frozen, in 16 bits
+    assert one["host"]["gib"] == pytest.approx(4 * WEIGHTS)  # merged in 32
+    assert any(
+        "memory: 170 GiB for all processes; this machine has 100; use a machine" in x for x in offloaded["missing"]
+    )
+    assert not any(line.startswith("memory") for line in one["missing"])
+
+
+def test_a_training_on_a_cpu_has_no_memory_beside_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gym-tiny", "--dry-run", "--json"]) == 0
+
+    shown = json.loads(capsys.readouterr().out)
+    if not shown["memory"]["on_cpu"]:
+        pytest.skip("this machine has a GPU")
+    assert shown["host"] is None
+
+
+def test_the_disk_holds_the_checkpoints_that_are_kept_and_the_model_of_each_stage(
+    dry_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = {"free": 500 * GIB}
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), free))
+
+    base = dry_run("train.base.save_every=25", words=("--stage", "base"))
+    last = dry_run("train.base.save_every=200", words=("--stage", "base"))
+    one = dry_run("train.base.save_every=25", "train.extra.save_total_limit=1", words=("--stage", "base"))
+    adapters = dry_run(*LORA, words=("--stage", "base"))
+
+    assert base["disk"]["checkpoint_gib"] == pytest.approx(16 * WEIGHTS)  # FSDP writes the weights twice
+    assert [each["disk"]["checkpoints"] for each in (base, last, one)] == [4, 1, 2]
+    assert base["disk"]["gib"] == pytest.approx((4 * 16 + 4) * WEIGHTS)
+    assert adapters["disk"]["checkpoint_gib"] == pytest.approx(0.12 * WEIGHTS)
+    assert dry_run()["disk"]["finals"] == 3
+    assert any("keep fewer checkpoints (train.extra.save_total_limit=1)" in line for line in dry_run()["missing"])
+    assert not any(line.startswith("disk") for line in base["missing"])
+
+
+def test_as_many_checkpoints_are_kept_as_trl_is_told_to(tmp_path: Path) -> None:
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    from wfdsl_rl.training.grpo import grpo_config
+
+    config = grpo_config(GrpoConfig(), TRAIN, tmp_path, evaluate=False, resumed=False)
+
+    assert config.save_total_limit == memory._KEPT_CHECKPOINTS
+
+
+def test_what_is_missing_says_what_to_do(dry_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing, "find_spec", lambda _: None)
+    for variable in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+
+    lines, adapted = dry_run("train.sharding=zero3")["missing"], dry_run(*LORA)["missing"]
+
+    cure = "or train adapters on one: --set train.processes=1 --set train.sharding=none"
+    assert any(
+        line.startswith("GPUs: 2 of 80 GiB; this machine has 0; use a machine") and cure in line for line in lines
+    )
+    assert any(line.startswith("GPUs: 1 of 80 GiB") and cure not in line for line in adapted)
+    assert "package: vllm; pip install 'vllm>=0.22.0,<=0.31.0'" in lines
+    assert "package: deepspeed; pip install deepspeed" in lines
+    (keys,) = (line for line in lines if "OPENROUTER_API_KEY" in line)
+    assert keys.startswith('each of the workers "deepseek-r1-distill-qwen-32b", "gemma-3-27b", "qwen3-32b-thinking"')
+    (key,) = (line for line in lines if "OPENAI_API_KEY" in line)
+    assert key.startswith('worker "gpt-5" needs a key: set the environment variable')
+
+
+def test_the_version_of_vllm_is_the_one_that_trl_supports() -> None:
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    (wanted,) = (each for each in requires("trl") or () if each.startswith("vllm"))
+
+    asked = missing._WANTED["vllm"].strip("'").removeprefix("vllm").split(",")
+    assert {*asked} == {*wanted.partition(";")[0].removeprefix("vllm").strip().split(",")}
+
+
+def test_time_is_a_formula_of_speeds_latency_and_limits(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    time = dry_run()["time"]
+    base, _, recursion = time["stages"]
+
+    assert base["tokens"] == 256 * 1024
+    assert base["writing_s"] == pytest.approx(256 * 1024 / (2 * time["tokens_per_s"]))
+    assert base["waiting_s"] == 768 / 256 * 20
+    assert base["updating_s"] == pytest.approx(base["operations"] / (2 * time["operations_per_s"]))
+    assert base["seconds"] == pytest.approx(200 * (base["writing_s"] + base["waiting_s"] + base["updating_s"]))
+    assert recursion["tokens"] == 1.5 * base["tokens"]  # with first rounds
+    assert recursion["waiting_s"] == 2 * base["waiting_s"]
+    assert time["seconds"] == pytest.approx(sum(stage["seconds"] for stage in time["stages"]))
+    assert time["device_hours"] == pytest.approx(2 * time["seconds"] / 3600)
+    assert dry_run("train.concurrency=64")["time"]["stages"][0]["waiting_s"] == 4 * base["waiting_s"]
+
+    assert main(["paper-7b", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "writing 262,144 tokens at most / (2 GPUs x 1,974 a second)" in out
+    assert "waiting 768 calls / 256 at once x 20 s" in out
+    assert re.search(r"all stages .*, or \d+ GPU-hours", out)
+    assert "on a core" not in out
+
+
+def test_requests_per_minute_and_evaluations_take_time_too(dry_run: Any) -> None:
+    Path("mix.jsonl").write_text(
+        '{"id": "a", "question": "What is 2 + 2?", "gold": "4", "kind": "math"}\n', encoding="utf-8"
+    )
+    Path("pool.toml").write_text(
+        '[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:9"\n'
+        "limits = { requests_per_minute = 96 }\n",
+        encoding="utf-8",
+    )
+
+    limited = dry_run("pool.use=pool.toml")["time"]["stages"][0]
+    evaluated = dry_run("train.eval_tasks=mix.jsonl", "train.eval_count=1")["time"]["stages"][0]
+
+    assert limited["waiting_s"] == 768 / 96 * 60
+    assert evaluated["beside_s"] == pytest.approx(5 * 1024 / 2 / 1974 + 60, rel=0.1)
+
+
+def test_without_the_size_of_the_model_only_the_wait_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text('[pool]\nuse = "paper"\n[train]\nmodel = "x"\ntasks = "mix.jsonl"\n', encoding="utf-8")
+
+    assert main(["mine.toml", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "memory       not known: set train.size" in out
+    assert "writing and updating are not known: set train.size" in out
+    assert "waiting 768 calls / 64 at once x 20 s" in out

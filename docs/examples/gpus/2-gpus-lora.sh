@@ -1,0 +1,19 @@
+#!/bin/sh
+# LoRA on the paper's 7B Conductor, with a copy of the frozen weights on each of two GPUs of 80 GB.
+# GPU 0    process 0 and its vLLM; it also runs the workflows and writes all files
+# GPU 1    process 1 and its vLLM
+# dry run  50 GiB of each GPU, 24 of them vLLM's; 28 GiB of the machine's memory; 93 GiB of disk
+# rate     1e-5 in each stage, ten times the paper's: 1-gpu-lora.sh says why
+# begin    sh 2-gpus-lora.sh --out runs/lora, and other options
+# resume   sh 2-gpus-lora.sh --resume runs/lora
+set -e
+export CUDA_VISIBLE_DEVICES=0,1
+[ "$1" = --resume ] || set -- paper-7b \
+    --set train.sharding=none \
+    --set train.offload=false \
+    --set train.lora.rank=32 \
+    --set train.base.learning_rate=1e-5 \
+    --set train.pools.learning_rate=1e-5 \
+    --set train.recursion.learning_rate=1e-5 \
+    "$@"
+exec torchrun --nproc_per_node 2 -m wfdsl_rl.cli.train "$@"

@@ -1,0 +1,16 @@
+#!/bin/sh
+# All weights of the paper's 7B Conductor, divided by DeepSpeed's ZeRO-3 among eight GPUs of 80 GB.
+# Before: pip install deepspeed
+# GPU 0         process 0 and its vLLM; it also runs the workflows and writes all files
+# GPUs 1 to 7   processes 1 to 7, each with its vLLM
+# dry run       52 GiB of each GPU, 24 of them vLLM's; 226 GiB of the machine's memory; 1,217 GiB of disk
+# begin         sh 8-gpus-zero3.sh --out runs/7b, and other options
+# resume        sh 8-gpus-zero3.sh --resume runs/7b
+set -e
+export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7
+[ "$1" = --resume ] || set -- paper-7b \
+    --set train.processes=8 \
+    --set train.sharding=zero3 \
+    --set train.offload=false \
+    "$@"
+exec torchrun --nproc_per_node 8 -m wfdsl_rl.cli.train "$@"

@@ -1,0 +1,248 @@
+"""The launch scripts in docs/examples/gpus start what they say, and it fits by the dry run's estimate.
+
+Programs that the scripts start are replaced by one that writes down its arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wfdsl_rl.cli.train import main
+from wfdsl_rl.training.memory import Pass, memory_of
+from wfdsl_rl.training.plan import Plan, read_plan
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPTS = sorted((ROOT / "docs/examples/gpus").glob("*.sh"))
+NAMES = [path.stem for path in SCRIPTS]
+ADAPTED = [name for name in NAMES if "lora" in name]
+SERVER = "2-gpus-and-vllm-server"
+RECORDER = """#!/bin/sh
+name=$(basename "$0")
+{ printf '%s\\n' "$CUDA_VISIBLE_DEVICES" "$VLLM_SERVER_DEV_MODE" "$$" "$@"; } >"$CALLS/$name.part"
+mv "$CALLS/$name.part" "$CALLS/$name"
+case "$name$AWAITED" in
+vllm*) exec sleep 60 ;;
+torchrunvllm) while [ ! -e "$CALLS/vllm" ]; do sleep 0.05; done ;;
+esac
+exit "${EXIT_CODE:-0}"
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A program that a script started."""
+
+    gpus: tuple[str, ...]
+    dev_mode: str
+    process: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a script started."""
+
+    exit_code: int
+    calls: dict[str, Call]
+
+    @property
+    def processes(self) -> int:
+        """How many processes of the training it starts."""
+        if "torchrun" not in self.calls:
+            return 1
+        flag, count, *rest = self.calls["torchrun"].arguments
+        assert (flag, *rest[:2]) == ("--nproc_per_node", "-m", "wfdsl_rl.cli.train")
+        return int(count)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs of the training."""
+        return (self.calls.get("torchrun") or self.calls["wfdsl-train"]).gpus
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments of wfdsl-train."""
+        if "torchrun" in self.calls:
+            return list(self.calls["torchrun"].arguments[4:])
+        return list(self.calls["wfdsl-train"].arguments)
+
+    @property
+    def plan(self) -> Plan:
+        """The training."""
+        experiment, *rest = self.words
+        assert rest[::2] == ["--set"] * (len(rest) // 2)
+        return read_plan(experiment, rest[1::2])
+
+
+def launched(name: str, folder: Path, *more: str, exit_code: int = 0) -> Launch:
+    """Run a script with stand-ins for all that it starts."""
+    programs, calls = folder / "programs", folder / "calls"
+    for each in (programs, calls):
+        each.mkdir(exist_ok=True)
+    for program in ("torchrun", "wfdsl-train", "vllm"):
+        (programs / program).write_text(RECORDER)
+        (programs / program).chmod(0o755)
+    environment = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "CALLS": str(calls),
+        "AWAITED": "vllm" if name == SERVER else "",
+        "EXIT_CODE": str(exit_code),
+    }
+    script = ROOT / f"docs/examples/gpus/{name}.sh"
+    done = subprocess.run(["sh", script, *more], env=environment, timeout=60, check=False)
+    return Launch(done.returncode, {path.name: _call(path) for path in calls.iterdir()})
+
+
+def _call(path: Path) -> Call:
+    gpus, dev_mode, process, *arguments = path.read_text().splitlines()
+    return Call(tuple(gpus.split(",")), dev_mode, int(process), tuple(arguments))
+
+
+def dry_run(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main([*words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_there_is_a_script_for_each_number_of_gpus_and_each_way_to_divide_weights() -> None:
+    assert {*NAMES} == {
+        "1-gpu-lora",
+        *("2-gpus-fsdp", "2-gpus-zero3", "2-gpus-lora", "2-gpus-fsdp-lora", "2-gpus-zero3-lora", SERVER),
+        *("8-gpus-fsdp", "8-gpus-zero3", "8-gpus-lora"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_starts_one_process_on_each_gpu_that_it_names(name: str, tmp_path: Path) -> None:
+    launch = launched(name, tmp_path)
+
+    assert launch.exit_code == 0
+    assert launch.processes == len(launch.gpus) == int(name.partition("-")[0])
+    assert launch.plan.train.processes == launch.processes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_fits_and_says_what_the_dry_run_says_that_it_needs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = launched(name, tmp_path, "--dry-run").words
+    monkeypatch.chdir(tmp_path)
+
+    found = dry_run(words, capsys)
+
+    assert found["memory"]["fits"]
+    assert found["memory"]["limit_gib"] == 80
+    gpu, host, disk = (f"{found[part]['gib']:,.0f} GiB" for part in ("memory", "host", "disk"))
+    script = (ROOT / f"docs/examples/gpus/{name}.sh").read_text()
+    assert f" {gpu} of {'the' if name.startswith('1-') else 'each'} GPU" in script
+    assert f" {host} of the machine's memory; {disk} of disk\n" in script
+    page = (ROOT / "docs/howto/train.md").read_text().splitlines()
+    rows = [line for line in page if f"(../examples/gpus/{name}.sh)" in line]
+    assert len(rows) == 1
+    assert f"| {gpu} | {host} | {disk} |" in rows[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_longest_second_rounds_fit_too(name: str, tmp_path: Path) -> None:
+    train = launched(name, tmp_path).plan.train
+    stage, size = train.recursion, train.size
+    assert size is not None
+    assert stage.micro_batch is not None
+    prompt_tokens = train.extra["vllm_max_model_length"] - stage.max_completion_tokens
+
+    memory = memory_of(
+        train, size, "recursion", Pass(stage.micro_batch, prompt_tokens, stage.max_completion_tokens, stage.beta)
+    )
+
+    assert memory.gib < 76  # a GPU of 80 GB has a little less than 80 GiB
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_processes_share_the_completions_of_an_iteration_evenly(name: str, tmp_path: Path) -> None:
+    launch = launched(name, tmp_path)
+
+    for stage in launch.plan.train.stages():
+        config = launch.plan.train.grpo(stage)
+        assert config.micro_batch is not None
+        assert config.batch_size % (launch.processes * config.micro_batch) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_are_divided_as_the_name_says_and_adapters_have_a_rate_of_their_own(name: str, tmp_path: Path) -> None:
+    train = launched(name, tmp_path).plan.train
+
+    assert (train.lora is not None) == (name in ADAPTED)
+    copies = train.lora is not None and not {"fsdp", "zero3"} & {*name.split("-")}
+    assert train.sharding == ("none" if copies else "zero3" if "zero3" in name else "fsdp")
+    rates = {train.grpo(stage).learning_rate for stage in train.stages()}
+    assert rates == {1e-5 if name in ADAPTED else 1e-6}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_passed_on_and_the_exit_code_comes_back(name: str, tmp_path: Path) -> None:
+    launch = launched(name, tmp_path, "--out", "a folder", exit_code=3)
+
+    assert launch.words[-2:] == ["--out", "a folder"]
+    assert launch.exit_code == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_training_is_resumed_by_its_script_with_its_own_settings(name: str, tmp_path: Path) -> None:
+    launch = launched(name, tmp_path, "--resume", "a folder")
+
+    assert launch.words == ["--resume", "a folder"]
+    assert launch.processes == len(launch.gpus)
+
+
+def test_all_weights_of_7b_do_not_fit_on_one_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    alone = ("train.processes=1", "train.sharding=none", "train.offload=false", "train.extra.use_vllm=false")
+    words = ["paper-7b", "--dry-run", *(word for setting in alone for word in ("--set", setting))]
+
+    memory = dry_run(words, capsys)["memory"]
+
+    sizes = {part["name"]: part["gib"] for part in memory["parts"]}
+    of_weights = sizes["weights"] + sizes["gradients"] + sizes["optimizer"]
+    assert of_weights > 80
+    assert f"{of_weights:.0f} GiB" in (ROOT / "docs/examples/gpus/1-gpu-lora.sh").read_text()
+
+
+def test_the_server_has_a_gpu_of_its_own_and_what_the_training_asks_for(tmp_path: Path) -> None:
+    launch = launched(SERVER, tmp_path)
+    server, train = launch.calls["vllm"], launch.plan.train
+
+    assert server.gpus == ("2",)
+    assert not {*server.gpus} & {*launch.gpus}
+    assert (train.extra["use_vllm"], train.extra["vllm_mode"]) == (True, "server")
+    assert server.arguments[:2] == ("serve", train.model)
+    options = dict(zip(server.arguments[2::2], server.arguments[3::2], strict=True))
+    assert options["--max-model-len"] == str(train.extra["vllm_max_model_length"])
+    assert train.extra["vllm_server_base_url"] == f"http://{options['--host']}:{options['--port']}"
+
+
+def test_the_server_is_started_as_trl_starts_it(tmp_path: Path) -> None:
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    from trl.scripts.vllm_serve import ScriptArguments, build_command
+
+    server = launched(SERVER, tmp_path).calls["vllm"]
+    command = build_command(ScriptArguments(model="Qwen/Qwen2.5-7B"))
+
+    assert server.dev_mode == "1"
+    for option in ("--weight-transfer-config", "--logprobs-mode", "--max-logprobs"):
+        value = command[command.index(option) + 1]
+        assert (option, value) in zip(server.arguments, server.arguments[1:], strict=False)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_the_server_ends_with_the_training(exit_code: int, tmp_path: Path) -> None:
+    launch = launched(SERVER, tmp_path, exit_code=exit_code)
+
+    assert launch.exit_code == exit_code
+    with pytest.raises(ProcessLookupError):
+        os.kill(launch.calls["vllm"].process, 0)
