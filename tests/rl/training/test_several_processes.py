@@ -192,7 +192,7 @@ def zero3(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def require_deepspeed() -> None:
     if importlib.util.find_spec("deepspeed") is None:  # its import takes a while and prints
-        pytest.skip("needs deepspeed")
+        pytest.skip("needs deepspeed: `make deepspeed`")
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:
