@@ -1,7 +1,8 @@
 """A Conductor on held-out gym questions: accuracy, validity, calls, steps by family, and pools it has not seen.
 
     python -m tests.benchmarks conductor                                  # the Conductor of gym/paper7 that ships
-    python -m tests.benchmarks.bench_conductor gym/axes FOLDER...         # checkpoints, at each effort
+    python -m tests.benchmarks.bench_conductor gym/axes                   # that of gym/axes, at each effort
+    python -m tests.benchmarks.bench_conductor gym/axes FOLDER...         # checkpoints
 
 All of it is simulated. Questions have wordings that no training has shown; the luck of calls is averaged over
 `LUCK` draws for each completion, and standard errors are those of the mean over the questions. Nothing is asked again
@@ -23,12 +24,15 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks.domains import mean_over_domains
-from tests.benchmarks.writing import SHIPPED, Writer
+from tests.benchmarks.writing import Writer
 from wfdsl import Pool, Step, Workflow
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.named import conductor_name
 from wfdsl.graph import graph_of
 from wfdsl_rl import gym
+from wfdsl_rl.gym.checkpoints import load
 from wfdsl_rl.gym.world.optimum import optimum, workflow_of
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS
@@ -100,7 +104,9 @@ def _ranks(values: Sequence[float]) -> list[float]:
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("preset", nargs="?", default="gym/paper7", choices=list(RANDOM))
-    parser.add_argument("folder", nargs="*", type=Path, help="checkpoints; the Conductor that ships unless given")
+    parser.add_argument(
+        "folder", nargs="*", type=Path, help="checkpoints; the Conductor that ships for the preset unless given"
+    )
     parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--series", type=int, default=SEED)
     given = parser.parse_args(arguments)
@@ -120,7 +126,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     }.items():  # fmt: skip
         table.add_row(*_row(name, marks, preset, ""), "")
     subsets = []
-    for folder in given.folder or [Path(SHIPPED)]:
+    for folder in given.folder or [trained_for(pool)]:
         writer = Writer(folder, given.series)
         asked = product(EFFORTS, (0.0,)) if writer.prompt.says_effort else product((None,), (0.0, 1.0))
         for effort, temperature in asked:
@@ -135,6 +141,11 @@ def main(arguments: Sequence[str] = ()) -> None:
         "steps and optimum: Spearman's correlation by family, at the effort's price"
     )
     _print_subsets(subsets)
+
+
+def trained_for(pool: Pool) -> Path:
+    """The folder of the Conductor that ships for a pool."""
+    return load(conductor_name(ConductorConfig(), pool))
 
 
 def best_alone(workers: Iterable[int], preset: str) -> Workflow:

@@ -12,10 +12,13 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wfdsl_rl.baselines.fitted import write_fit_costs
+from wfdsl_rl.baselines.validation import FitCost
 from wfdsl_rl.cli.eval import main as wfdsl_eval
 from wfdsl_rl.evaluation.equal_cost import cost_in_usd, rival_of
 from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost
@@ -44,7 +47,10 @@ POLICIES = (
     "planner-executor-verifier",
     "tree-of-agents",
     "random-workflow",
+    "random-router",
     "best-worker-router",
+    "smoothie-independent",
+    "smoothie-dependent",
     "knn-router",
     f"cascade-router:call_price={PRICES}",
     "soft-target-router",
@@ -53,8 +59,14 @@ POLICIES = (
     "ab-mcts:n=2/4/8",
     f"best-fixed:call_price={PRICES}",
     f"best-fixed-by-kind:by=family,search_calls=120000,call_price={PRICES}",
-    str(Path(__file__).with_name("axes-constant.wf")),
 )
+MORE = {
+    "gym/paper7": (f"best-fixed-by-kind:call_price={PRICES}",),
+    "gym/axes": (str(Path(__file__).with_name("axes-constant.wf")),),
+}
+"""What one preset has: there kinds of questions are domains; the best workflow for all that a long search found."""
+SEARCHED = {"axes-constant": FitCost(calls=2_000_000, usd=None)}
+"""What that search has taken, as the file says; its dollars were not counted."""
 CONDUCTORS = {"gym/paper7": "gym/tiny", "gym/axes": "gym/tiny-axes@each"}
 """The Conductor that was trained for a preset; others are named with --conductor."""
 PAGE = Path("docs/explanation/results.md")
@@ -67,7 +79,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     conductor = args.conductor or CONDUCTORS.get(args.preset, "")
     folders = [Path(folder) for folder in args.folder]
     if not folders:
-        folders = [Path(f"equal-cost-{args.preset.replace('/', '-')}")]
+        folders = [Path(f"equal-cost-{args.preset.replace('/', '-')}-{args.series}")]
         evaluate(args, folders[0], conductor)
     text = report_of([read_report(folder) for folder in folders], conductor, docs=args.docs)
     print(text)
@@ -81,11 +93,12 @@ def evaluate(args: argparse.Namespace, folder: Path, conductor: str) -> None:
     """Evaluate all policies, or continue where it was interrupted."""
     begin = ["--resume", str(folder)] if (folder / "manifest.json").exists() else ["--out", str(folder)]
     options = ["--tasks", args.preset, "--pool", args.preset, "--limit", str(args.limit), "--parallel", "64"]
-    asked = [*POLICIES, *args.policy, *([conductor] if conductor else [])]
+    asked = [*POLICIES, *MORE.get(args.preset, ()), *args.policy, *([conductor] if conductor else [])]
     policies = [word for name in asked for word in ("--policy", name)]
     code = wfdsl_eval([*begin, *options, "--sample-seed", str(args.series), "--no-journal", *policies])
     if code:
         sys.exit(code)
+    write_fit_costs(folder, {name: cost for name, cost in SEARCHED.items() if name in read_report(folder).policies})
 
 
 def report_of(reports: Sequence[Report], conductor: str, *, docs: bool) -> str:
@@ -104,7 +117,8 @@ def report_of(reports: Sequence[Report], conductor: str, *, docs: bool) -> str:
     said = [said_of(name, rival_at_cost(name, own, standings, scores)) for name in own]
     questions = f"{summary.policies[0].overall.tasks:,} questions of `{reports[0].manifest['pool']['name']}`"
     rows = [[f"`{name}`", *figures, others if others == UNKNOWN else f"`{others}`"] for name, *figures, others in rows]
-    return "\n\n".join([f"{questions}; simulated workers.", markdown_table(head, rows), EQUAL_COST, *said])
+    table = markdown_table(head, rows)
+    return "\n\n".join([f"{questions}; simulated workers.", table, *left_out(standings, few), EQUAL_COST, *said])
 
 
 def shown(standings: Sequence[Standing], workers: Iterable[str]) -> list[Standing]:
@@ -112,6 +126,16 @@ def shown(standings: Sequence[Standing], workers: Iterable[str]) -> list[Standin
     alone = alone_of(standings)
     best = sorted(workers, key=lambda name: -alone.get(name, 0.0))[:2]
     return [each for each in standings if each.efficient or vote_of(each) in (None, *best)]
+
+
+def left_out(standings: Iterable[Standing], few: Sequence[Standing]) -> list[str]:
+    """Whose votes are not among the few that are shown, in a sentence; nothing if all are."""
+    counts: dict[str, list[str]] = defaultdict(list)
+    for each in standings:
+        if each not in few:
+            counts[vote_of(each) or each.policy].append(each.policy.rpartition("n=")[2])
+    named = "; ".join(f"`{worker}` (n = {', '.join(sorted(found, key=int))})" for worker, found in counts.items())
+    return [f"Left out, as not on the frontier: the votes of {named}."] if named else []
 
 
 def alone_of(standings: Iterable[Standing]) -> dict[str, float]:

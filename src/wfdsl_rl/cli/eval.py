@@ -54,7 +54,11 @@ EXAMPLES = (
 )
 _EXAMPLES = {
     "compare": ("wfdsl-eval compare first", "wfdsl-eval compare first second"),
-    "equal-cost": ("wfdsl-eval equal-cost first", "wfdsl-eval equal-cost first second --policy moa --plot ."),
+    "equal-cost": (
+        "wfdsl-eval equal-cost first",
+        "wfdsl-eval equal-cost first second --policy moa --plot .",
+        "wfdsl-eval equal-cost first --policy moa --among 'worker:*' --among 'majority-vote:*'",
+    ),
     "strategies": ("wfdsl-eval strategies first",),
     "report": ("wfdsl-eval report first --json",),
 }
@@ -197,7 +201,20 @@ def _configure_compare(parser: argparse.ArgumentParser) -> None:
 def _configure_equal_cost(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl-eval equal-cost`."""
     parser.add_argument("folders", nargs="+", metavar="DIR", help="folders of evaluations on the same tasks")
-    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="show only these policies")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="show only these policies, by name or pattern; may be repeated",
+    )
+    parser.add_argument(
+        "--among",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="compare with these policies only, by name or pattern, such as 'worker:*'; may be repeated",
+    )
     parser.add_argument("--plot", metavar="DIR", help="draw accuracy-against-cost into this folder")
     _add_json(parser)
 

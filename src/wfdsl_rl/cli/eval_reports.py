@@ -14,7 +14,7 @@ from rich.text import Text
 from wfdsl.cli.display.consoles import stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.errors import UsageError
-from wfdsl_rl.evaluation.equal_cost import Standing, cost_in_usd
+from wfdsl_rl.evaluation.equal_cost import EVERYONE, cost_in_usd, named
 from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost, draw_strategies, require_matplotlib
 from wfdsl_rl.evaluation.report import (
     COMPARED,
@@ -56,23 +56,20 @@ def execute_compare(args: argparse.Namespace) -> int:
 def execute_equal_cost(args: argparse.Namespace) -> int:
     """Print each policy among the others at its cost."""
     reports = [read_report(Path(folder)) for folder in args.folders]
-    summary, standings = standings_in(reports)
+    summary, standings = standings_in(reports, among=args.among or EVERYONE)
     if args.plot:
         require_matplotlib()
         draw_accuracy_against_cost(summary, Path(args.plot))
-    found = [each for each in standings if each.policy in args.policy or not args.policy]
-    if not found:
-        raise UsageError(f"no evaluation has the policy {args.policy[0]!r}; they have {', '.join(_names(standings))}")
+    shown = named(args.policy or EVERYONE, [each.policy for each in standings])
+    found = [each for each in standings if each.policy in shown]
     if args.json:
         print_json([each.to_dict() for each in found], indent=2)
         return 0
     print_table(*equal_cost_table(found, in_usd=cost_in_usd(summary.policies)), title=_marked(*reports))
     print(f"\n{EQUAL_COST}")
+    if args.among:
+        print(f"The others are only these: {', '.join(args.among)}.")
     return 0
-
-
-def _names(standings: Sequence[Standing]) -> list[str]:
-    return [each.policy for each in standings]
 
 
 def execute_strategies(args: argparse.Namespace) -> int:

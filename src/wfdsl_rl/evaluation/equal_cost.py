@@ -8,10 +8,11 @@ it is paired by task. The rival is chosen by the same results, which can only ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.baselines.validation import FitCost
@@ -20,6 +21,8 @@ from wfdsl_rl.evaluation.summary import PolicySummary
 
 Scores = Mapping[str, float]
 """The score of each judged task, by its content."""
+EVERYONE: Final = ("*",)
+"""Patterns that every policy matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +80,23 @@ class Standing:
 
 
 def standings_of(
-    policies: Sequence[PolicySummary], scores: Mapping[str, Scores], learned: Mapping[str, FitCost]
+    policies: Sequence[PolicySummary],
+    scores: Mapping[str, Scores],
+    learned: Mapping[str, FitCost],
+    *,
+    among: Sequence[str] = EVERYONE,
 ) -> list[Standing]:
-    """Each policy among the others, from the cheapest to the dearest.
+    """Each policy among the others, from the cheapest to the dearest; rivals are those that `among` names.
+
+    `among` holds names and patterns of the shell, such as `worker:*`.
 
     Raises:
-        UsageError: a policy has no judged answers in a benchmark, or there is no task with a score of all policies.
+        UsageError: a policy has no judged answers in a benchmark, there is no task with a score of all policies, or
+            something in `among` names no policy.
     """
     in_usd = cost_in_usd(policies)
     costs = {each.policy: (each.list_usd or 0.0) if in_usd else each.tokens for each in policies}
+    rivals = named(among, costs)
     shown = sorted(policies, key=lambda each: costs[each.policy])
     return [
         Standing(
@@ -95,7 +106,7 @@ def standings_of(
             costs[each.policy],
             learned.get(each.policy),
             not any(_beats(other, each, costs) for other in policies),
-            rival_of(each.policy, costs, scores),
+            rival_of(each.policy, {name: costs[name] for name in costs if name in {*rivals, each.policy}}, scores),
         )
         for each in shown
     ]
@@ -104,6 +115,19 @@ def standings_of(
 def cost_in_usd(policies: Sequence[PolicySummary]) -> bool:
     """Whether costs are dollars: all prices are known, and not all are zero. Else they are tokens."""
     return all(each.list_usd is not None for each in policies) and any(each.list_usd for each in policies)
+
+
+def named(patterns: Sequence[str], policies: Collection[str]) -> set[str]:
+    """The policies that some names and patterns of the shell name.
+
+    Raises:
+        UsageError: one of them names no policy.
+    """
+    found = {each: {name for name in policies if name == each or fnmatchcase(name, each)} for each in patterns}
+    nobody = next((each for each, matching in found.items() if not matching), None)
+    if nobody is not None:
+        raise UsageError(f"no evaluation has the policy {nobody!r}; they have {', '.join(policies)}")
+    return set().union(*found.values())
 
 
 def rival_of(policy: str, costs: Mapping[str, float], scores: Mapping[str, Scores]) -> Rival | None:

@@ -70,7 +70,10 @@ def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
 def _draw_series(
     axes: Any, series: Series, policies: Sequence[PolicySummary], number: int, *, in_usd: bool
 ) -> list[Point]:
-    """The points of policies that differ in one thing, joined by a line; the dearest has the name of them all."""
+    """The points of policies that differ in one thing, joined by a line; the dearest has the name of them all.
+
+    Efforts have a name each: they are few, and what they are called says what a point means.
+    """
     points = []
     for policy in policies:
         assert policy.average is not None  # those without one are not shown
@@ -83,7 +86,9 @@ def _draw_series(
     axes.errorbar(at, heights, yerr=[point.error for point in points], fmt=fmt, color=colour, elinewidth=0.8)
     if len(points) > 1:
         axes.plot(at, heights, color=colour, linewidth=0.8, zorder=1.5)
-        points = [*(point._replace(name="") for point in points[:-1]), points[-1]._replace(name=series.name)]
+        by_effort = series.name.endswith("@...")
+        cheaper = [point._replace(name=point.name.rpartition("@")[2] if by_effort else "") for point in points[:-1]]
+        points = [*cheaper, points[-1] if by_effort else points[-1]._replace(name=series.name)]
     return points
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import hypot
 from typing import Any, Final, NamedTuple
 
 _DIRECTIONS: Final = ((1, 0), (0, 1), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -21,7 +22,7 @@ class Point(NamedTuple):
 
 
 def label_points(drawn: Any, axes: Any, points: Sequence[Point], *, lines: Sequence[tuple[Point, Point]] = ()) -> None:
-    """Write a name at each point that has one, where it hides neither another name nor a point.
+    """Write a name at each point that has one, where it hides neither another name nor a point, and nearest to its own.
 
     Names far off get a thin line. `lines` are the ends of upright and level lines that no name may hide either.
     """
@@ -33,7 +34,7 @@ def label_points(drawn: Any, axes: Any, points: Sequence[Point], *, lines: Seque
         if not name:
             continue
         written = axes.annotate(name, (x, y), xytext=(0, 0), textcoords="offset points", fontsize=7.5, zorder=5)
-        (right, up, offset), box = _best_place(drawn, axes, written, taken)
+        (right, up, offset), box = _best_place(drawn, axes, written, taken, [place, *at])
         written.set(position=offset, ha=_ALIGNED[right], va=_ALIGNED_UP[up])
         taken.append(box)
         if max(map(abs, offset)) > _DISTANCES[0]:
@@ -51,19 +52,25 @@ _ALIGNED_UP: Final = {1: "bottom", 0: "center", -1: "top"}
 
 
 def _best_place(
-    drawn: Any, axes: Any, written: Any, taken: list[Any]
+    drawn: Any, axes: Any, written: Any, taken: list[Any], places: Sequence[Any]
 ) -> tuple[tuple[int, int, tuple[float, float]], Any]:
-    """Where a label covers least: its direction and offset in points, and the box that it fills there, in pixels."""
+    """Where a label covers least, and then where no other point is much nearer to it than its own.
+
+    `places` are those of all points, its own first. Gives its direction and offset in points, and the box that it fills
+    there, in pixels.
+    """
     scale, frame = drawn.dpi / 72, axes.get_window_extent()
     best: Any = None
     for distance, (right, up) in product(_DISTANCES, _DIRECTIONS):
         offset = (distance * right, distance * up)
         written.set(position=offset, ha=_ALIGNED[right], va=_ALIGNED_UP[up])
         box = written.get_window_extent(drawn.canvas.get_renderer()).padded(scale)
-        cost = sum(_overlap(box, other) for other in taken) + 4 * _outside(box, frame)
+        covered = sum(_overlap(box, other) for other in taken) + 4 * _outside(box, frame)
+        own, *others = [hypot(*_to_box(box, place)) for place in places]
+        cost = (covered, max([1.0, *(own / max(other, 1.0) for other in others)]))
         if best is None or cost < best[0]:
             best = (cost, (right, up, offset), box)
-        if cost == 0:
+        if cost == (0, 1):
             break
     return best[1], best[2]
 
@@ -71,9 +78,14 @@ def _best_place(
 def _nearest(box: Any, place: Any, drawn: Any) -> tuple[float, float]:
     """The point of a label's box that is nearest to its point, as an offset from the point, in points."""
     scale = drawn.dpi / 72
-    x = min(max(place[0], box.x0), box.x1) - place[0]
-    y = min(max(place[1], box.y0), box.y1) - place[1]
+    x, y = _to_box(box, place)
     return x / scale, y / scale
+
+
+def _to_box(box: Any, place: Any) -> tuple[float, float]:
+    """From a point to what is nearest to it in a box, in pixels."""
+    x, y = place
+    return min(max(x, box.x0), box.x1) - x, min(max(y, box.y0), box.y1) - y
 
 
 def _around(axes: Any, point: Point) -> Iterator[Any]:

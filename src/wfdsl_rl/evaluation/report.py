@@ -19,7 +19,7 @@ from typing import Any, Final
 from wfdsl.errors import UsageError
 from wfdsl.render.status import dollars, duration
 from wfdsl_rl.baselines.fitted import fit_cost_table, read_fit_costs
-from wfdsl_rl.evaluation.equal_cost import Standing, standings_of
+from wfdsl_rl.evaluation.equal_cost import EVERYONE, Standing, standings_of
 from wfdsl_rl.evaluation.manifest import read_manifest
 from wfdsl_rl.evaluation.plots import draw_plots
 from wfdsl_rl.evaluation.statistics import CONFIDENCE, Accuracy, Difference, Interval, Mean, scores_of
@@ -90,11 +90,12 @@ def read_report(folder: Path) -> Report:
     return Report(folder, manifest, tuple(trials))
 
 
-def standings_in(reports: Sequence[Report]) -> tuple[Summary, list[Standing]]:
+def standings_in(reports: Sequence[Report], *, among: Sequence[str] = EVERYONE) -> tuple[Summary, list[Standing]]:
     """The policies of evaluations at equal cost, over the tasks that were judged for all of them.
 
     Raises:
-        UsageError: two evaluations have a policy of the same name, or policies have no judged task in common.
+        UsageError: two evaluations have a policy of the same name, policies have no judged task in common, or
+            something in `among` names no policy.
     """
     names = [policy for report in reports for policy in report.policies]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -107,7 +108,7 @@ def standings_in(reports: Sequence[Report]) -> tuple[Summary, list[Standing]]:
         raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
     summary = summarise(trials, policies=names, simulated=any(report.simulated for report in reports))
     learned = {name: cost for report in reports for name, cost in read_fit_costs(report.folder).items()}
-    return summary, standings_of(summary.policies, scores, learned)
+    return summary, standings_of(summary.policies, scores, learned, among=among)
 
 
 def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import hypot
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -146,3 +147,37 @@ def test_labels_of_twenty_five_points_hide_nothing() -> None:
 
     assert len(boxes) == 25
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_a_label_is_where_its_own_point_is_the_nearest_if_there_is_such_a_place() -> None:
+    chance = Random(1)
+    points = [Point(chance.random(), chance.random(), f"policy number {number}") for number in range(20)]
+
+    with figure(7.2, 4.8, simulated=False) as (drawn, (axes,)):
+        axes.plot([point.x for point in points], [point.y for point in points], "o")
+        label_points(drawn, axes, points)
+        drawn.canvas.draw()
+        boxes = {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_text()}
+        places = {point.name: axes.transData.transform((point.x, point.y)) for point in points}
+
+    nearest = {name: min(places, key=lambda each: _distance(box, places[each])) for name, box in boxes.items()}
+    assert nearest == {name: name for name in places}
+
+
+def _distance(box: Any, place: Any) -> float:
+    """How far a point is from a box."""
+    x, y = place
+    return hypot(max(box.x0 - x, 0, x - box.x1), max(box.y0 - y, 0, y - box.y1))
+
+
+def test_efforts_of_a_conductor_have_a_name_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"gym/tiny-axes@{effort}" for effort in ("minimal", "low", "medium", "high")]
+    drawn: list[Any] = []
+    monkeypatch.setattr("wfdsl_rl.evaluation.plots.save", lambda figure, *_: drawn.append(figure))
+    summary = summarise([trial(name, list_usd=0.01 * (at + 1)) for at, name in enumerate(names)], policies=names)
+
+    draw_accuracy_against_cost(summary, tmp_path)
+
+    (axes,) = drawn[0].axes
+    labels = sorted(text.get_text() for text in axes.texts if text.get_text())
+    assert labels == ["gym/tiny-axes@high", "low", "medium", "minimal"]
