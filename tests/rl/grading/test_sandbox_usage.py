@@ -43,6 +43,10 @@ async def test_a_program_that_a_busy_machine_slows_down_has_its_processor_time()
     await run_for(0.4, Process(share=0.1), limit_s=0.2)
 
 
+async def test_what_a_program_wrote_last_may_be_read_late_on_a_busy_machine() -> None:
+    await run_for(0.9, Process(share=0.0, is_waiting=True), limit_s=0.4)
+
+
 @pytest.mark.parametrize(
     "process",
     [Process(share=1.0), Process(share=0.0, is_waiting=True), Process(share=0.0)],

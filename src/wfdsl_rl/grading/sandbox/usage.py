@@ -18,6 +18,7 @@ from wfdsl_rl.grading.sandbox.isolation import MIB, SandboxLimits
 
 PATIENCE = 4.0  # how much wall time a program may take for each second of processor time that it has. Our choice
 _EVERY_S = 0.1  # between two looks. Our choice
+_LOOKS = 10  # that find all of them waiting: what they wrote last may not have been read yet on a busy machine. Our choice
 _WRITABLE = ("tmp", "dev/shm")
 
 
@@ -85,14 +86,13 @@ async def _watch_time(insides: Sequence[Observed], seconds: float, deadline: asy
     await asyncio.sleep(first_s)
     before = sum(inside.usage().processor_s for inside in insides) - first_s
     await asyncio.sleep(seconds - first_s)
-    was_waiting = False
+    waited = 0
     while True:
         found = [inside.usage() for inside in insides]
-        is_waiting = all(one.is_waiting for one in found)
-        if sum(one.processor_s for one in found) - before >= seconds or (is_waiting and was_waiting):
+        waited = waited + 1 if all(one.is_waiting for one in found) else 0
+        if sum(one.processor_s for one in found) - before >= seconds or waited == _LOOKS:
             deadline.reschedule(asyncio.get_running_loop().time())
             return
-        was_waiting = is_waiting  # twice: what they wrote last may not have been read yet
         await asyncio.sleep(_EVERY_S)
 
 
