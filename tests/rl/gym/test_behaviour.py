@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.benchmarks.gym_search import Space, vocabulary
 from tests.benchmarks.gym_teams import team
-from wfdsl import Workflow
+from wfdsl import Step, Workflow
 from wfdsl_rl.gym.world.accuracy import Arrays, Questions, states_of
 from wfdsl_rl.gym.world.constants import Evidence
 from wfdsl_rl.gym.world.families import draw
@@ -78,6 +78,21 @@ def test_many_questions_at_once_are_answered_as_each_alone(name: str, family: st
             for left, right in zip(together, alone, strict=True):
                 for each in right.__slots__:
                     assert np.broadcast_to(getattr(left, each), (8,))[at] == getattr(right, each)
+
+
+@pytest.mark.parametrize(
+    ("family", "same"), [("basket", "Do part 4."), ("chain", "Solve it."), ("tally", "Do part 1.")]
+)
+def test_the_last_part_is_the_one_that_the_question_ends_with(family: str, same: str) -> None:
+    preset = preset_of("gym/axes")
+    asked = [draw(preset.domain_of(family), 4, index, families=(family,)) for index in range(20)]
+
+    last, named = (
+        [simulate(Workflow((Step(0, text),)), item, preset).states for item in asked]
+        for text in ("The last part.", same)
+    )
+
+    assert last == named
 
 
 def test_evidence_has_the_published_likelihood_ratios() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.grading.grade import grade_sync
-from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of, table
+from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of
 from wfdsl_rl.gym.world.families.catalogue import CATALOGUE
 from wfdsl_rl.gym.world.families.choice_options import LETTERS
 from wfdsl_rl.gym.world.families.form import Item, Split, bare
@@ -272,9 +272,3 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         draw("math", 0, 0, split="dev")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no family 'geometry'; the families are arithmetic, algebra"):
         domain_of("geometry")
-
-
-def test_the_table_has_a_row_for_each_family() -> None:
-    rows = table().splitlines()[2:]
-
-    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == list(FAMILIES)

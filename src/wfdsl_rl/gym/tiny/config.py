@@ -12,7 +12,7 @@ from pydantic import Field
 
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.tiny.reasoning_prefix import Format
-from wfdsl_rl.gym.tiny.synthetic import SHAPES
+from wfdsl_rl.gym.tiny.synthetic import SHAPES, shapes_of
 from wfdsl_rl.training.config import Counts, ModelSize, Names, SftConfig, StageName, Table, TrainConfig, missing_worker
 from wfdsl_rl.training.setup import ExtensionConfig
 
@@ -69,11 +69,14 @@ class TinyConfig(ExtensionConfig):
     """The size of the new model."""
     reasoning_prefix: Format = "sketch"
     """The text before the lists: `sketch` (kind of question, workers by advertisement, shape), `roles` (a sketch that
-    also says which worker has which role), `kind`, or `none`."""
+    also says which worker has which role), or `none`."""
     lengths: dict[str, float] = Field(default_factory=lambda: {"1": 1.0, "2": 2.0, "3": 4.0, "4": 3.0})
     """Synthetic workflows by number of steps: weights."""
     wordings: int = Field(default=1, ge=1, le=3)
     """How many wordings of each role are used."""
+    parts: bool = False
+    """Whether synthetic workflows are those for questions in parts: some steps do one part, some revise, and a prefix
+    with roles has a letter for each, which `only_prefix` needs."""
     checks: bool = False
     """Whether verifiers are told what to look at, by one of four sentences."""
     bias: float = Field(default=0.7, ge=0)
@@ -115,8 +118,11 @@ class TinyConfig(ExtensionConfig):
 
     def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:
         """Options that cannot be run."""
-        if self.only_prefix and self.reasoning_prefix != "roles":
-            yield 'train.tiny.only_prefix: only a prefix with roles stands for lists; set reasoning_prefix to "roles"'
+        if self.only_prefix and not (self.parts and self.reasoning_prefix == "roles"):
+            yield (
+                "train.tiny.only_prefix: only a prefix with a letter for each role stands for lists; "
+                'set reasoning_prefix to "roles", and parts to true'
+            )
         if not train.sft.steps or self.reasoning_prefix == "none":
             without = "without an SFT stage that teaches a reasoning prefix there is nothing to"
             for name in stages:
@@ -136,7 +142,7 @@ class TinyConfig(ExtensionConfig):
             yield f"train.tiny.lengths: give weights by number of steps, {min(known)} to {max(known)}, not all 0"
 
     def _problems_of_shapes(self, train: TrainConfig, stages: Sequence[StageName]) -> Iterable[str]:
-        shapes = sum(len(SHAPES[length]) for length in SHAPES if self.lengths.get(str(length)))
+        shapes = sum(len(shapes_of(length, parts=self.parts)) for length in SHAPES if self.lengths.get(str(length)))
         for name in stages:
             if name == "sft" or name not in self.drawn_shapes:
                 continue
@@ -157,7 +163,7 @@ class TinyConfig(ExtensionConfig):
         return ModelSize(parameters=weights, layers=new.layers, width=new.width, vocabulary=new.vocabulary)
 
     def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:
-        """Evaluations after replay, and the first rounds of second rounds in SFT."""
+        """Evaluations after replay, the first rounds of second rounds in SFT, and those of class-balanced groups."""
         runs = 0.0
         if "sft" in stages and train.recursion.iterations:
             runs += self.second_rounds * train.sft.steps * train.sft.batch_size
@@ -165,6 +171,8 @@ class TinyConfig(ExtensionConfig):
             replay, forced = self.replay_of(name), train.recursion.forced if name == "recursion" else 0.0
             runs += evaluated * bool(replay.steps) * (1 + bool(forced)) + forced * replay.steps * replay.batch_size
         if "recursion" in stages:
-            sft = self.recursion_sft
+            sft, grpo = self.recursion_sft, train.recursion
+            if self.class_balanced_groups:  # all first rounds of a question are run, of which one is counted elsewhere
+                runs += grpo.forced * grpo.iterations * (grpo.batch_size - grpo.prompts_per_step)
             runs += sft.second_rounds * sft.steps * sft.batch_size
         return round(runs)

@@ -13,7 +13,7 @@ import math
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from string import digits
@@ -23,8 +23,10 @@ import torch
 from torch import Tensor
 from transformers import TrainerCallback
 
+from wfdsl.errors import UsageError
 from wfdsl_rl.gym.tiny.reasoning_prefix import assigned_in
-from wfdsl_rl.gym.tiny.synthetic import CHECKS, SHAPES
+from wfdsl_rl.gym.tiny.synthetic import CHECKS, SyntheticWorkflows
+from wfdsl_rl.training.config import StageName
 
 _PROMPTS, _TOKENS, _COMPLETIONS = 0, 1, 3
 """Places in the result of TRL's `_generate`, a private name that a contract test holds: the tokens of the prompts, the
@@ -60,11 +62,21 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """
 
     def __init__(
-        self, trainer: Any, draw: Callable[[str, int, Sequence[str]], list[str]], *, fills: int, softness: float
+        self, trainer: Any, synthetic: SyntheticWorkflows, stage: StageName, *, fills: int, softness: float
     ) -> None:
-        """`draw` has so many shapes by their lengths, without some, for a question that its first argument names."""
-        self.trainer, self.draw, self.fills, self.softness = trainer, draw, fills, softness
-        self.worth: dict[str, ShapeWorth] = defaultdict(ShapeWorth)
+        """The shapes are those of `synthetic`.
+
+        Raises:
+            UsageError: there are fewer than a question of the stage needs.
+        """
+        self.trainer, self.synthetic, self.stage, self.fills, self.softness = trainer, synthetic, stage, fills, softness
+        every, wanted = synthetic.every_shape, trainer.num_generations // fills
+        if wanted > len(every):
+            raise UsageError(
+                f"train.{stage}.group_size: {wanted} shapes are wanted for a question, of {len(every)}; "
+                "lower it, or allow more lengths"
+            )
+        self.worth: dict[str, ShapeWorth] = defaultdict(lambda: ShapeWorth(every))
         """By family of questions."""
         self._generate, self._score = trainer._generate, trainer._generate_and_score_completions
         self._rows: Sequence[Mapping[str, Any]] = ()
@@ -79,7 +91,7 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
         """Read the table of the checkpoint that the training continues from."""
         file = _file(args, state)
         for family, found in json.loads(file.read_text("utf-8")).items() if file.is_file() else ():
-            self.worth[family] = ShapeWorth(**found)
+            self.worth[family].restore(**found)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the table into a checkpoint."""
@@ -115,7 +127,7 @@ class DrawnShapes(TrainerCallback):  # type: ignore[misc,unused-ignore]
         worth = self.worth[row["family"]].log_weights(row["price"], self.softness)
         order = sorted(worth, key=lambda shape: worth[shape] - math.log(rng.expovariate(1.0)), reverse=True)
         best = order[: count // 2]
-        return [*best, *self.draw(key, count - len(best), best)]
+        return [*best, *self.synthetic.shapes(f"{self.stage}:{key}", count - len(best), best)]
 
     def score(self, inputs: Any) -> Any:
         """TRL's batch, in training with an advantage for each token."""
@@ -199,10 +211,14 @@ def variants(prompt: str, text: str, count: int, rng: random.Random) -> list[str
 class ShapeWorth:
     """What each shape was worth for a family of questions, on a scale without a zero."""
 
-    def __init__(self, values: Mapping[str, float] | None = None, counts: Mapping[str, int] | None = None) -> None:
-        known = [shape for shapes in SHAPES.values() for shape in shapes]
-        self.values = {shape: (values or {}).get(shape, 0.0) for shape in known}
-        self.counts = {shape: (counts or {}).get(shape, 0) for shape in known}
+    def __init__(self, shapes: Sequence[str]) -> None:
+        self.values = dict.fromkeys(shapes, 0.0)
+        self.counts = dict.fromkeys(shapes, 0)
+
+    def restore(self, values: Mapping[str, float], counts: Mapping[str, int]) -> None:
+        """Continue with what is known of these shapes."""
+        self.values = {shape: values.get(shape, 0.0) for shape in self.values}
+        self.counts = {shape: counts.get(shape, 0) for shape in self.counts}
 
     def log_weights(self, price: float, softness: float) -> dict[str, float]:
         """What each shape is worth at a price of a step, in units of `softness`."""

@@ -22,7 +22,6 @@ from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
 from wfdsl_rl.gym.tiny.recursion import TinyRevisions
 from wfdsl_rl.gym.tiny.sft_rows import SftRows, correct_annotation_of
 from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_loss
-from wfdsl_rl.gym.tiny.synthetic import SHAPES
 from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
 from wfdsl_rl.training.config import SftConfig, StageName
@@ -78,12 +77,7 @@ class TinyExtension(Extension):
             return
         if stage in self.config.drawn_shapes:
             synthetic = self._sft_rows(_STREAM["sft"]).synthetic
-            DrawnShapes(
-                trainer,
-                lambda key, count, without: synthetic.shapes(f"{stage}:{key}", count, without),
-                fills=self.config.fills,
-                softness=self.config.softness,
-            )
+            DrawnShapes(trainer, synthetic, stage, fills=self.config.fills, softness=self.config.softness)
         if self.config.only_prefix:
             write_only_prefixes(trainer)
         if isinstance(trainer, RecursionTrainer):
@@ -147,11 +141,12 @@ class TinyExtension(Extension):
         setup, new, folder = self.setup, self.config.network, self.setup.out / "new"
         if (folder / FILE).is_file():  # the prompt is written last
             return folder
-        rows = self._sft_rows(_STREAM["new"]).before_rewards(_TOKENIZER_TEXTS)
+        made = self._sft_rows(_STREAM["new"])
+        rows = made.before_rewards(_TOKENIZER_TEXTS)
         texts = [message["content"] for row in rows for message in (*row["prompt"], *row["completion"])]
         constants = between_numbers(setup.prompt.written_workers(WorkerListing.of(setup.pool)))
         if self.config.drawn_shapes:  # a shape is one decision: one token
-            constants += [f" {shape}" for shapes in SHAPES.values() for shape in shapes if len(shape) > 1]
+            constants += [f" {shape}" for shape in made.synthetic.every_shape if len(shape) > 1]
         tokenizer = make_tokenizer(texts, vocabulary=new.vocabulary, constants=constants)
         model = make_model(
             tokenizer, width=new.width, inner=new.inner, layers=new.layers, heads=new.heads, seed=setup.train.seed

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.world.replies import signs_in
 
-Format: TypeAlias = Literal["sketch", "roles", "kind", "none"]
+Format: TypeAlias = Literal["sketch", "roles", "none"]
 
 KEEP: Final = "keep"
 """Instead of a shape: three empty lists keep the previous round's answer."""
@@ -71,16 +71,11 @@ def annotation(form: Format, asked: Asked, ranked: Sequence[int], signs: Sequenc
         ranked: The worker indices, in the order of advertisement.
         signs: What the previous round's answer shows, in a second round.
     """
-    named, said = ranked[:_NAMED], [word for word in (asked.family, asked.effort) if word]
-    match form:
-        case "sketch":
-            return " ".join([asked.kind, *map(str, named), *signs, *said])
-        case "roles":
-            listed = [f"{letter}{index}" for letter, index in zip(ascii_lowercase, named, strict=False)]
-            return " ".join([asked.kind, *listed, *signs, *said])
-        case "kind":
-            return f"It is a {asked.kind} question."
-    return ""
+    if form == "none":
+        return ""
+    letters = ascii_lowercase if form == "roles" else [""] * _NAMED
+    listed = [f"{letter}{index}" for letter, index in zip(letters, ranked[:_NAMED], strict=False)]
+    return " ".join([asked.kind, *listed, *signs, *filter(None, (asked.family, asked.effort))])
 
 
 def correct_annotation(form: Format, asked: Asked, offer: WorkerListing, previous: Sequence[str] | None) -> str:
@@ -106,7 +101,10 @@ def named(offer: WorkerListing, kind: str) -> list[int]:
 
 
 def assigned(roles: Iterable[str], places: Sequence[int], ranked: Sequence[int]) -> list[str]:
-    """Who gets which role, a word for each step: `Pa2` has the worker advertised most, with index 2, write a plan."""
+    """Who gets which role, a word for each step: `Pa2` has the worker advertised most, with index 2, write a plan.
+
+    Without the letter of a role, the word is `a2`.
+    """
     return [f"{role}{ascii_lowercase[place]}{ranked[place]}" for role, place in zip(roles, places, strict=True)]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.gym.tiny.config import TinyConfig
 from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Asked, Format, correct_annotation, named, shape_in
@@ -40,11 +41,12 @@ class SftRows:
         self.config = config
         self.rewarder = rewarder
         self.synthetic = SyntheticWorkflows(
-            lengths={int(key): weight for key, weight in config.lengths.items()},
+            lengths=_lengths(config, setup.max_steps),
             form=config.reasoning_prefix,
             wordings=config.wordings,
             bias=config.bias,
             thrift=config.thrift,
+            parts=config.parts,
             checks=config.checks,
             seed=setup.train.seed,
         )
@@ -182,6 +184,17 @@ class SftRows:
                 depth_left=0,
             ).ok
         ]
+
+
+def _lengths(config: TinyConfig, max_steps: int) -> dict[int, float]:
+    """The weights of the lengths that a workflow may have."""
+    lengths = {int(key): weight for key, weight in config.lengths.items() if weight and int(key) <= max_steps}
+    if not lengths:
+        raise UsageError(
+            f"train.tiny.lengths: no length is within conductor.max_steps = {max_steps}; "
+            f"add a shorter one (got {', '.join(sorted(config.lengths))})"
+        )
+    return lengths
 
 
 def correct_annotation_of(setup: Setup, form: Format, row: Mapping[str, Any]) -> str:

@@ -33,18 +33,25 @@ from wfdsl_rl.gym.tiny.reasoning_prefix import (
 )
 
 WORDINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "P": ("Plan it. Do not solve it.", "Write a short plan.", "Plan the steps, do not solve."),
+    "P": ("Plan it.", "Write a short plan.", "Plan the steps, do not solve."),
     "S": ("Solve it.", "Solve the question step by step.", "Answer the question."),
     "F": ("Use the plan.", "Follow the plan and solve it.", "Use the plan to answer."),
     "V": ("Check it.", "Check the answer, fix mistakes.", "Verify it step by step."),
+    "C": ("Combine the answers.", "Compare the answers and give the best.", "Aggregate the answers into one."),
+}
+"""The subtasks of each role: plan, solve, follow a plan, verify, compare."""
+
+PART_WORDINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    **WORDINGS,
+    "P": ("Plan it. Do not solve it.", *WORDINGS["P"][1:]),
+    "C": ("Compare the answers.", *WORDINGS["C"][1:]),
     "R": ("Improve it.", "Improve the answer.", "Revise it and answer again."),
-    "C": ("Compare the answers.", "Compare the answers and give the best.", "Aggregate the answers into one."),
     "D": ("Do part {part}.", "Solve part {part}.", "Work out part {part}."),
     "A": ("Do part {part}.", "Solve part {part}.", "Work out part {part}."),
     "E": ("Solve it.", "Solve the rest.", "Give the whole answer."),
 }
-"""The subtasks of each role: plan, solve, follow a plan, verify, revise, compare; do a part that needs the part before
-(D), or one that needs no other (A); and the end of a question whose parts are done (E)."""
+"""Those for questions in parts, also: revise (R); do a part that needs the part before (D), or one that needs no other
+(A); and the end of a question whose parts are done (E)."""
 
 CHECKS: Final[Mapping[str, str]] = {
     "l": "Check each step.",
@@ -58,12 +65,21 @@ _CHECKS: Final = {text: letter for letter, text in CHECKS.items()}
 
 SHAPES: Final[Mapping[int, tuple[str, ...]]] = {
     1: ("S",),
+    2: ("PF", "SV"),
+    3: ("PFV", "SVV", "SSC"),
+    4: ("PFVV", "PFFC", "SSSC", "SVVV"),
+    5: ("PFVVV", "PFFFC", "SSSSC", "PFFCV", "SSSCV"),
+}
+"""Shapes by their number of steps, a letter a step."""
+
+PART_SHAPES: Final[Mapping[int, tuple[str, ...]]] = {
+    1: ("S",),
     2: ("PF", "SV", "SR", "DE", "AE"),
     3: ("PFV", "SVV", "SRR", "SSC", "DDE", "AAE", "DEV"),
     4: ("PFVV", "SSSC", "SVVV", "SRRR", "DDEV", "AAEV", "AAAE"),
     5: ("PFVVV", "SSSSC", "SVVVV", "SRRRR", "DDEVV", "AAEVV", "AAAEV", "SSSCV"),
 }
-"""Shapes by their number of steps, a letter a step."""
+"""Those for questions in parts."""
 
 REVISIONS: Final = ("V", "VV", "S", "SV", "PFV")
 """Shapes of a second round. A verifier in the first place sees the previous round's answer."""
@@ -84,6 +100,8 @@ class SyntheticWorkflows:
     """How strongly shapes and workers depend on the kind of question, and workers on the role: the standard deviation
     of the logarithms of their weights. The direction is drawn from `seed` and has nothing to do with skill. But a model
     that never had to look at the kind when it names a worker hardly learns to from rewards."""
+    parts: bool = False
+    """Whether shapes and wordings are those for questions in parts, and the prefix has a letter for each role."""
     checks: bool = False
     """Whether verifiers are told what to look at, which may matter to the answer."""
     thrift: float = 0.0
@@ -133,32 +151,40 @@ class SyntheticWorkflows:
     ) -> str:
         """The text of a workflow: its prefix and the lists; None keeps the previous round's answer."""
         lists = _EMPTY_LISTS if workflow is None else short_lists(workflow)
-        ranked = by_advertisement(offer, asked.kind)
-        prefix = annotation(self.form, asked, ranked, signs)
         if self.form == "none":
             return lists
-        if self.form != "kind":
-            prefix = f"{prefix} {shape}"
+        ranked = by_advertisement(offer, asked.kind)
+        prefix = f"{annotation(self.form, asked, ranked, signs)} {shape}"
         if self.form == "roles" and workflow is not None:
             places = [ranked.index(int(step.worker)) for step in workflow]
-            checks = [_CHECKS.get(step.subtask, role) for step, role in zip(workflow, shape, strict=True)]
-            prefix = " ".join([prefix, *assigned(checks, places, ranked)])
+            roles = [self._letter(role, step.subtask) for role, step in zip(shape, workflow, strict=True)]
+            prefix = " ".join([prefix, *assigned(roles, places, ranked)])
         return f"{prefix}\n{lists}"
+
+    def _letter(self, role: str, subtask: str) -> str:
+        """What a prefix says of a step besides its worker."""
+        return _CHECKS.get(subtask, role) if self.parts else ""
 
     def shape(self, rng: random.Random, asked: Asked) -> str:
         """A shape for what is asked."""
         lengths = sorted(self.lengths)
         (length,) = rng.choices(lengths, [self.lengths[each] * self._thrift(asked, each) for each in lengths])
-        shapes = SHAPES[length]
+        shapes = shapes_of(length, parts=self.parts)
         return rng.choices(shapes, [self._weight(asked.family or asked.kind, shape) for shape in shapes])[0]
+
+    @property
+    def every_shape(self) -> list[str]:
+        """All shapes that may be drawn."""
+        return [shape for length in sorted(self.lengths) for shape in shapes_of(length, parts=self.parts)]
 
     def shapes(self, key: str, count: int, without: Sequence[str] = ()) -> list[str]:
         """Different shapes, drawn by their lengths only; a key has its own."""
         rng, drawn = random.Random(f"shapes:{self.seed}:{key}"), list[str]()
         weights = {
-            shape: weight / len(SHAPES[length])
+            shape: weight / len(shapes)
             for length, weight in self.lengths.items()
-            for shape in SHAPES[length]
+            for shapes in [shapes_of(length, parts=self.parts)]
+            for shape in shapes
             if shape not in without
         }
         while len(drawn) < count:
@@ -178,13 +204,20 @@ class SyntheticWorkflows:
     def _filled(self, rng: random.Random, roles: str, ranked: Sequence[int], asked: Asked) -> Workflow:
         """A workflow of a shape, with workers and wordings drawn at random."""
         steps, kind = [], asked.family or asked.kind
+        wordings = PART_WORDINGS if self.parts else WORDINGS
         for at, role in enumerate(roles):
             (worker,) = rng.choices(ranked, [self._weight(kind, role, place) for place in range(len(ranked))])
             wording, check = rng.randrange(self.wordings), ""
             if role == "V" and self.checks:
                 (check,) = rng.choices([*CHECKS], [self._weight(kind, each) for each in CHECKS])
-            steps.append(Step(worker, _subtask(roles, at, wording, check), _access(roles, at)))
+            subtask = CHECKS[check] if check else _subtask(wordings[role][wording], roles, at)
+            steps.append(Step(worker, subtask, _access(roles, at)))
         return Workflow(tuple(steps))
+
+
+def shapes_of(length: int, *, parts: bool) -> tuple[str, ...]:
+    """The shapes of so many steps; with `parts`, those for questions in parts."""
+    return (PART_SHAPES if parts else SHAPES)[length]
 
 
 @lru_cache(maxsize=4096)
@@ -194,7 +227,7 @@ def _leaning(seed: int, *choice: object) -> float:
 
 
 def with_lists(prefix: str) -> str:
-    """A prefix with roles, and the lists that it stands for; the prefix alone if it stands for none."""
+    """A prefix with a letter for each role, and the lists that it stands for; the prefix alone if there are none."""
     prefix = prefix.removesuffix("\n")
     if shape_in(prefix) == KEEP:
         return f"{prefix}\n{_EMPTY_LISTS}"
@@ -203,7 +236,8 @@ def with_lists(prefix: str) -> str:
         return prefix
     shape, words = found
     steps = (
-        Step(worker, _subtask(shape, at, check=role), _access(shape, at)) for at, (role, worker) in enumerate(words)
+        Step(worker, CHECKS.get(role) or _subtask(PART_WORDINGS[role][0], shape, at), _access(shape, at))
+        for at, (role, worker) in enumerate(words)
     )
     return f"{prefix}\n{short_lists(Workflow(tuple(steps)))}"
 
@@ -229,8 +263,6 @@ def _access(shape: str, at: int) -> Access:
     return (before.index("P"),) if role == "F" else ()
 
 
-def _subtask(shape: str, at: int, wording: int = 0, check: str = "") -> str:
-    """The subtask of a step; `check` is the letter of what a verifier looks at."""
-    if check in CHECKS:
-        return CHECKS[check]
-    return WORDINGS[shape[at]][wording].format(part=shape[: at + 1].count(shape[at]))
+def _subtask(wording: str, shape: str, at: int) -> str:
+    """The subtask of a step: its role's wording, with the number of the part that it does."""
+    return wording.format(part=shape[: at + 1].count(shape[at]))

@@ -73,7 +73,7 @@ BEHAVIOUR: Final = Behaviour(
     check_gain=0.10,
     check_loss=0.10,
     misplaced_part=0.10,
-    misplaced={"solve": 0.0, "none": 0.05, "verify": 0.15, "aggregate": 0.2, "refine": 0.15},
+    misplaced={"solve": 0.0, "verify": 0.15, "aggregate": 0.2, "refine": 0.15},
 )
 
 LEVELS: Final[tuple[tuple[float, ...], ...]] = (

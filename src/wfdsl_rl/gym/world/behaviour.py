@@ -8,12 +8,12 @@ paper's. All else is our choice; `wfdsl_rl.gym.world.constants` says which numbe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants
 from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Truths
-from wfdsl_rl.gym.world.roles import Instruction, Role
+from wfdsl_rl.gym.world.roles import LAST, Instruction, Role
 from wfdsl_rl.gym.world.states import (
     FAILS,
     MISLEADING,
@@ -129,6 +129,8 @@ def respond(
 ) -> State:
     """The reply of a worker; the same arguments give the same reply. All randomness comes from the key."""
     domain, behaviour = setting.domain, setting.behaviour
+    if instruction.part == LAST:
+        instruction = replace(instruction, part=domain.parts)
     part = instruction.part if instruction.part < domain.parts + (not domain.chained) and domain.parts > 1 else 0
     plans = tuple(state for state in seen if isinstance(state, Plan))
     attempts = tuple(state for state in seen if isinstance(state, Attempt) and state.part == part)
@@ -152,7 +154,6 @@ def _role_in_view(turn: _Turn) -> tuple[Role, float]:
     cost = behaviour.misplaced_part if beyond else 0.0
     cost -= _fit(instruction.method, turn.domain.method, behaviour.method_gain, behaviour.method_loss)
     if role == "none" and behaviour.by_view:
-        cost += 0.0 if instruction.part else behaviour.by_view_cost
         role = "solve" if not turn.attempts else "verify" if len(turn.attempts) == 1 else "aggregate"
     if role == "solve" or (role in behaviour.second_look and turn.attempts):
         return role, cost
@@ -268,9 +269,8 @@ def _doubts(turn: _Turn, role: Role) -> Truths:
 
 def _focus(turn: _Turn) -> float:
     """What the wording of a check adds to finding mistakes, or takes from it."""
-    behaviour, named = turn.behaviour, turn.instruction.check
-    found = _fit(named, turn.domain.check, behaviour.check_gain, behaviour.check_loss)
-    return found - (behaviour.by_view_cost if turn.instruction.role == "none" else 0.0)
+    behaviour = turn.behaviour
+    return _fit(turn.instruction.check, turn.domain.check, behaviour.check_gain, behaviour.check_loss)
 
 
 def _blindness(turn: _Turn, target: Attempt) -> float:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any
+from typing import Any, Final
 
 from wfdsl_rl.gym.world.roles import Role
+
+ALIKE: Final = 0.6
+"""How much the parts of a question are as hard as the others, as a correlation with its difficulty (our choice)."""
 
 
 def added(default: Any) -> Any:
@@ -192,8 +195,6 @@ class Behaviour:
     by_view: bool = added(default=False)
     """Whether a worker without an instruction that fits does what its view suggests: one attempt is checked, several
     are compared, and where there is none the question is solved."""
-    by_view_cost: float = added(0.0)
-    """What that takes from the margin, and from finding mistakes."""
     method_gain: float = added(0.0)
     """What an instruction adds to the margin that names the method that fits."""
     method_loss: float = added(0.0)

@@ -1,7 +1,8 @@
 """Presets: the pools of simulated workers, with every number that their behaviour depends on.
 
-A preset is frozen: its content hash covers all of it. A change is a new version, never an edit, so that what was
-trained or measured on a preset keeps its meaning.
+A version is frozen: its numbers, and how it reads each instruction that a published figure rests on. A change of those
+is a new version, never an edit, so that what was trained or measured on a preset keeps its meaning. The content hash
+also tells apart rules that read other instructions differently.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any, Final
 from wfdsl.errors import UsageError
 from wfdsl_rl.gym.world import axes
 from wfdsl_rl.gym.world.behaviour import DomainSetting
-from wfdsl_rl.gym.world.constants import Behaviour, DomainConstants, added
+from wfdsl_rl.gym.world.constants import ALIKE, Behaviour, DomainConstants, added
 from wfdsl_rl.gym.world.profiles import DOMAINS, PROFILES, RELATIVES, Domain, Profile
 from wfdsl_rl.gym.world.randomness import Scalars, quantile, text_key
-from wfdsl_rl.gym.world.roles import CHECKS, KIND_WORDS, METHODS, RULES
+from wfdsl_rl.gym.world.roles import VOCABULARY
 
 VERSION: Final = 1
 SALT: Final = f"gym {VERSION}"
@@ -93,11 +94,8 @@ class Preset:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of everything that the workers' answers depend on, besides the questions; 16 digits of it."""
-        rules: list[object] = [RULES, KIND_WORDS]
-        if self.behaviour.by_view:
-            rules += [METHODS, CHECKS]
-        content = json.dumps([*map(_content, (self, PROFILES, LEVELS, *rules, SALT))], sort_keys=True)
+        """SHA-256 of the workers' numbers, and of the words that instructions are read by; 16 digits of it."""
+        content = json.dumps([*map(_content, (self, PROFILES, LEVELS, ALIKE, *VOCABULARY, SALT))], sort_keys=True)
         return sha256(content.encode()).hexdigest()[:16]
 
     def accuracy(self, agent: int, domain: Domain) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from wfdsl.protocols import Message, WorkerFailure
 from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion
-from wfdsl_rl.gym.world.constants import DomainConstants
+from wfdsl_rl.gym.world.constants import ALIKE, DomainConstants
 from wfdsl_rl.gym.world.families import recognise
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import SALT, Preset
@@ -31,9 +31,7 @@ _COMMON_STREAMS = 40
 _WORKER_STREAMS, _BLINDNESS_STREAMS = 80, 160
 _PART_STREAMS, _PART_DIFFICULTY = 256, 60
 """Streams between those of two parts of a question, and the one of how hard a part is."""
-_ALIKE: Final = 0.6
-"""How much the parts of a question are as hard as the others, as a correlation with its difficulty (our choice)."""
-_GAP = "\n\n"
+GAP: Final = "\n\n"
 """Separates the question from the first subtask; no question of the gym has an empty line in it."""
 
 
@@ -67,7 +65,7 @@ def _hardness(preset: Preset, constants: DomainConstants, item: Item, key: int, 
     first = _PART_STREAMS * part
     difficulty = item.difficulty
     if constants.parts > 1:
-        difficulty = _ALIKE * difficulty + sqrt(1 - _ALIKE**2) * _SCALARS.normal(key, first + _PART_DIFFICULTY)
+        difficulty = ALIKE * difficulty + sqrt(1 - ALIKE**2) * _SCALARS.normal(key, first + _PART_DIFFICULTY)
     common = sqrt(constants.common_share) * difficulty
     shared = [sqrt(constants.relatives_share) * _SCALARS.normal(key, first + at) for at in range(len(RELATIVES))]
     own = sqrt(constants.worker_share)
@@ -139,7 +137,7 @@ def parse_messages(messages: Sequence[Message], preset: Preset) -> ParsedMessage
     """
     users = [message["content"] for message in messages if message["role"] == "user"]
     for content in users:
-        text, _, subtask = content.partition(_GAP)
+        text, _, subtask = content.partition(GAP)
         question = known(preset, text.strip())
         if question is not None:
             own = subtask if content is users[-1] else users[-1]
@@ -150,12 +148,12 @@ def parse_messages(messages: Sequence[Message], preset: Preset) -> ParsedMessage
 
 def _innermost(subtask: str) -> str:
     """Of a Conductor node's subtask that another one follows, the latter, if it says what to do."""
-    last = subtask.rpartition(_GAP)[2]
+    last = subtask.rpartition(GAP)[2]
     return last if role_of(last) != "none" else subtask
 
 
 def _not_ours(users: list[str], preset: Preset) -> str:
-    asked = users[0].partition(_GAP)[0] if users else ""
+    asked = users[0].partition(GAP)[0] if users else ""
     shown = asked if len(asked) <= 80 else f"{asked[:77]}..."
     return (
         f"the simulated workers of {preset.name} only know its own questions, got {shown!r}; "

@@ -31,6 +31,7 @@ RULES: Final[tuple[tuple[Role, tuple[str, ...]], ...]] = (
     ("verify", (
         r"\bverif\w*|\b(double-?)?check\w*|\breview\w*|\bcriti(ci[sz]|que)\w*|\bvalidat\w*|\binspect\w*|\baudit\w*",
         r"\btest (it|the|this|that)\b|\bgoes? wrong\b|\bis (it|this|that) (right|correct)\b|\bproof-?read\w*",
+        r"\b(examin|assess|evaluat|scrutini[sz])\w* (the|this|that|each|every)( \w+)? (answer|solution|attempt|reply)",
         r"\b(look for|find|spot|search for) (any |the |all )?(mistakes?|errors?|bugs?)",
     )),
     ("refine", (
@@ -54,15 +55,24 @@ RULES: Final[tuple[tuple[Role, tuple[str, ...]], ...]] = (
 )  # fmt: skip
 """Role and regular expressions, without regard to case. The first role with an expression that is found decides."""
 
+NOT_ASKED: Final = (
+    r"\b(do not|don't|without|never|no need to) (even )?(double-?)?"
+    r"(check|verif|review|criti|inspect|improv|refin|revis|fix|correct|compar|combin|aggregat|plan)\w*"
+)
+"""What no role is read from: a look, or a plan, that is not wanted."""
+
 KIND_WORDS: Final[dict[Domain, str]] = {
     "code": r"\b(write|implement|complete|give|return)\b[^.;]*\b(program|function|code|script|class)\b|\bpython\b",
-    "choice": r"\b(option|letter|multiple.choice)\w*\b",
+    "choice": r"\boptions?\b|\bmultiple.choice\w*|\b(right|correct|best) letter\b|"
+    r"\bletter of (the|your)( \w+)? (answer|choice)\b|"
+    r"\b(answer|reply|finish|end) with (a|the|its|one)( single)? letter\b",
 }
 """Words that fit questions of one kind only. On a question of another kind they confuse the worker."""
 
 METHODS: Final[dict[str, str]] = {
-    "steps": r"\bstep by step\b|\bone (step|move|thing) at a time\b|\bkeep track\b",
-    "list": r"\b(make|write|draw up) (a|the) (list|table|tally)\b|\btally\b",
+    "steps": r"\bstep[ -]by[ -]step\b|\bone (step|move|thing) at a time\b|\bone by one\b|\bkeep track\b",
+    "list": r"\b(make|write|draw up) (a|the) (list|table|tally)\b|\b(use|using|with|in|keep|fill in) a (table|tally)\b|"
+    r"\b(use|using|keep) a list\b|\btally\b",
     "cases": r"\b(small|simple|test) (cases|examples)\b",
 }
 """Ways to solve that an instruction may name."""
@@ -71,15 +81,47 @@ CHECKS: Final[dict[str, str]] = {
     "steps": r"\b(each|every) (step|part|line|move)\b",
     "again": r"\b(again|another way|from scratch|independently)\b",
     "facts": r"\b(irrelevant|unneeded|needless|not needed|distract\w*|misleading)\b",
-    "edges": r"\b(edge|boundary|special) cases?\b|\bempty input\b",
+    "edges": r"\b(edge|boundary|special|corner)[ -]cases?\b|\bempty (input|list|string|text|word)s?\b",
 }
 """What a check may look at."""
 
-_PART = re.compile(r"\bparts? (\d)\b|\b(first|second|third|fourth) part\b", re.IGNORECASE)
-_ORDINALS = ("first", "second", "third", "fourth")
+LAST: Final = -1
+"""The number of the last part, however many there are."""
+NUMBERS: Final[dict[str, int]] = {
+    **{word: number for number, word in enumerate(("one", "two", "three", "four"), start=1)},
+    **{word: number for number, word in enumerate(("first", "second", "third", "fourth"), start=1)},
+    **{word: number for number, word in enumerate(("1st", "2nd", "3rd", "4th"), start=1)},
+    **dict.fromkeys(("last", "final"), LAST),
+}
+"""Numbers of parts in words."""
+_CARDINAL: Final = r"\(?(?:no\. ?|number |#)?(?:\d|one|two|three|four)\b\)?+"
+_ORDINAL: Final = r"(?:first|second|third|fourth|1st|2nd|3rd|4th|last|final)"
+_AND: Final = r"(?:,? and (?:the )?|,? or (?:the )?|, | to | & |-)"
+_DO: Final = r"\b(?:do|solve|work out|compute|calculate|answer) (?:only |just )?(?:the )?"
+_UNDONE: Final = r"(?! (?:is|are|was|were|has been|have been) (?:already )?(?:done|solved|given|known))"
+PARTS: Final[tuple[str, ...]] = (
+    rf"\bpart (?P<numbers>{_CARDINAL}(?:{_AND}\d\b)*+){_UNDONE}",
+    rf"\bparts (?P<numbers>{_CARDINAL}(?:{_AND}{_CARDINAL})*+){_UNDONE}",
+    rf"\b(?P<numbers>{_ORDINAL}(?:{_AND}{_ORDINAL})*) parts?\b{_UNDONE}",
+    rf"{_DO}steps? (?P<numbers>{_CARDINAL}(?:{_AND}\d\b)*)",
+    rf"{_DO}(?P<numbers>{_ORDINAL}(?:{_AND}{_ORDINAL})*) steps?\b",
+)
+"""Ways to name parts of a question that are to be done."""
+GIVEN: Final = (
+    r"\b(?:(?:take|taking|use|using|with|given|have|from|after) (?:the )?(?:result|answer|output|value)s? "
+    r"(?:of|from|to|for) (?:the )?|(?:using|given|from|after|based on) (?:the )?)$"
+)
+"""What comes before a part that is not to be done, but used."""
+
+VOCABULARY: Final = (RULES, NOT_ASKED, KIND_WORDS, METHODS, CHECKS, NUMBERS, PARTS, GIVEN)
+"""All that a content hash covers of the words that instructions are read by."""
 
 _METHODS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in METHODS.items()}
 _CHECKS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in CHECKS.items()}
+_PARTS = tuple(re.compile(pattern, re.IGNORECASE) for pattern in PARTS)
+_NUMBER = re.compile(f"\\d(?!st|nd|rd|th)|{'|'.join(NUMBERS)}", re.IGNORECASE)
+_GIVEN = re.compile(GIVEN, re.IGNORECASE)
+_NOT_ASKED = re.compile(NOT_ASKED, re.IGNORECASE)
 _RULES = tuple((role, re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)) for role, patterns in RULES)
 _KIND_WORDS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in KIND_WORDS.items()}
 
@@ -92,7 +134,7 @@ class Instruction:
     wrong_kind: bool = False
     """Whether it speaks of another kind of question."""
     part: int = 0
-    """The one part of the question that it names, from 1; 0 if it names none, or several."""
+    """The one part of the question that it asks for, from 1, or `LAST`; 0 if it asks for none, or for several."""
     method: str = ""
     """The first of `METHODS` that it names."""
     check: str = ""
@@ -102,7 +144,8 @@ class Instruction:
 @lru_cache(maxsize=16384)
 def role_of(subtask: str) -> Role:
     """The role that a subtask gives."""
-    return next((role for role, pattern in _RULES if pattern.search(subtask)), "none")
+    asked = _NOT_ASKED.sub("", subtask.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    return next((role for role, pattern in _RULES if pattern.search(asked)), "none")
 
 
 @lru_cache(maxsize=16384)
@@ -119,5 +162,11 @@ def _first_named(patterns: dict[str, re.Pattern[str]], subtask: str) -> str:
 
 
 def _part_of(subtask: str) -> int:
-    named = {int(digit) if digit else _ORDINALS.index(word.lower()) + 1 for digit, word in _PART.findall(subtask)}
-    return named.pop() if len(named) == 1 else 0
+    named = [found for pattern in _PARTS for found in pattern.finditer(subtask)]
+    asked = [found for found in named if not _GIVEN.search(subtask[: found.start()])]
+    numbers = {_number(each) for found in asked for each in _NUMBER.findall(found["numbers"])}
+    return numbers.pop() if len(numbers) == 1 else 0
+
+
+def _number(written: str) -> int:
+    return int(written) if written.isdigit() else NUMBERS[written.lower()]

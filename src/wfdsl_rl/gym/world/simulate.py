@@ -18,7 +18,7 @@ from wfdsl_rl.gym.world.behaviour import WorkerOnQuestion, respond
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.presets import Preset
 from wfdsl_rl.gym.world.profiles import PROFILES, seconds_of, usage_of, usd_of
-from wfdsl_rl.gym.world.questions import USUAL_TOKENS, Known, call_key, known, known_item, stream_of, token_limit
+from wfdsl_rl.gym.world.questions import GAP, USUAL_TOKENS, Known, call_key, known, known_item, stream_of, token_limit
 from wfdsl_rl.gym.world.randomness import Arithmetic, Numbers, Scalars
 from wfdsl_rl.gym.world.roles import Instruction, instruction_of
 from wfdsl_rl.gym.world.states import RIGHT, Attempt, State
@@ -75,10 +75,6 @@ class SimulatedCall:
         key = call_key(given.arithmetic, given.key, agent, self.path, self.stream)
         setting, worker = given.preset.settings[given.family], given.worker(agent, self.limit)
         return respond(given.arithmetic, setting, worker, instruction=self.instruction, seen=seen, key=key)
-
-
-_GAP = "\n\n"
-"""Separates a question from the first subtask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +166,7 @@ def _simulated_run(workflow: Workflow, states: list[State], conditions: _Conditi
 
 def _usage(workflow: Workflow, states: list[State], index: int, conditions: _Conditions) -> Usage:
     step, state, this = workflow.steps[index], states[index], conditions.question
-    texts = [this.item.question, _GAP, step.subtask, *(workflow.steps[seen].subtask for seen in workflow.sees(index))]
+    texts = [this.item.question, GAP, step.subtask, *(workflow.steps[seen].subtask for seen in workflow.sees(index))]
     seen = [states[earlier] for earlier in workflow.sees(index)]
     if conditions.previous is not None and step.access == ALL:
         texts, seen = [*texts, conditions.previous[0]], [conditions.previous[1], *seen]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
 import torch
 
-from tests.rl.gym.tiny.test_sft_rows import TINY_GYM, a_gym_setup, new_model
+from tests.rl.gym.tiny.test_sft_rows import TINY_GYM, a_gym_setup, new_model, sft_rows
+from wfdsl.errors import UsageError
 from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes, ShapeWorth, fits, steps_at_random, variants, with_indices
-from wfdsl_rl.gym.tiny.synthetic import SHAPES
+from wfdsl_rl.gym.tiny.synthetic import PART_SHAPES
 from wfdsl_rl.training.checkpoints import load_model
 
 if TYPE_CHECKING:
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
 PROMPT = "low: 2 points a step<|end|><|assistant|>math a2 b0 sums low"
 ROW = {"family": "sums", "price": 0.01}
 ADVANTAGES = [0.3, 0.1, -0.2, -0.2]
+DRAWN = {
+    "reasoning_prefix": "roles",
+    "parts": True,
+    "only_prefix": True,
+    "forced_prefix": ("base",),
+    "drawn_shapes": ("base",),
+}
 
 
 class Words:
@@ -47,7 +56,8 @@ class Words:
             _get_per_token_logps_and_entropies=lambda *_: (self.known, None, None),
         )
         self.written: Any = None
-        self.drawn = DrawnShapes(self.trainer, self.by_length, fills=2, softness=softness)
+        synthetic: Any = SimpleNamespace(every_shape=["S", "SV", "SR", "PFV"], shapes=self.by_length)
+        self.drawn = DrawnShapes(self.trainer, synthetic, "base", fills=2, softness=softness)
 
     @staticmethod
     def by_length(_: str, count: int, without: Sequence[str]) -> list[str]:
@@ -161,11 +171,45 @@ def test_evaluations_sample_their_shapes() -> None:
     assert words.trainer._generate_and_score_completions([])["advantages"].tolist() == pytest.approx(ADVANTAGES)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "max_steps", "allowed"), [((1, 2), 5, (1, 2)), ((1, 2, 3), 2, (1, 2)), ((1,), 5, (1,))]
+)
+def test_no_shape_is_drawn_that_has_a_length_which_is_not_allowed(
+    lengths: Sequence[int], max_steps: int, allowed: Sequence[int], tmp_path: Path
+) -> None:
+    tiny = TINY_GYM.model_copy(update={**DRAWN, "lengths": {str(length): 1.0 for length in lengths} | {"4": 0.0}})
+    setup = replace(a_gym_setup(tmp_path, tiny), max_steps=max_steps)
+    words = Words()
+
+    drawn = DrawnShapes(words.trainer, sft_rows(setup).synthetic, "base", fills=4, softness=0.1)
+
+    shapes = {shape for length in allowed for shape in PART_SHAPES[length]}
+    assert {*drawn.worth["sums"].values} == shapes
+    words.trainer.num_generations = 4 * len(shapes)
+    assert {*drawn._drawn(ROW, "")} == shapes
+
+
+def test_no_length_that_is_too_long_is_shown_or_drawn(tmp_path: Path) -> None:
+    setup = replace(a_gym_setup(tmp_path), max_steps=1)
+
+    with pytest.raises(UsageError, match=r"train.tiny.lengths: no length is within conductor.max_steps = 1; .* 2, 3"):
+        sft_rows(setup)
+
+
+def test_more_shapes_than_there_are_cannot_be_drawn() -> None:
+    words = Words()
+    words.trainer.num_generations = 10
+
+    with pytest.raises(UsageError, match=r"train\.base\.group_size: 5 shapes are wanted for a question, of 4"):
+        DrawnShapes(words.trainer, words.drawn.synthetic, "base", fills=2, softness=0.1)
+
+
 def test_a_higher_price_makes_short_shapes_likely() -> None:
-    worth = ShapeWorth({"SVVVV": 0.05})
+    worth = ShapeWorth(["S", "SVVVV"])
+    worth.add({"S": -0.2, "SVVVV": 0.2})
 
     likely = [
-        max(weights, key=weights.__getitem__) for weights in (worth.log_weights(price, 0.01) for price in (0, 0.02))
+        max(weights, key=weights.__getitem__) for weights in (worth.log_weights(price, 0.01) for price in (0, 0.03))
     ]
 
     assert likely == ["SVVVV", "S"]
@@ -190,8 +234,7 @@ def test_indices_are_those_of_the_places_that_a_prompt_names() -> None:
 
 
 def test_shapes_are_one_token_where_they_are_drawn(tmp_path: Path) -> None:
-    drawn = {"reasoning_prefix": "roles", "only_prefix": True, "forced_prefix": ("base",), "drawn_shapes": ("base",)}
-    tokenizer, _ = load_model(new_model(a_gym_setup(tmp_path, TINY_GYM.model_copy(update=drawn))))
+    tokenizer, _ = load_model(new_model(a_gym_setup(tmp_path, TINY_GYM.model_copy(update=DRAWN))))
 
-    shapes = [f" {shape}" for shapes in SHAPES.values() for shape in shapes]
+    shapes = [f" {shape}" for length in (2, 3) for shape in PART_SHAPES[length]]
     assert [len(ids) for ids in tokenizer(shapes, add_special_tokens=False).input_ids] == [1] * len(shapes)

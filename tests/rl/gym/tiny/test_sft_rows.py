@@ -159,7 +159,7 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
             _, first, second, *_ = beginning.split()
             workers = f"[{first[1:]}, {second[1:]}]"
             lists = f'model_id = {workers}\nsubtasks = ["Plan it.", "Use the plan."]\naccess_list = [[], [0]]'
-            texts.append(f"{beginning} PF P{first} F{second}\n{lists}")
+            texts.append(f"{beginning} PF {first} {second}\n{lists}")
         return texts
 
     rows = sft_rows(setup).before_recursion(write)
@@ -171,7 +171,7 @@ def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_
     for row, text in revised:
         _, *asked = text.split()[:5]
         signs = signs_in(row["prompt"][-1]["content"])
-        assert text.split("\n")[0].split()[5:] == [*signs, "PF", f"P{asked[0]}", f"F{asked[2]}"]
+        assert text.split("\n")[0].split()[5:] == [*signs, "PF", asked[0], asked[2]]
         first, second = (analyze(each, pool=7, recursion=True) for each in (row["prompt"][1]["content"], text))
         assert first.workflow is not None
         assert second.workflow is not None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,17 +19,27 @@ from wfdsl.api import analyze, parse
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.cli.train import main
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.reasoning_prefix import Asked, Format, annotation, annotation_in, by_advertisement
-from wfdsl_rl.gym.tiny.synthetic import CHECKS, SHAPES, SyntheticWorkflows, short_lists, with_lists
+from wfdsl_rl.gym.tiny.reasoning_prefix import (
+    Asked,
+    Format,
+    annotation,
+    annotation_in,
+    by_advertisement,
+    correct_annotation,
+)
+from wfdsl_rl.gym.tiny.sft_rows import SftRows
+from wfdsl_rl.gym.tiny.synthetic import CHECKS, PART_SHAPES, SHAPES, SyntheticWorkflows, short_lists, with_lists
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import make_reward, offer_of
 from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import SftConfig, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.rewarding import Rewarder
+from wfdsl_rl.training.plan import read_plan
+from wfdsl_rl.training.rewarding import Rewarder, make_rewarder
 from wfdsl_rl.training.setup import Extension, Setup
 
 GYM = Pool.load("gym/paper7")
@@ -55,12 +67,12 @@ def test_what_the_prior_writes_is_strictly_valid(seed: int, indices: set[int], k
     assert len(sketch.split()[-1]) == len(checked.workflow)
 
 
-@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS)
-def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, indices: set[int], kind: str) -> None:
+@given(st.integers(), st.sets(st.integers(0, 6), min_size=1), KINDS, st.booleans())
+def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, indices: set[int], kind: str, parts: bool) -> None:
     offer = WorkerListing.of(GYM.subset(sorted(indices)))
     ranked = by_advertisement(offer, kind)[:4]
 
-    written = SyntheticWorkflows(form="roles").completion(random.Random(seed), offer, Asked(kind))
+    written = SyntheticWorkflows(form="roles", parts=parts).completion(random.Random(seed), offer, Asked(kind))
 
     checked = analyze(written, pool=7, max_steps=5)
     assert checked.ok
@@ -70,11 +82,13 @@ def test_a_sketch_with_roles_says_who_gets_which_role(seed: int, indices: set[in
     listing = [f"{letter}{index}" for letter, index in zip("abcd", ranked, strict=False)]
     assert sketch.split()[: len(ranked) + 1] == [kind, *listing]
     shape, *roles = sketch.split()[len(ranked) + 1 :]
-    assert [int(each[2:]) for each in roles] == [step.worker for step in checked.workflow]
-    assert "".join(each[0] for each in roles) == shape
-    assert {each[1:] for each in roles} <= set(listing)
-    assert with_lists(f"{sketch}\n") == written
-    assert with_lists(written.partition(listing[-1])[2].partition("\n")[0]).endswith(lists)  # the rest was forced
+    assert [int(each[1 + parts :]) for each in roles] == [step.worker for step in checked.workflow]
+    assert {each[parts:] for each in roles} <= set(listing)
+    assert len(roles) == len(shape)
+    if parts:
+        assert "".join(each[0] for each in roles) == shape
+        assert with_lists(f"{sketch}\n") == written
+        assert with_lists(written.partition(listing[-1])[2].partition("\n")[0]).endswith(lists)  # the rest was forced
 
 
 @given(st.integers(0, 10_000), KINDS)
@@ -176,7 +190,8 @@ def test_steps_see_only_what_they_need(prefix: str) -> None:
 
 @pytest.mark.parametrize("family", ["decoy", "chain"])
 def test_what_verifiers_look_at_is_drawn_and_written_in_both_forms(family: str) -> None:
-    offer, prior, rng = WorkerListing.of(GYM), SyntheticWorkflows(form="roles", checks=True), random.Random(0)
+    prior = SyntheticWorkflows(form="roles", parts=True, checks=True)
+    offer, rng = WorkerListing.of(GYM), random.Random(0)
 
     written = [prior.completion(rng, offer, Asked("math", family, "high")) for _ in range(200)]
 
@@ -220,8 +235,40 @@ def test_lower_efforts_show_shorter_workflows() -> None:
 
 
 def test_shapes_are_as_long_as_they_say() -> None:
-    assert all(len(shape) == length for length, shapes in SHAPES.items() for shape in shapes)
-    assert all(shape[-1] != "P" for shapes in SHAPES.values() for shape in shapes)
+    for known in (SHAPES, PART_SHAPES):
+        assert all(len(shape) == length for length, shapes in known.items() for shape in shapes)
+        assert all(shape[-1] != "P" for shapes in known.values() for shape in shapes)
+
+
+MADE = {
+    "gym-tiny": ({"PF", "SV", "PFV", "SVV", "SSC", "PFVV", "PFFC", "SSSC", "SVVV"}, "887e3e809ec5035a"),
+    "gym-axes": (
+        {"S", "PF", "SV", "SR", "DE", "AE", "PFV", "SVV", "SRR", "SSC", "DDE", "AAE", "DEV", "PFVV", "SSSC", "SVVV"}
+        | {"SRRR", "DDEV", "AAEV", "AAAE", "PFVVV", "SSSSC", "SVVVV", "SRRRR", "DDEVV", "AAEVV", "AAAEV", "SSSCV"},
+        "6f5fcd496b260951",
+    ),
+}
+"""The shapes that the Conductors that ship were shown in SFT, and SHA-256 of the first 128 rows, 16 digits of it."""
+
+
+@pytest.mark.parametrize("preset", MADE)
+def test_a_preset_shows_what_the_conductor_that_ships_was_shown(preset: str, tmp_path: Path) -> None:
+    plan = read_plan(preset, ["train.task_count=200"])
+    asked: Any = {"train": plan.train, "extension": plan.extension, "prompt": plan.prompt, "pool": plan.pool}
+    setup = Setup(**asked, max_steps=plan.max_steps, tasks=plan.tasks(), eval_tasks=(), out=tmp_path)
+    made = SftRows(setup, asked["extension"], make_rewarder(setup, "new", grades=False))
+
+    rows = made.before_rewards(128)
+
+    shapes, digest = MADE[preset]
+    assert {*made.synthetic.every_shape} == shapes
+    assert sha256(json.dumps(rows).encode()).hexdigest()[:16] == digest
+
+
+def test_lists_are_not_written_from_a_prefix_without_the_letters_of_roles(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gym-axes", "--dry-run", "--set", "train.tiny.parts=false"]) == 2
+
+    assert 'set reasoning_prefix to "roles", and parts to true' in capsys.readouterr().err
 
 
 def rewarder(tasks: tuple[Task, ...], **more: Any) -> Rewarder:
@@ -239,10 +286,9 @@ def tiny_extension(tasks: tuple[Task, ...], form: Format) -> Extension:
 
 async def test_annotations_that_are_correct_are_counted() -> None:
     asked = tuple(make("gym/paper7", 8, 5, split="train"))
-    judging = rewarder(asked, on_samples=tiny_extension(asked, "kind").on_samples)
+    judging = rewarder(asked, on_samples=tiny_extension(asked, "sketch").on_samples)
     rows = make_rows(asked, GYM, a_prompt(), count=len(asked), max_steps=5, draw=Draw())
-    kinds = {task.id: task.kind for task in asked}
-    true = [f"It is a {kinds[row['task']]} question.\n{RIGHT}" for row in rows]
+    true = [f"{correct_annotation('sketch', Asked.of(row), offer_of(row, GYM), None)} S\n{RIGHT}" for row in rows]
     logged: dict[str, float] = {}
 
     await judging.workflow_reward(
@@ -275,11 +321,11 @@ async def test_a_second_round_has_to_read_the_answer_before() -> None:
 
 
 def test_shapes_for_exploring_differ_and_come_as_often_as_their_lengths_weigh() -> None:
-    synthetic = SyntheticWorkflows(lengths={1: 2.0, 3: 1.0})
+    synthetic = SyntheticWorkflows(lengths={1: 2.0, 3: 1.0}, parts=True)
     drawn = [synthetic.shapes(f"base:{key}", 4) for key in range(200)]
 
     assert all(len({*shapes}) == 4 for shapes in drawn)
-    assert {shape for shapes in drawn for shape in shapes} == {*SHAPES[1], *SHAPES[3]}
+    assert {shape for shapes in drawn for shape in shapes} == {*PART_SHAPES[1], *PART_SHAPES[3]}
     first = [shapes[0] for shapes in drawn]
     assert 110 < first.count("S") < 160
     assert drawn[0] == synthetic.shapes("base:0", 4) != drawn[1]

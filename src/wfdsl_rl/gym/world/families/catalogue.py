@@ -126,20 +126,6 @@ def summary_of(family: str) -> str:
     return _BY_NAME[family].summary
 
 
-def table() -> str:
-    """The families as a Markdown table, with an example of each."""
-    rows = ["| Family | Kind | What it asks, and how it is answered | Wordings | Example |", "|---|---|---|---|---|"]
-    for family in CATALOGUE:
-        trained, held_out = (sum(len(form.wordings(split)) for form in family.forms) for split in SPLITS)
-        example = _example(family).replace("\n", " / ").replace("|", "\\|")
-        rows.append(f"| {family.name} | {family.kind} | {family.summary} | {trained} + {held_out} | {example} |")
-    return "\n".join(rows)
-
-
-def _example(family: Family) -> str:
-    return draw(family.kind, 0, 0, families=(family.name,)).question
-
-
 def _tried(families: tuple[Family, ...], split: Split, rng: RandomStream) -> Item | None:
     form = rng.pick(rng.pick(families).forms)
     wording = rng.pick(_WORDINGS[id(form), split])
