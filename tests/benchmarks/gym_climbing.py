@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tests.benchmarks.gym_search import MAX_STEPS, Scores, Space, judged
+from tests.benchmarks.gym_search import Scores, Space, judged
 from wfdsl_rl.gym.world.accuracy import Questions
-from wfdsl_rl.gym.world.optimum import Found, Team
+from wfdsl_rl.gym.world.optimum import MAX_STEPS, Found, Team
 
-_PATIENCE: Final = 400
+_PATIENCE: Final = 200
 """After so many changes that do not help it begins again."""
+_KICKS: Final = (2, 3, 4)
+"""Random changes of the best team so far, with which it begins again every other time."""
 _FINALISTS: Final = 5
 
 
@@ -25,12 +27,13 @@ def hill_climbing(
 ) -> Found:
     """Change a team at random, keep what is no worse, and begin again where nothing has helped for long.
 
-    `more` is asked before each team, with the number of teams so far, whether there is time for it.
+    It begins with random teams, or with the best one so far after a few random changes. `more` is asked before each
+    team, with the number of teams so far, whether there is time for it.
     """
     chance, space, scores = random.Random(seed), Space(len(sets[0].preset.members), subtasks), Scores(sets)
     ends: dict[Team, float] = {}
     while not ends or more(len(scores)):
-        team = space.any_team(chance.randint(1, MAX_STEPS), chance)
+        team = _start(ends, space, chance)
         value, failures = scores(team), 0
         while failures < _PATIENCE and more(len(scores)):
             other = _changed(team, space, chance)
@@ -41,6 +44,15 @@ def hill_climbing(
         ends[team] = value
     again = Scores(sets, draws=4, stream="again")
     return judged(max(sorted(ends, key=lambda one: -ends[one])[:_FINALISTS], key=again), judges)
+
+
+def _start(ends: Mapping[Team, float], space: Space, chance: random.Random) -> Team:
+    if not ends or chance.random() < 0.5:
+        return space.any_team(chance.randint(1, MAX_STEPS), chance)
+    team = max(ends, key=lambda one: ends[one])
+    for _ in range(chance.choice(_KICKS)):
+        team = _changed(team, space, chance)
+    return team
 
 
 def _changed(team: Team, space: Space, chance: random.Random) -> Team:

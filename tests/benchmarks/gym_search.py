@@ -4,24 +4,24 @@ A workflow has up to five steps, each with any worker, any instruction of a clos
 steps in view. All workflows of one step are tried, and of two where there are not too many. Others are found by search:
 from the best shorter ones with a step put in anywhere, from usual structures and from random ones, steps are changed
 for as long as it helps. Finalists are compared with other luck than the search had, and the winner is judged on other
-questions. Since lengths are searched one by one, a price of a step changes which length is best, and nothing else.
+questions, without the steps that its answer does not depend on. Since lengths are searched one by one, a price of a
+step changes which length is best, and nothing else.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import sqrt
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from tests.benchmarks.gym_teams import SUBTASKS, structures
 from wfdsl_rl.gym.world.accuracy import Questions, expected_accuracy, right_answers
 from wfdsl_rl.gym.world.making import items
-from wfdsl_rl.gym.world.optimum import Choice, Found, Team, live, workflow_of
+from wfdsl_rl.gym.world.optimum import MAX_STEPS, Choice, Found, Team, live, pruned, workflow_of
 from wfdsl_rl.gym.world.presets import Preset
 from wfdsl_rl.gym.world.profiles import DOMAINS
 from wfdsl_rl.gym.world.questions import stream_of
@@ -29,9 +29,6 @@ from wfdsl_rl.gym.world.roles import instruction_of
 from wfdsl_rl.gym.world.simulate import SimulatedCall
 from wfdsl_rl.gym.world.states import State
 
-MAX_STEPS: Final = 5
-SEARCH_SEED: Final = 7001
-"""The series of questions that the search sees; judges have the frozen one."""
 _METHODS: Final = {"steps": "Go step by step.", "list": "Make a list.", "cases": "Try small cases."}
 _CHECKS: Final = {
     "steps": "Check each step.",
@@ -220,10 +217,10 @@ def search(
     *,
     effort: Effort = Effort(),
     longest: int = MAX_STEPS,
-    known: Mapping[int, Found] = MappingProxyType({}),
+    starts: Iterable[Team] = (),
     seed: int = 0,
 ) -> dict[int, Found]:
-    """For each number of steps the best team for these families of questions alike; `known` ones are starts too."""
+    """For at most 1, 2 ... steps the best team for these families of questions alike; it also climbs from `starts`."""
     space, chance, scores = Space(len(sets[0].preset.members), subtasks), random.Random(seed), Scores(sets)
     single = {worker: scores(((worker, SUBTASKS["S"], ()),)) for worker in range(space.workers)}
     best_workers = sorted(single, key=lambda worker: -single[worker])[:4]
@@ -231,8 +228,8 @@ def search(
     begun: list[Team] = []
     for length in range(1, longest + 1):
         teams = set(_candidates(scores, space, length, begun, best_workers, effort, chance))
-        if length in known:
-            teams |= {known[length].team, climb(scores, space, known[length].team, chance)}
+        for team in [start for start in starts if len(start) == length]:
+            teams |= {team, climb(scores, space, team, chance)}
         ranked = sorted(teams, key=lambda team: (-scores(team), team))[: effort.finalists]
         again = Scores(sets, draws=4, stream="finalists")
         begun = sorted(ranked, key=lambda team: (-again(team), team))[: effort.kept]
@@ -265,9 +262,9 @@ def _candidates(
 
 
 def judged(team: Team, judges: Sequence[Questions], *, draws: int = 16) -> Found:
-    """How good a team is on families of questions; all domains count alike."""
+    """How good the live steps of a team are on families of questions; all domains count alike."""
+    team, weights = pruned(team), weights_of(judges)
     found = [expected_accuracy(workflow_of(team), one, draws=draws, stream="judge") for one in judges]
-    weights = weights_of(judges)
     error = sqrt(sum((weight * one.error) ** 2 for weight, one in zip(weights, found, strict=True)))
     return Found(team, sum(weight * one.value for weight, one in zip(weights, found, strict=True)), error)
 
@@ -279,8 +276,8 @@ def weights_of(sets: Sequence[Questions]) -> list[float]:
     return [1 / len(count) / count[domain] for domain in domains]
 
 
-def search_questions(preset: Preset, size: int, *, seed: int = SEARCH_SEED) -> dict[str, Questions]:
-    """For each family, questions for a search: of another series than those that judge."""
+def questions_of(preset: Preset, size: int, *, seed: int) -> dict[str, Questions]:
+    """For each family, so many questions of a series."""
     found: dict[str, Questions] = {}
     for domain in DOMAINS:
         families = tuple(preset.ease[domain])

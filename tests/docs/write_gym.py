@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.benchmarks.gym_search import MAX_STEPS
 from wfdsl_rl.gym.world.families import domain_of
-from wfdsl_rl.gym.world.optimum import Optimum, optimum
+from wfdsl_rl.gym.world.optimum import MAX_STEPS, Optimum, optimum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -89,7 +89,7 @@ def show_preset(request: Request) -> Response:
 
 
 def show_family(request: Request) -> Response:
-    """One family: examples of its questions, and the best workflow of each length."""
+    """One family: examples of its questions, and its best workflows: a longer one is shown if it is better."""
     preset, known = _preset(request)
     name = request.path_params["family"]
     if not any(name in families for families in preset.ease.values()):
@@ -102,7 +102,7 @@ def show_family(request: Request) -> Response:
         short=_short(preset),
         family=_family(preset, known, name),
         examples=_examples(preset, name),
-        best=[_best(request, preset, one) for _, one in sorted(found.items())],
+        best=[_best(request, preset, one) for one in dict.fromkeys(one for _, one in sorted(found.items()))],
         workers=[preset.profile(index).name for index in range(len(preset.members))],
     )
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import bench_optimum, gym_optimum
 from tests.benchmarks.gym_climbing import hill_climbing
+from tests.benchmarks.gym_optimum import best_of, difference
 from tests.benchmarks.gym_search import Effort, Scores, Space, judged, search, vocabulary
 from tests.benchmarks.gym_second_round import second_round
 from tests.benchmarks.gym_teams import SUBTASKS, random_teams, structures, team
 from wfdsl.graph import graph_of
+from wfdsl_rl.gym.world import optimum as published
 from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy, frozen_questions
 from wfdsl_rl.gym.world.families import draw
-from wfdsl_rl.gym.world.optimum import Optimum, live, optimum, workflow_of
+from wfdsl_rl.gym.world.optimum import Found, Optimum, Team, live, optimum, pruned, workflow_of
 from wfdsl_rl.gym.world.presets import Preset, preset_of
 
 PRESETS = [preset_of("gym/paper7"), preset_of("gym/axes")]
@@ -69,15 +74,93 @@ def test_a_second_round_helps_where_a_worker_has_gone_bad() -> None:
     assert 0 < plain.revised < 1
 
 
-@pytest.mark.parametrize(("name", "family"), [("gym/axes", "basket"), ("gym/axes", "chain"), ("gym/paper7", "algebra")])
-def test_a_little_hill_climbing_does_not_beat_what_is_published(name: str, family: str) -> None:
+def test_what_the_answer_does_not_depend_on_is_pruned() -> None:
+    chance, space = random.Random(2), Space(7, vocabulary(PRESETS[1]))
+    solve, check = SUBTASKS["S"], SUBTASKS["V"]
+
+    assert pruned(((3, solve, ()), (1, solve, ()), (2, check, (1,)))) == ((1, solve, ()), (2, check, (0,)))
+    for drawn in (space.any_team(5, chance) for _ in range(50)):
+        assert len(pruned(drawn)) == len(live(drawn))
+        assert live(pruned(drawn)) == tuple(range(len(pruned(drawn))))
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "size", "tries"),
+    [
+        ("gym/axes", "basket", 300, 1500),
+        ("gym/axes", "chain", 300, 1500),
+        pytest.param("gym/axes", "relay", 900, 6000, marks=pytest.mark.slow),
+        ("gym/paper7", "algebra", 300, 1500),
+        pytest.param("gym/paper7", "units", 900, 6000, marks=pytest.mark.slow),
+    ],
+)
+def test_a_little_hill_climbing_does_not_beat_what_is_published(name: str, family: str, size: int, tries: int) -> None:
     preset, known = preset_of(name), optimum(name).families[family]
-    seen = Questions.of(preset, [draw("math", 9001, index, families=(family,)) for index in range(300)])
-    judges = [questions for questions in frozen_questions(preset, "math") if questions.family == family]
+    domain = preset.domain_of(family)
+    seen = Questions.of(preset, [draw(domain, 9001, index, families=(family,)) for index in range(size)])
+    judges = [questions for questions in frozen_questions(preset, domain) if questions.family == family]
 
-    found = hill_climbing([seen], judges, vocabulary(preset, family), lambda tried: tried < 1500)
+    found = hill_climbing([seen], judges, vocabulary(preset, family), lambda tried: tried < tries)
 
-    assert found.accuracy < max(one.accuracy for one in known.values()) + 0.01
+    assert found.accuracy < max(one.accuracy for one in known.values()) + 0.005
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_each_published_workflow_is_better_than_shorter_ones_and_runs_all_its_steps(preset: Preset) -> None:
+    known = optimum(preset.name)
+
+    for found in [*known.families.values(), known.constants]:
+        assert all(one.steps == len(live(one.team)) <= most for most, one in found.items())
+        accuracies = [one.accuracy for one in dict.fromkeys(found.values())]
+        assert accuracies == sorted(accuracies)
+
+
+def test_a_longer_workflow_is_published_only_if_it_is_better() -> None:
+    questions = Exam(preset_of("gym/axes"), 300).families["sums"]
+    single: Team = ((0, SUBTASKS["S"], ()),)
+    useless: Team = (*single, (4, SUBTASKS["V"], (0,)))
+    dead: Team = ((4, SUBTASKS["S"], ()), *single)
+
+    best = best_of([dead, useless, single], [questions], [questions])
+
+    assert {steps: one.team for steps, one in best.items()} == {1: single}
+    assert difference(single, useless, [questions])[0] > 0
+
+
+@pytest.fixture
+def small_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file of published workflows that may be changed, and searches that see few questions."""
+    file = tmp_path / "optimum.json"
+    file.write_bytes(published.FILE.read_bytes())
+    for module in (published, gym_optimum):
+        monkeypatch.setattr(module, "FILE", file)
+    for name in ("SEEN", "FRESH", "JUDGED"):
+        monkeypatch.setattr(bench_optimum, name, 60)
+    yield file
+    optimum.cache_clear()
+
+
+def test_hill_climbing_publishes_only_if_told(small_optimum: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = Found(((4, SUBTASKS["S"], ()),), 0.1, 0.0)
+    gym_optimum.publish("gym/axes", "relay", {1: bad})
+    before, climb = small_optimum.read_bytes(), ["--preset", "gym/axes", "--family", "relay", "--climb", "0.1"]
+
+    bench_optimum.main([*climb, "--seed", "3"])
+
+    assert "IS BEATEN" in capsys.readouterr().out
+    assert small_optimum.read_bytes() == before
+
+    bench_optimum.main([*climb, "--publish"])
+
+    assert max(optimum("gym/axes").families["relay"].values(), key=lambda one: one.accuracy) != bad
+    assert optimum("gym/axes").families["chain"][5].accuracy > 0.9
+
+
+def test_a_preset_that_was_not_searched_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench_optimum.main(["--preset", "gym/open4"])
+
+    assert "no best workflows of gym/open4 were searched for" in capsys.readouterr().err
 
 
 def test_the_published_optimum_is_what_its_workflows_have() -> None:
