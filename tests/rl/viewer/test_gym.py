@@ -66,7 +66,8 @@ def test_a_family_shows_questions_of_its_own_and_workflows_that_the_playground_o
         assert item is not None
         assert item.family == "chain"
         assert f'Answer: <span dir="auto">{item.gold}</span>' in unescape(page)
-    best = [one for _, one in sorted(optimum("gym/axes").families["chain"].items())]
+    best = [*dict.fromkeys(one for _, one in sorted(optimum("gym/axes").families["chain"].items()))]
+    assert len(best) > 1
     links = re.findall(r'href="/view/playground#completion=([\w-]+)"', page)
     opened = [analyze(urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()).workflow for text in links]
     assert opened == [workflow_of(one.team) for one in best]

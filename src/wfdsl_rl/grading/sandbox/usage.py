@@ -18,7 +18,7 @@ from wfdsl_rl.grading.sandbox.isolation import MIB, SandboxLimits
 
 PATIENCE = 4.0  # how much wall time a program may take for each second of processor time that it has. Our choice
 _EVERY_S = 0.1  # between two looks. Our choice
-_LOOKS = 10  # that find all of them waiting: what they wrote last may not have been read yet on a busy machine. Our choice
+_LOOKS = 10  # in a row that find all waiting: a busy machine reads late what they wrote last. Our choice
 _WRITABLE = ("tmp", "dev/shm")
 
 
