@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,17 @@ async def test_the_answering_step_is_suspended_and_continues_with_the_results(pa
     assert done.steps[1].usage == Usage(8, 9)
     assert done.steps[1].paid_usd == 0.75
     assert error.run.steps[1].usage == Usage(5, 7)
+
+
+async def test_a_suspended_run_has_cost_as_much_before_its_record_is_written(path: Path) -> None:
+    error = await suspended(path, CHAIN, pool_of(always("the plan"), until_told(calling("weather"), "rain")))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE runs SET status = 'running', record = NULL")
+
+    found = run_of(path, "r")
+
+    assert found.usage == error.run.usage
+    assert (found.steps[1].usage, found.steps[1].paid_usd, found.steps[1].list_usd) == (Usage(5, 7), 0.25, 0.25)
 
 
 async def test_a_run_is_found_by_its_tool_calls_and_no_other_ids(path: Path) -> None:

@@ -134,6 +134,7 @@ def _step(
         return _node(run_id, replace(request, names=None), rows, StepRecord(index, worker, messages=messages), at=at)
     last = next((row for row in rows if row.status == "finished" and not row.answer.tool_calls), rows[-1])
     calls_tools = last.status == "finished" and last.answer.tool_calls
+    usage, paid_usd, list_usd = cost_of([row.answer for row in rows if row.status == "finished"])
     plain: dict[str, Any] = {
         "worker_name": last.worker,
         "messages": messages,
@@ -141,12 +142,13 @@ def _step(
         "finished": last.finished,
         "retries": sum(row.status in ("failed", "rejected") for row in rows),
         "error": last.error,
+        "usage": usage,
+        "paid_usd": paid_usd,
+        "list_usd": list_usd,
     }
     if last.status == "finished" and not calls_tools:
         reply = last.answer
-        plain |= {"response": reply.text, "finish": reply.finish, "usage": reply.usage, "model": reply.model}
-        plain |= {"thinking": reply.thinking}
-        plain |= {"paid_usd": reply.paid_usd, "list_usd": reply.list_usd}
+        plain |= {"response": reply.text, "finish": reply.finish, "model": reply.model, "thinking": reply.thinking}
     status = "stopped" if calls_tools else _STATUS_OF.get(last.status, "stopped")
     return StepRecord(index, worker, status=status, **plain)
 
