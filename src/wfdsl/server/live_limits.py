@@ -92,7 +92,7 @@ def _change(limits: WorkerLimits, changes: Mapping[str, int | None]) -> None:
             limits.concurrency.set_ceiling(math.inf if value is None else value)
         else:
             limits.set_per_minute("requests" if name.startswith("requests") else "tokens", value)
-    limits.concurrency.lift()  # whoever changes limits knows more than the last refusal did
+    limits.concurrency.lift()  # the one who changes limits knows more than the last refusal did
 
 
 def _described(limits: WorkerLimits) -> dict[str, Any]:

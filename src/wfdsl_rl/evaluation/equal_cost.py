@@ -124,9 +124,9 @@ def named(patterns: Sequence[str], policies: Collection[str]) -> set[str]:
         UsageError: one of them names no policy.
     """
     found = {each: {name for name in policies if name == each or fnmatchcase(name, each)} for each in patterns}
-    nobody = next((each for each, matching in found.items() if not matching), None)
-    if nobody is not None:
-        raise UsageError(f"no evaluation has the policy {nobody!r}; they have {', '.join(policies)}")
+    unmatched = next((each for each, matching in found.items() if not matching), None)
+    if unmatched is not None:
+        raise UsageError(f"no evaluation has the policy {unmatched!r}; they have {', '.join(policies)}")
     return set().union(*found.values())
 
 
