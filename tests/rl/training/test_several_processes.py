@@ -22,6 +22,7 @@ from safetensors.torch import load_file  # noqa: E402
 import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
 from tests.rl.training.toy import same, samples  # noqa: E402
 from wfdsl.interpreter.journal_reading import summaries  # noqa: E402
+from wfdsl_rl.training.checkpoints import newest_complete  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -318,7 +319,7 @@ def begun(tmp_path: Path, *settings: str) -> tuple[subprocess.Popen[str], Path, 
         text=True,
         start_new_session=True,
     )
-    while process.poll() is None and not list(folder.glob("out/base/checkpoint-2/trainer_state.json")):
+    while process.poll() is None and newest_complete(folder / "out/base", 2).path is None:
         time.sleep(0.05)
     return process, folder, [int((folder / f"rank-{rank}.pid").read_text()) for rank in range(2)]
 
