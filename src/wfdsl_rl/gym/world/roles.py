@@ -56,7 +56,7 @@ RULES: Final[tuple[tuple[Role, tuple[str, ...]], ...]] = (
 """Role and regular expressions, without regard to case. The first role with an expression that is found decides."""
 
 NOT_ASKED: Final = (
-    r"\b(do not|don't|without|never|no need to) (even )?(double-?)?"
+    r"\b(do not|don't|without|never|no need to|need not|needn't) (even |just |only |simply )?(double-?)?"
     r"(check|verif|review|criti|inspect|improv|refin|revis|fix|correct|compar|combin|aggregat|plan)\w*"
 )
 """What no role is read from: a look, or a plan, that is not wanted."""
@@ -96,12 +96,14 @@ NUMBERS: Final[dict[str, int]] = {
 """Numbers of parts in words."""
 _CARDINAL: Final = r"\(?(?:no\. ?|number |#)?(?:\d|one|two|three|four)\b\)?+"
 _ORDINAL: Final = r"(?:first|second|third|fourth|1st|2nd|3rd|4th|last|final)"
-_AND: Final = r"(?:,? and (?:the )?|,? or (?:the )?|, | to | & |-)"
+_AND: Final = r"(?:,? and (?:the )?|,? or (?:the )?|, | to (?:the )?| through (?:the )?| & |-)"
 _DO: Final = r"\b(?:do|solve|work out|compute|calculate|answer) (?:only |just )?(?:the )?"
-_UNDONE: Final = r"(?! (?:is|are|was|were|has been|have been) (?:already )?(?:done|solved|given|known))"
+_UNDONE: Final = (
+    r"(?! (?:(?:is|are|was|were|has been|have been) (?:already )?(?:done|solved|given|known|above)|gave|yielded)\b)"
+)
 PARTS: Final[tuple[str, ...]] = (
     rf"\bpart (?P<numbers>{_CARDINAL}(?:{_AND}\d\b)*+){_UNDONE}",
-    rf"\bparts (?P<numbers>{_CARDINAL}(?:{_AND}{_CARDINAL})*+){_UNDONE}",
+    rf"\bparts (?P<numbers>{_CARDINAL}(?:{_AND}(?:{_CARDINAL}|{_ORDINAL}\b))*+){_UNDONE}",
     rf"\b(?P<numbers>{_ORDINAL}(?:{_AND}{_ORDINAL})*) parts?\b{_UNDONE}",
     rf"{_DO}steps? (?P<numbers>{_CARDINAL}(?:{_AND}\d\b)*)",
     rf"{_DO}(?P<numbers>{_ORDINAL}(?:{_AND}{_ORDINAL})*) steps?\b",
@@ -109,9 +111,10 @@ PARTS: Final[tuple[str, ...]] = (
 """Ways to name parts of a question that are to be done."""
 GIVEN: Final = (
     r"\b(?:(?:take|taking|use|using|with|given|have|from|after) (?:the )?(?:result|answer|output|value)s? "
-    r"(?:of|from|to|for) (?:the )?|(?:using|given|from|after|based on) (?:the )?)$"
+    r"(?:of|from|to|for) (?:the )?|(?:using|given|from|after|based on) (?:the )?|"
+    r"(?:not|skip|ignore|except)(?: (?:do|solve|answer|the))* )$"
 )
-"""What comes before a part that is not to be done, but used."""
+"""What comes before a part that is not to be done, but used, or left out."""
 
 VOCABULARY: Final = (RULES, NOT_ASKED, KIND_WORDS, METHODS, CHECKS, NUMBERS, PARTS, GIVEN)
 """All that a content hash covers of the words that instructions are read by."""
@@ -144,8 +147,12 @@ class Instruction:
 @lru_cache(maxsize=16384)
 def role_of(subtask: str) -> Role:
     """The role that a subtask gives."""
-    asked = _NOT_ASKED.sub("", subtask.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    asked = _asked(subtask)
     return next((role for role, pattern in _RULES if pattern.search(asked)), "none")
+
+
+def _asked(subtask: str) -> str:
+    return _NOT_ASKED.sub("", subtask.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
 
 
 @lru_cache(maxsize=16384)
