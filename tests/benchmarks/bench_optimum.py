@@ -7,8 +7,8 @@
     python -m tests.benchmarks.bench_optimum --picture pictures          # the picture of docs/explanation/gym.md
 
 What is found is compared with the published optimum on fresh questions; --publish writes what is better there. Each
-seed has questions and luck of its own. All of it is simulated. Accuracies are in percent; those of the published
-optimum are on the frozen questions, with luck that no search has seen.
+seed has questions and randomness of its own. All of it is simulated. Accuracies are in percent; those of the published
+optimum are on the frozen questions, with randomness that no search has seen.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--price", type=float, default=0.2, help="of a step, in points")
     parser.add_argument("--search", action="store_true", help="search, also from what is published")
     parser.add_argument("--climb", type=float, metavar="SECONDS", help="hill climbing: processor time for a preset")
-    parser.add_argument("--seed", type=int, default=0, help="of a search or climb: questions, luck and starts")
+    parser.add_argument("--seed", type=int, default=0, help="of a search or climb: questions, randomness and starts")
     parser.add_argument("--publish", action="store_true", help="write what is better on fresh questions")
     parser.add_argument("--family", action="append", help="search, or climb, these only; '' is all questions alike")
     parser.add_argument("--climbs", type=int, default=1, help="of a search, from each of its starts")

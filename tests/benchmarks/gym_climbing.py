@@ -11,7 +11,7 @@ from wfdsl_rl.gym.world.accuracy import Questions
 from wfdsl_rl.gym.world.optimum import MAX_STEPS, Found, Team
 
 _PATIENCE: Final = 200
-"""After so many changes that do not help it begins again."""
+"""Changes that do not help, after which it begins again."""
 _KICKS: Final = (2, 3, 4)
 """Random changes of the best team so far, with which it begins again every other time."""
 _FINALISTS: Final = 5

@@ -1,6 +1,6 @@
 """Compare workflows with the published optimum on fresh questions, and publish what is better.
 
-A search compares many workflows, so that its winner is partly the luckiest. Its questions and its luck therefore do not
+A search compares many workflows, so that its winner is partly the luckiest. Its questions and draws therefore do not
 decide what is published: fresh ones do. The published accuracies are those on the frozen questions.
 """
 

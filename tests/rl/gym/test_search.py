@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,8 +153,21 @@ def test_hill_climbing_publishes_only_if_told(small_optimum: Path, capsys: pytes
 
     bench_optimum.main([*climb, "--publish"])
 
-    assert max(optimum("gym/axes").families["relay"].values(), key=lambda one: one.accuracy) != bad
+    assert optimum("gym/axes").families["relay"][5].team != bad.team
     assert optimum("gym/axes").families["chain"][5].accuracy > 0.9
+
+
+def test_workflows_of_a_preset_are_published_one_family_after_the_other(small_optimum: Path) -> None:
+    single = Found(((0, SUBTASKS["S"], ()),), 0.5, 0.001)
+    longer = Found(((0, SUBTASKS["S"], ()), (1, SUBTASKS["V"], (0,))), 0.6, 0.001)
+
+    gym_optimum.publish("gym/open4", "algebra", {1: single})
+    gym_optimum.publish("gym/open4", "units", {2: longer})
+
+    known = optimum("gym/open4")
+    assert "gym/open4" in json.loads(small_optimum.read_text())
+    assert set(known.families["algebra"].values()) == {single}
+    assert known.families["units"] == dict.fromkeys((2, 3, 4, 5), longer)
 
 
 def test_a_preset_that_was_not_searched_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ def _shown(choice: Choice) -> str:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best workflows found for a preset, with at most so many steps."""
+    """The best workflows found for a preset, by the most steps that they may have."""
 
     families: dict[str, dict[int, Found]]
     """For each family."""
@@ -82,7 +82,7 @@ class Optimum:
     """The same one for all questions."""
 
     def per_family(self, price: float = 0.0) -> dict[str, Found]:
-        """The best workflow for each family, at a price of so many points for a step."""
+        """The best workflow for each family, at a price of a step in points."""
         return {family: at_price(found, price) for family, found in self.families.items()}
 
     def constant(self, price: float = 0.0) -> Found:
@@ -103,7 +103,7 @@ class Optimum:
 
 
 def at_price(found: dict[int, Found], price: float) -> Found:
-    """The best of several lengths, with a price of so many points for a step."""
+    """The best of several lengths, at a price of a step in points."""
     return max(found.values(), key=lambda one: 100 * one.accuracy - price * one.steps)
 
 
@@ -123,9 +123,10 @@ def optimum(preset: str) -> Optimum:
 
 
 def _lengths(published: dict[str, Any]) -> dict[int, Found]:
-    """With at most so many steps: where one more does not help, the shorter workflow again."""
+    """By the most steps: where one more does not help, the shorter workflow again."""
     known = {int(steps): _found(one) for steps, one in published.items()}
-    return {most: known[max(steps for steps in known if steps <= most)] for most in range(1, MAX_STEPS + 1)}
+    enough = {most: [steps for steps in known if steps <= most] for most in range(1, MAX_STEPS + 1)}
+    return {most: known[max(shorter)] for most, shorter in enough.items() if shorter}
 
 
 def _found(one: dict[str, Any]) -> Found:
