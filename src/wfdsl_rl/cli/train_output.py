@@ -174,14 +174,14 @@ def _work(estimate: Estimate) -> list[tuple[str, str]]:
     if estimate.usd is not None:
         each = f"${estimate.usd / max(estimate.runs, 1):.4f} a workflow"
         paper = f"at the paper's ${PAPER_USD} a workflow, ${estimate.paper_usd:,.2f}"
-        cost = f"{about} ${estimate.usd:,.2f} by the price list, {each}; {paper}"
+        cost = f"about ${estimate.usd:,.2f} by the price list, {each}; {paper}"
         if estimate.simulated:
-            cost = f"$0: the workers are simulated ({about} ${estimate.usd:,.2f} by their fictional price list)"
+            cost = f"$0: the workers are simulated (about ${estimate.usd:,.2f} by their fictional price list)"
     parts = ", ".join(f"{number:,} for {purpose}" for purpose, number in estimate.runs_by_purpose.items() if number)
     return [
         ("completions", f"{estimate.completions:,}"),
         ("runs", f"{about} {estimate.runs:,} workflows: {parts}"),
-        ("calls", f"{about} {estimate.calls:,} ({STEPS} steps per workflow)"),
+        ("calls", f"about {estimate.calls:,} ({STEPS} steps per workflow)"),
         ("cost", cost),
     ]
 
@@ -266,7 +266,7 @@ def _computing(estimate: Estimate) -> list[tuple[str, str]]:
         return []
     each = _hours(estimate.operations / CORE_SPEED)
     return [
-        ("computing", f"at most {estimate.operations:.1e} operations: {each} on a core with {CORE_SPEED:.0e} a second")
+        ("computing", f"about {estimate.operations:.1e} operations: {each} on a core with {CORE_SPEED:.0e} a second")
     ]
 
 

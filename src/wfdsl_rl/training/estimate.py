@@ -1,14 +1,14 @@
 """Estimate of a training before it starts (dry run): calls, cost, memory, disk, time, and what is missing.
 
-The estimate uses few numbers, and prints them: the paper's mean of 3 steps, its tokens per answer, the pool's price
-list, and speeds. Source: arXiv 2512.04388, section 5 (1820 tokens and 3 steps per sample).
+The estimate uses few numbers, and prints them: the paper's mean of 3 steps (arXiv 2512.04388, section 5), the tokens
+of a call, the pool's price list, and speeds.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from wfdsl.protocols import Message, Usage
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.tasks.task import Task
-from wfdsl_rl.training.config import ModelSize, StageName
+from wfdsl_rl.training.config import ModelSize, StageName, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.memory import Disk, Host, Memory, Pass, disk_of, host_of, most_memory, pass_of, recomputes
 from wfdsl_rl.training.missing import has_server, missing_for, runs_on_cpu
@@ -31,7 +31,7 @@ STEPS: Final = 3
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""
 OUTPUT_TOKENS: Final = 500
 INPUT_TOKENS: Final = 700
-"""Tokens of a call. Three calls have about the paper's 1820 output tokens, and the input of their steps."""
+"""Tokens of a call; our choice. The paper counts 1820 a sample, and does not say of what (section 5)."""
 PAPER_USD: Final = 0.0238
 """What a workflow costs in US dollars. Source: arXiv 2512.04388, section 5."""
 LATENCY_S: Final = 20.0
@@ -120,10 +120,9 @@ class Estimate:
     runs: int
     """Workflow runs."""
     runs_by_purpose: dict[str, int]
-    """Their parts. A question with a forced second round counts one first round: only as many are run as are needed
-    until one has an answer."""
+    """Their parts. A question with a forced second round counts one first round: only the first valid one is run."""
     calls: int
-    """Worker calls, at three steps per workflow."""
+    """Worker calls, at three steps per workflow: an estimate, as is all that follows from it."""
     usd: float | None
     """Their cost by the price list, in US dollars; None if a price is not known."""
     paper_usd: float
@@ -138,8 +137,7 @@ class Estimate:
     """What is written; None if the model's size is not known."""
     time: Time
     operations: float | None
-    """Floating point operations of the model at most, all completions at full length; None if its size is not known.
-    """
+    """Floating point operations of the model, all completions at full length; None if its size is not known."""
     missing: tuple[str, ...]
     """What this machine does not have, and options that would fail, each with what to do."""
     at_most: bool = False
@@ -192,7 +190,7 @@ def estimate_of(plan: Plan, stages: Sequence[StageName], *, out: Path, launch: s
         host=host,
         disk=disk,
         time=_time(plan, works, on_cpu=on_cpu),
-        operations=None if size is None else sum(work.operations for work in works),
+        operations=None if size is None else sum(work.operations for work in works) + _added(plan, stages, passes),
         missing=(*read.missing, *missing_for(plan, read.all, passes, host, disk)),
         at_most=any(train.grpo(name).common_random_numbers for name in stages if name != "sft"),
     )
@@ -288,22 +286,24 @@ def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
     """Operations are two for each weight and token that is read, and twice as many again for gradients, or once with
     adapters, which only pass them on.
 
-    They are once more where activations are recomputed, and where TRL compares vLLM's probabilities with the trainer's.
+    They are once more where activations are recomputed, where TRL compares vLLM's probabilities with the trainer's, and
+    where it computes those of the first model (`beta`).
     Source: Kaplan et al., arXiv 2001.08361, section 2.1. Completions of SFT count as prompts of the same length.
     """
     train, size = plan.train, _size(plan)
     each = 0.0 if size is None else 2 * size.parameters
-    learned = (3 if train.lora is None else 2) + recomputes(train, on_cpu=runs_on_cpu(train))
+    learned = _learned(train)
     if stage == "sft":
         sft = train.sft
-        updating = each * learned * sft.batch_size * longest.prompt_tokens * 2
+        updating = each * learned * sft.batch_size * _sft_tokens(longest)
         runs = sft.questions * sft.candidates * sft.executions_per_candidate
         return _Work(stage, sft.steps, sft.batch_size, 0, 0, 0, runs, 0, updating, sft.steps * updating)
     config = train.grpo(stage)
     forced = train.recursion.forced if stage == "recursion" else 0.0
     written, length = config.batch_size * (1 + forced), longest.completion_tokens
     read = length + longest.prompt_tokens / (config.group_size if train.prefix_cache else 1)
-    updating = each * (learned + bool(train.extra.get("use_vllm"))) * config.batch_size * read
+    compared = bool(train.extra.get("use_vllm")) + bool(config.beta)
+    updating = each * (learned + compared) * config.batch_size * read
     beside = evaluated * (1 + config.iterations // config.evaluate_every) * (1 + bool(forced))
     return _Work(
         stage,
@@ -317,6 +317,23 @@ def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
         updating,
         config.iterations * (updating + each * written * read) + each * beside * longest.row_tokens,
     )
+
+
+def _learned(train: TrainConfig) -> int:
+    """The passes of a step that learns, in units of one that reads."""
+    return (3 if train.lora is None else 2) + recomputes(train, on_cpu=runs_on_cpu(train))
+
+
+def _sft_tokens(longest: Pass) -> int:
+    return 2 * longest.prompt_tokens
+
+
+def _added(plan: Plan, stages: Sequence[StageName], passes: Mapping[StageName, Pass]) -> float:
+    """The operations of the SFT that the extension adds to stages."""
+    size = _size(plan)
+    each = 0.0 if size is None else 2 * size.parameters
+    rows = plan.extension.sft_rows(stages)
+    return sum(each * _learned(plan.train) * count * _sft_tokens(passes[stage]) for stage, count in rows.items())
 
 
 def _purposes(plan: Plan, works: Sequence[_Work], stages: Sequence[StageName], evaluated: int) -> Counter[str]:

@@ -57,6 +57,10 @@ class ExtensionConfig(Table):
         """Workflow runs that the extension adds; an evaluation asks `evaluated` tasks."""
         return 0
 
+    def sft_rows(self, stages: Sequence[StageName]) -> Mapping[StageName, int]:  # noqa: ARG002
+        """Rows of SFT that the extension adds to stages, each time that they are trained on."""
+        return {}
+
     def build(self, setup: Setup) -> Extension:
         """The hooks for one training."""
         made: Extension = resolve_name(self.hooks)(setup, self)

@@ -5,7 +5,7 @@ All numbers are our choice: the paper starts from a model that can read and can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -161,6 +161,13 @@ class TinyConfig(ExtensionConfig):
         new = self.network
         weights = new.width * (new.vocabulary + new.layers * (4 * new.width + 3 * new.inner))
         return ModelSize(parameters=weights, layers=new.layers, width=new.width, vocabulary=new.vocabulary)
+
+    def sft_rows(self, stages: Sequence[StageName]) -> Mapping[StageName, int]:
+        """Replay, and the SFT before the recursion stage."""
+        added = {name: [self.replay_of(name)] for name in stages}
+        if "recursion" in stages:
+            added["recursion"].append(self.recursion_sft)
+        return {name: sum(sft.steps * sft.batch_size for sft in phases) for name, phases in added.items()}
 
     def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:
         """Evaluations after replay, the first rounds of second rounds in SFT, and those of class-balanced groups."""

@@ -216,7 +216,7 @@ class SyntheticWorkflows:
 
 
 def shapes_of(length: int, *, parts: bool) -> tuple[str, ...]:
-    """The shapes of so many steps; with `parts`, those for questions in parts."""
+    """The shapes of a number of steps; with `parts`, those for questions in parts."""
     return (PART_SHAPES if parts else SHAPES)[length]
 
 
