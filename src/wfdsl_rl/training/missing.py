@@ -26,10 +26,10 @@ _WANTED: Final = {"vllm": "'vllm>=0.22.0,<=0.31.0'", "deepspeed": "deepspeed"}
 """What to install for a package. Source of the versions of vLLM: those that TRL 1.16 supports."""
 _STEP: Final = 1024
 """What a length for vLLM is rounded up to. Our choice."""
-_ON_ONE_GPU: Final = " ".join(
-    f"--set train.{setting}" for setting in ("processes=1", "sharding=none", "offload=false", "lora.rank=32")
-)
-"""Settings for adapters on one GPU."""
+_ON_ONE_GPU: Final = ("processes=1", "sharding=none", "offload=false", "lora.rank=32")
+"""Settings for adapters on one GPU. Our choice."""
+_ADAPTERS_RATE: Final = "1e-5"
+"""Their learning rate, ten times the paper's, which is for all weights. Our choice, after Schulman et al. 2025."""
 
 
 def missing_for(
@@ -78,8 +78,14 @@ def _gpus(plan: Plan) -> Iterator[str]:
     if found < count + server:
         more = ", and one for the vLLM server" if server else ""
         needed = f"GPUs: {count} of {plan.train.gpu_gib:g} GiB{more}; this machine has {found}"
-        small = "" if count == 1 and plan.train.lora is not None else f", or train adapters on one: {_ON_ONE_GPU}"
-        yield f"{needed}; use a machine that has them{small}"
+        smaller = "" if count == 1 and plan.train.lora is not None else f", or {_adapters(plan.train)}"
+        yield f"{needed}; use a machine that has them{smaller}"
+
+
+def _adapters(train: TrainConfig) -> str:
+    rates = [f"{name}.learning_rate={_ADAPTERS_RATE}" for name in train.stages() if name != "sft"]
+    settings = " ".join(f"--set train.{setting}" for setting in (*_ON_ONE_GPU, *rates))
+    return f"train adapters on one: {settings}"
 
 
 def has_server(train: TrainConfig) -> bool:
