@@ -21,8 +21,6 @@ CUDA_VISIBLE_DEVICES=2 VLLM_SERVER_DEV_MODE=1 vllm serve Qwen/Qwen2.5-7B \
     --max-logprobs -1 &
 server=$!
 trap 'kill $server 2>/dev/null && wait $server || :' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 export CUDA_VISIBLE_DEVICES=0,1
 [ "$1" = --resume ] || set -- paper-7b \
     --set train.offload=false \
@@ -30,4 +28,12 @@ export CUDA_VISIBLE_DEVICES=0,1
     --set train.extra.vllm_server_base_url=http://127.0.0.1:8000 \
     --set train.extra.vllm_server_timeout=900 \
     "$@"
-torchrun --nproc_per_node 2 -m wfdsl_rl.cli.train "$@"
+torchrun --nproc_per_node 2 -m wfdsl_rl.cli.train "$@" &
+trainer=$!
+stop() {
+    kill $trainer 2>/dev/null && wait $trainer || :
+    exit "$1"
+}
+trap 'stop 130' INT # the shell acts on a signal while it waits, and would not while torchrun is in the foreground
+trap 'stop 143' TERM
+wait $trainer

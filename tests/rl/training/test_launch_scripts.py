@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ mv "$CALLS/$name.part" "$CALLS/$name"
 case "$name$AWAITED" in
 vllm*) exec sleep 60 ;;
 torchrunvllm) while [ ! -e "$CALLS/vllm" ]; do sleep 0.05; done ;;
+torchrunstop) exec sleep 60 ;;
 esac
 exit "${EXIT_CODE:-0}"
 """
@@ -83,21 +86,32 @@ class Launch:
 
 def launched(name: str, folder: Path, *more: str, exit_code: int = 0) -> Launch:
     """Run a script with stand-ins for all that it starts."""
+    environment = {**stand_ins(name, folder), "EXIT_CODE": str(exit_code)}
+    done = subprocess.run(["sh", _script(name), *more], env=environment, timeout=60, check=False)
+    return Launch(done.returncode, calls_in(folder))
+
+
+def stand_ins(name: str, folder: Path) -> dict[str, str]:
+    """The environment in which a script finds stand-ins."""
     programs, calls = folder / "programs", folder / "calls"
     for each in (programs, calls):
         each.mkdir(exist_ok=True)
     for program in ("torchrun", "wfdsl-train", "vllm"):
         (programs / program).write_text(RECORDER)
         (programs / program).chmod(0o755)
-    environment = {
+    return {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "CALLS": str(calls),
         "AWAITED": "vllm" if name == SERVER else "",
-        "EXIT_CODE": str(exit_code),
     }
-    script = ROOT / f"docs/examples/gpus/{name}.sh"
-    done = subprocess.run(["sh", script, *more], env=environment, timeout=60, check=False)
-    return Launch(done.returncode, {path.name: _call(path) for path in calls.iterdir()})
+
+
+def calls_in(folder: Path) -> dict[str, Call]:
+    return {path.name: _call(path) for path in (folder / "calls").iterdir() if not path.suffix}
+
+
+def _script(name: str) -> Path:
+    return ROOT / f"docs/examples/gpus/{name}.sh"
 
 
 def _call(path: Path) -> Call:
@@ -246,3 +260,18 @@ def test_the_server_ends_with_the_training(exit_code: int, tmp_path: Path) -> No
     assert launch.exit_code == exit_code
     with pytest.raises(ProcessLookupError):
         os.kill(launch.calls["vllm"].process, 0)
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_server_and_the_training(number: int, exit_code: int, tmp_path: Path) -> None:
+    environment = {**stand_ins(SERVER, tmp_path), "AWAITED": "stop"}
+    with subprocess.Popen(["sh", _script(SERVER)], env=environment) as script:
+        while script.poll() is None and {*calls_in(tmp_path)} != {"vllm", "torchrun"}:
+            time.sleep(0.05)
+
+        script.send_signal(number)
+
+        assert script.wait(30) == exit_code
+    for call in calls_in(tmp_path).values():
+        with pytest.raises(ProcessLookupError):
+            os.kill(call.process, 0)
