@@ -39,8 +39,8 @@ NO_SCORE: Final[frozenset[Outcome]] = frozenset({"unjudged", "failed"})
 """Outcomes that say nothing about the completion."""
 
 _OUTAGE: Final = 4
-"""How many valid completions without a score stop a training, if all others are invalid. Our choice: while a model
-writes one valid completion in a hundred, a failure is not an outage."""
+"""How many failed completions stop a training, if no other one has a score and some are invalid. Our choice: while a
+model writes one valid completion in a hundred, a failure is not an outage."""
 
 
 class NoScore(WfdslError):  # noqa: N818  (what it says, not what it is)
@@ -303,11 +303,15 @@ def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
 def require_scores(scored: Sequence[Scored], step: int) -> None:
     """Refuse a batch of an optimisation step in which no valid completion has a score, because workers are down.
 
+    Where others are invalid, `_OUTAGE` of them must have failed: answers to one task that cannot be graded are no
+    outage.
+
     Raises:
         NoScore: none has; the message says why.
     """
     valid = [each for each in scored if each.outcome != "invalid"]
-    enough = valid and len(valid) >= min(len(scored), _OUTAGE)
-    if enough and all(each.score is None for each in valid):
+    failed = [each for each in valid if each.outcome == "failed"]
+    enough = len(valid) == len(scored) or len(failed) >= _OUTAGE
+    if valid and enough and all(each.score is None for each in valid):
         why = next((problem for each in valid for problem in each.problems), "nothing was graded")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")

@@ -195,6 +195,15 @@ def test_invalid_completions_do_not_hide_that_all_workers_are_down(failed: int) 
             require_scores(batch, 3)
 
 
+def test_answers_that_cannot_be_graded_are_no_outage_where_others_are_invalid() -> None:
+    ungraded = [Scored("unjudged", problems=("no gold",))] * 9
+
+    require_scores([Scored("invalid", score=0.0), *ungraded], 3)
+
+    with pytest.raises(Refused, match="no gold"):
+        require_scores(ungraded, 3)
+
+
 def test_values_are_checked() -> None:
     with pytest.raises(UsageError, match="right must be a finite number"):
         RewardValues(right=float("nan"))

@@ -1,8 +1,8 @@
 """The reward of a training batch, through `wfdsl_rl.make_reward`: TRL's rows and completions in, samples out.
 
 A completion without a score gets None, which TRL leaves out of its group. A training batch in which no valid completion
-has a score means that the workers are down, and stops the training; an evaluation continues, because its last batch may
-be one completion.
+has a score means that the workers are down (`require_scores`), and stops the training; an evaluation continues, because
+its last batch may be one completion.
 """
 
 from __future__ import annotations
