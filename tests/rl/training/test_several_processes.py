@@ -9,6 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -101,8 +104,8 @@ class Fixed(Extension):
         Path(f"rank-{rank}.pid").write_text(str(os.getpid()))
 
         def generate(prompt_ids, *about, **options):
-            if Path("slow").exists():
-                time.sleep(0.3)
+            while trainer.state.global_step >= 2 and Path("hold").exists():
+                time.sleep(0.05)
             if Path(f"broken-{rank}").exists():
                 raise RuntimeError(f"process {rank} is broken")
             return [ids(rank * len(prompt_ids) + at) for at in range(len(prompt_ids))], None
@@ -270,31 +273,29 @@ def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     uninterrupted = request.getfixturevalue(name)
-    process, folder, ranks = begun(tmp_path, *SHARDED.get(name, ()))
 
-    os.kill(ranks[1], signal.SIGKILL)
+    with begun(tmp_path, *SHARDED.get(name, ())) as training:
+        os.kill(training.ranks[1], signal.SIGKILL)
 
-    assert "--resume" in message_in(ended(process, ranks))
-    assert not (folder / "out/base/final").exists()
-    assert resumed(folder, uninterrupted)
+        assert "--resume" in message_in(training.ended())
+    assert not (tmp_path / "out/base/final").exists()
+    assert resumed(tmp_path, uninterrupted)
 
 
 def test_an_interrupt_ends_all_processes_and_can_be_resumed(two: Path, tmp_path: Path) -> None:
-    process, folder, ranks = begun(tmp_path)
+    with begun(tmp_path) as training:
+        os.killpg(training.process.pid, signal.SIGINT)  # as Ctrl-C does: ranks are in sessions of their own
 
-    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C reaches all processes of a terminal
-
-    assert message_in(ended(process, ranks)) == "wfdsl-train: interrupted; continue with --resume DIR"
-    assert resumed(folder, two)
+        assert message_in(training.ended()) == "wfdsl-train: interrupted; continue with --resume DIR"
+    assert resumed(tmp_path, two)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_error_in_one_process_is_shown_and_ends_all(rank: int, tmp_path: Path) -> None:
-    process, folder, ranks = begun(tmp_path)
+    with begun(tmp_path) as training:
+        (tmp_path / f"broken-{rank}").touch()
 
-    (folder / f"broken-{rank}").touch()
-
-    assert f"RuntimeError: process {rank} is broken" in ended(process, ranks)
+        assert f"RuntimeError: process {rank} is broken" in training.ended()
 
 
 def test_workers_that_all_fail_end_all_processes_with_one_message(tmp_path: Path) -> None:
@@ -307,29 +308,51 @@ def test_workers_that_all_fail_end_all_processes_with_one_message(tmp_path: Path
     assert "no valid completion has a score" in message_in(done.stderr)
 
 
-def begun(tmp_path: Path, *settings: str) -> tuple[subprocess.Popen[str], Path, list[int]]:
-    """A slow training of two processes that has a checkpoint; its folder, and the processes by rank."""
-    folder = prepared(tmp_path)
-    (folder / "slow").touch()
-    process = subprocess.Popen(
-        command(2, "experiment.toml", "--out", "out", *settings),
-        cwd=folder,
-        env=environment(folder),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    while process.poll() is None and newest_complete(folder / "out/base", 2).path is None:
-        time.sleep(0.05)
-    return process, folder, [int((folder / f"rank-{rank}.pid").read_text()) for rank in range(2)]
+@dataclass(frozen=True)
+class Begun:
+    """A training of two processes that has a checkpoint, and waits until its file `hold` is gone."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+    ranks: tuple[int, int]
+    """Its processes."""
+
+    def ended(self) -> str:
+        """Let it go on until all processes have ended with an error; everything that they wrote."""
+        (self.folder / "hold").unlink()
+        assert self.process.wait(60) != 0
+        assert not any(Path(f"/proc/{pid}").exists() for pid in self.ranks)
+        return (self.folder / "stderr").read_text()
 
 
-def ended(process: subprocess.Popen[str], ranks: list[int]) -> str:
-    """Wait until all processes have ended with an error; everything that they wrote."""
-    _, said = process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
-    return said
+@contextmanager
+def begun(folder: Path, *settings: str) -> Iterator[Begun]:
+    (prepared(folder) / "hold").touch()
+    with (folder / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            command(2, "experiment.toml", "--out", "out", *settings),
+            cwd=folder,
+            env=environment(folder),
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 200
+        while newest_complete(folder / "out/base", 2).path is None:
+            assert process.poll() is None, (folder / "stderr").read_text()
+            assert time.monotonic() < deadline, (folder / "stderr").read_text()
+            time.sleep(0.05)
+        yield Begun(folder, process, (_pid(folder, 0), _pid(folder, 1)))
+    finally:
+        for started in [process.pid, *(int(file.read_text()) for file in folder.glob("rank-*.pid"))]:
+            with suppress(ProcessLookupError):
+                os.kill(started, signal.SIGKILL)
+        process.wait()
+
+
+def _pid(folder: Path, rank: int) -> int:
+    return int((folder / f"rank-{rank}.pid").read_text())
 
 
 def message_in(said: str) -> str:
@@ -339,8 +362,7 @@ def message_in(said: str) -> str:
 
 
 def resumed(folder: Path, uninterrupted: Path) -> bool:
-    """Whether a training that is resumed comes to the weights of another one."""
-    (folder / "slow").unlink()
+    """Whether a training that is resumed ends with the weights of another one."""
     done = train(folder, 2, "--resume", "out")
     assert done.returncode == 0, done.stderr
     assert "resumes from out/base/checkpoint-" in done.stderr
