@@ -86,7 +86,7 @@ def standings_of(
     *,
     among: Sequence[str] = EVERYONE,
 ) -> list[Standing]:
-    """Each policy among the others, from the cheapest to the dearest; rivals are those that `among` names.
+    """Each policy among the others, from the cheapest to the most expensive; rivals are those that `among` names.
 
     `among` holds names and patterns of the shell, such as `worker:*`.
 

@@ -70,7 +70,7 @@ def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
 def _draw_series(
     axes: Any, series: Series, policies: Sequence[PolicySummary], number: int, *, in_usd: bool
 ) -> list[Point]:
-    """The points of policies that differ in one thing, joined by a line; the dearest has the name of them all.
+    """The points of policies that differ in one thing, joined by a line; the most expensive has the name of them all.
 
     Efforts have a name each: they are few, and what they are called says what a point means.
     """
