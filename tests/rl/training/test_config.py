@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -218,18 +219,41 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     assert "0: math" in shown["prompt"]
 
 
-def test_a_dry_run_counts_what_is_computed(capsys: pytest.CaptureFixture[str]) -> None:
-    def operations(*settings: str) -> float:
+Operations: TypeAlias = Callable[..., float]
+
+
+@pytest.fixture
+def operations(capsys: pytest.CaptureFixture[str]) -> Operations:
+    """What the stage `base` of a preset would compute."""
+
+    def counted(*settings: str, preset: str = "smollm2-135m") -> float:
         words = [word for setting in ("train.eval_count=0", *settings) for word in ("--set", setting)]
-        assert main(["smollm2-135m", "--dry-run", "--stage", "base", "--json", *words]) == 0
+        assert main([preset, "--dry-run", "--stage", "base", "--json", *words]) == 0
         return float(json.loads(capsys.readouterr().out)["operations"])
 
+    return counted
+
+
+def test_a_dry_run_counts_what_is_computed(operations: Operations) -> None:
     known = operations("train.base.iterations=8")
 
     completions = 8 * 4 * 8 * 96
     assert known > 2 * 0.135e9 * 3 * completions  # read to be written, and twice that with gradients of adapters
     assert operations("train.base.iterations=16") == pytest.approx(2 * known)
     assert operations("train.base.iterations=8", "train.prefix_cache=false") > 2 * known
+
+
+def test_a_dry_run_counts_replay_and_the_passes_of_the_reference(operations: Operations) -> None:
+    plain = operations("train.base.beta=0", "train.tiny.replay.base.steps=0", preset="gym-tiny")
+    compared = operations("train.base.beta=0.01", "train.tiny.replay.base.steps=0", preset="gym-tiny")
+    replayed, twice = (
+        operations("train.base.beta=0", f"train.tiny.replay.base.steps={steps}", preset="gym-tiny") - plain
+        for steps in (100, 200)
+    )
+
+    assert plain < compared < 2 * plain
+    assert replayed > 0
+    assert twice == pytest.approx(2 * replayed)
 
 
 def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
