@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.interpreter.toy_workers import FREE, Answering, always, in_turn, on_t
 from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntry, Workflow
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.interpreter.journal_reading import run_of
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -42,12 +45,15 @@ class ScriptedConductor:
         return Reply(run.answer)
 
 
-def conducted(conductor: Worker, worker: Worker) -> Pool:
+def conducted(conductor: Worker, worker: Worker, retries: int = 0) -> Pool:
     """Worker 0 is a plain one, worker 1 a Conductor."""
     return Pool.from_workers(
         [
             (WorkerEntry(name="plain", provider="function", prices=FREE, retries=0, max_tokens=50), worker),
-            (WorkerEntry(name="conductor", provider="conductor", prices=FREE, retries=0, max_tokens=50), conductor),
+            (
+                WorkerEntry(name="conductor", provider="conductor", prices=FREE, retries=retries, max_tokens=50),
+                conductor,
+            ),
         ]
     )
 
@@ -172,6 +178,20 @@ async def test_a_resumed_run_replays_the_conductor_and_its_nested_steps(tmp_path
     assert len(worker.calls) == 5
     assert done.charged is not None
     assert done.charged.calls == BudgetUsage(6).calls
+
+
+async def test_a_node_whose_process_died_has_the_cost_of_its_conductors_rejected_replies(tmp_path: Path) -> None:
+    usage, path = Usage(7, 3), tmp_path / "j.db"
+    filtered = Reply("", "filtered", usage, paid_usd=0.25, list_usd=0.25)
+    model = in_turn(filtered, Reply("no workflow", usage=usage, paid_usd=0.5, list_usd=0.5))
+    pool = conducted(ScriptedConductor(model=model), always("x"), retries=1)
+    done = await run(Workflow((Step(1, "delegate"),)), "Q", pool, journal=path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE runs SET status = 'running', record = NULL")
+
+    (step,) = run_of(path, done.id).steps
+
+    assert (step.usage, step.paid_usd, step.list_usd) == (Usage(14, 6), 0.75, 0.75)
 
 
 def test_one_call_at_a_time_is_enough_for_nested_runs() -> None:

@@ -48,7 +48,7 @@ class CallRow:
 
     @property
     def answer(self) -> Reply:
-        """The reply of a call that has finished."""
+        """The reply of a call that has finished, or whose reply was rejected."""
         if self.reply is None:
             raise ValueError("a reply is missing")
         return reply_from_json(self.reply)
@@ -134,7 +134,7 @@ def _step(
         return _node(run_id, replace(request, names=None), rows, StepRecord(index, worker, messages=messages), at=at)
     last = next((row for row in rows if row.status == "finished" and not row.answer.tool_calls), rows[-1])
     calls_tools = last.status == "finished" and last.answer.tool_calls
-    usage, paid_usd, list_usd = cost_of([row.answer for row in rows if row.status == "finished"])
+    usage, paid_usd, list_usd = cost_of(_replies(rows))
     plain: dict[str, Any] = {
         "worker_name": last.worker,
         "messages": messages,
@@ -168,7 +168,7 @@ def _node(run_id: str, request: RunRequest, rows: Sequence[CallRow], record: Ste
         asked = replace(asked, workflow=workflow)
         nested.append(_run(run_id, asked, inside, inside[0].started, at=(*at, number)))
         asked = replace(asked, previous=(workflow[-1].subtask, nested[-1].answer or ""))
-    usage, paid_usd, list_usd = cost_of([row.answer for row in own if row.status == "finished"])
+    usage, paid_usd, list_usd = cost_of(_replies(own))
     return replace(
         record,
         worker_name=own[0].worker if own else "",
@@ -179,6 +179,11 @@ def _node(run_id: str, request: RunRequest, rows: Sequence[CallRow], record: Ste
         paid_usd=total_usd([paid_usd, *(run.paid_usd for run in nested)]),
         list_usd=total_usd([list_usd, *(run.list_usd for run in nested)]),
     )
+
+
+def _replies(rows: Sequence[CallRow]) -> list[Reply]:
+    """All replies that were paid for, those that could not be used too."""
+    return [row.answer for row in rows if row.status in ("finished", "rejected")]
 
 
 def _workflow_in(text: str) -> Workflow | None:
