@@ -195,11 +195,13 @@ class AdaptiveLimiter(ConcurrencyLimiter):
 class Taking:
     """What one call has taken from a window; its amount is corrected once the true one is known."""
 
-    __slots__ = ("amount", "at")
+    __slots__ = ("amount", "at", "window")
 
-    def __init__(self, at: float, amount: float) -> None:
+    def __init__(self, at: float, amount: float, window: RateWindow | None) -> None:
         self.at = at
         self.amount = amount
+        self.window = window
+        """What it counts in; None once its minute is over."""
 
 
 Taken: TypeAlias = tuple[Taking | None, Taking | None]
@@ -228,7 +230,7 @@ class RateWindow:
         try:
             while (wait_s := self._wait_s(amount)) > 0:  # noqa: ASYNC110  (time is what is waited for)
                 await asyncio.sleep(wait_s)
-            taking = Taking(self._now(), amount)
+            taking = Taking(self._now(), amount, self)
             self._taken.append(taking)
             self._used += amount
             return taking
@@ -240,8 +242,8 @@ class RateWindow:
         return self._door.active == 0 and self._wait_s(amount) <= 0
 
     def correct(self, taking: Taking, amount: float) -> None:
-        """Replace the amount that was taken by the true one."""
-        if taking.at > self._now() - WINDOW_S:
+        """Replace the amount that was taken by the true one, if it was taken here and still counts."""
+        if taking.window is self:
             self._used += amount - taking.amount
             taking.amount = amount
 
@@ -258,7 +260,9 @@ class RateWindow:
         """Seconds until the window has to be looked at again; 0: there is room."""
         horizon = self._now() - WINDOW_S
         while self._taken and self._taken[0].at <= horizon:
-            self._used -= self._taken.popleft().amount
+            over = self._taken.popleft()
+            over.window = None
+            self._used -= over.amount
         if not self._taken or self._used + amount <= self._limit:
             return 0.0
         # A correction may make room earlier, so long waits are cut into seconds.
