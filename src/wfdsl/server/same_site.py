@@ -25,7 +25,7 @@ def require_same_site(headers: Mapping[str, str], *, needs_key: bool) -> None:
         return
     if host and not needs_key and not is_loopback(_name(host)):
         raise _refusal(f"a server without keys answers on localhost only (Host: {host[:_SHOWN]!r}); give it --keys")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _place(origin) != host.lower():
         raise _refusal(f"pages of other sites are not answered (Origin: {origin[:_SHOWN]!r})")
 
 
@@ -38,6 +38,14 @@ def _name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
+
+
+def _place(origin: str) -> str | None:
+    """The host and the port of an origin; None if it is not one."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _refusal(what: str) -> ApiError:
