@@ -12,6 +12,7 @@ from tests.server.conftest import ServerProcess
 from wfdsl.cli.main import main
 from wfdsl.server.api_keys import make_key
 from wfdsl.server_client import ServerRefused
+from wfdsl_rl.cli.train import main as train
 
 from .conftest import BOUND_USD, CALL_USD, FLOW, Provider, RewardProcess, Serve, completion, get, post
 
@@ -74,6 +75,20 @@ def test_a_step_that_a_conductor_wrote_is_asked_again_with_a_lease(
     assert settled(server) == len(provider.asked) == 4
     assert provider.asked[-1] == provider.asked[-2]
     assert get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"] == 4
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_a_dry_run_does_not_print_the_key_in_the_url_of_a_limit_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = "http://any:wfdsl-SECRET@node1:8700/a@b"
+
+    assert train(["smollm2-135m", "--limit-server", url, "--dry-run", *as_json]) == 0
+
+    shown = capsys.readouterr().out
+    assert "wfdsl-train smollm2-135m --limit-server http://node1:8700/a@b" in shown
+    assert "SECRET" not in shown
 
 
 def settled(server: RewardProcess) -> int:
