@@ -27,6 +27,7 @@ _CONNECT_S: Final = 5.0
 """How long a connection may take. Our choice: it is tried again, and `close` cannot end it."""
 SILENCE_S: Final = 3.0
 """After which a server that does not answer is told of. Our choice: a restart takes about as long."""
+_START: Final = "; start it, or stop this and correct the address"
 _AGAIN: Final = {429, 500, 502, 503, 504}
 
 
@@ -65,7 +66,7 @@ class ServerClient:
             patience_s: How long a request is repeated while the server does not answer.
             timeout_s: How long one attempt waits for its answer.
             threads: The most requests of `ask` at a time; each waits in a thread.
-            say: Takes a line for the user when requests have failed for a while, once until one succeeds.
+            say: Takes a line for the user when requests have failed for a while, once until those succeed.
             silence_s: How long that while is.
 
         Raises:
@@ -82,6 +83,9 @@ class ServerClient:
         self._say = say
         self._silence_s = silence_s
         self._told = False
+        """Whether the user knows that requests fail."""
+        self._failing = set[object]()
+        """The requests in progress that have failed for a while."""
         self._idle: list[HTTPConnection] = []
         self._busy: set[HTTPConnection] = set()
         self._lock = threading.Lock()
@@ -104,21 +108,39 @@ class ServerClient:
             ServerGone: there was no answer in time, or the client was closed.
         """
         content = None if body is None else json.dumps(body).encode()
+        request = object()
+        try:
+            answer = self._repeat(request, method, path, content)
+        except BaseException:
+            with self._lock:
+                self._failing.discard(request)
+            raise
+        with self._lock:
+            self._failing.discard(request)
+            self._told = self._told and bool(self._failing)
+        return answer
+
+    def _repeat(self, request: object, method: str, path: str, content: bytes | None) -> Any:
         begun, wait_s, failing_since = time.monotonic(), _FIRST_WAIT_S, 0.0
         while not self._closed.is_set():
-            asked_s = 0.0
+            asked_s, advice, tried = 0.0, "", time.monotonic()
             try:
                 status, headers, answer = self._once(method, path, content)
                 if status < 400:
-                    return self._read(answer)
-                why, asked_s = self._refusal(status, headers, answer), _seconds(headers.get("retry-after"))
+                    return json.loads(answer)
+                why = f"refuses for now: {self._refusal(status, headers, answer)}"
+                asked_s = _seconds(headers.get("retry-after"))
+                since = time.monotonic()
             except (OSError, HTTPException, ValueError) as error:
-                why = str(error) or type(error).__name__
+                why, advice = f"does not answer ({str(error) or type(error).__name__})", _START
+                # One that was cut off may have had its answer on the way until now.
+                since = tried if isinstance(error, TimeoutError) else time.monotonic()
             now, pause_s = time.monotonic(), max(asked_s, wait_s * (0.5 + random.random() / 2))
-            failing_since = failing_since or now
+            failing_since = failing_since or since
             if now + pause_s > begun + self._patience_s:
-                raise ServerGone(f"the server at {self.url} does not answer: {why}")
-            self._note_failure(why, now - failing_since, begun + self._patience_s - now)
+                raise ServerGone(f"the server at {self.url} {why}")
+            if now - failing_since >= self._silence_s:
+                self._note_failure(request, f"{why}{advice}", begun + self._patience_s - now)
             self._closed.wait(pause_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
         raise ServerGone(f"the server at {self.url} was not waited for any longer")
@@ -133,18 +155,13 @@ class ServerClient:
                 self._idle.pop().close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _read(self, answer: bytes) -> Any:
-        found = json.loads(answer)
-        self._told = False
-        return found
-
-    def _note_failure(self, why: str, for_s: float, left_s: float) -> None:
-        if self._say is not None and not self._told and for_s >= self._silence_s:
-            self._told = True
-            self._say(
-                f"the server at {self.url} does not answer ({why}); start it, or stop this and correct the address; "
-                f"it is asked for another {left_s:.0f} s"
-            )
+    def _note_failure(self, request: object, why: str, left_s: float) -> None:
+        """Tell the user, unless the user knows."""
+        with self._lock:
+            known, self._told = self._told, True
+            self._failing.add(request)
+        if self._say is not None and not known:
+            self._say(f"the server at {self.url} {why}; it is asked for another {left_s:.0f} s")
 
     def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
         connection = self._connection()

@@ -510,6 +510,22 @@ async def test_what_steps_were_shown_is_known_of_a_run_whose_process_died(path: 
     assert [step.messages for step in put_together.steps] == [step.messages for step in done.steps]
 
 
+async def test_a_run_whose_process_died_has_the_cost_of_its_rejected_replies(path: Path) -> None:
+    usage = Usage(4, 5)
+    filtered = Reply("", "filtered", usage, paid_usd=0.25, list_usd=0.25)
+    good = Reply("x", usage=usage, paid_usd=0.5, list_usd=0.5)
+    worker = in_turn(filtered, good, good, good)
+    with Journal(path) as journal:
+        done = await run(CHAIN, "Q", pool_of(worker, entries=[{"retries": 1}]), journal=journal)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET status = 'running', owner = 'gone', record = NULL")
+    connection.close()
+
+    put_together = run_of(path, done.id)
+
+    assert (put_together.usage, put_together.paid_usd) == (done.usage, done.paid_usd) == (Usage(16, 20), 1.75)
+
+
 async def test_removing_runs_makes_the_file_smaller(path: Path) -> None:
     for run_id in ("small", "large"):
         size = {"small": 10, "large": 500_000}[run_id]

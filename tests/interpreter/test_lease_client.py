@@ -1,13 +1,15 @@
-"""What a process draws leases with, at servers that are gone, or that answer something else."""
+"""What a process draws leases with, at servers that are gone, refuse, hang, or answer something else."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -15,32 +17,55 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.protocols import WorkerFailure
+from wfdsl.server_client import ServerClient, ServerGone
 
 BOUND = BudgetUsage(1, 100, 0.5)
 SOON_S = 20.0
 """More than a stop takes on a busy machine, and less than the patience of any client here."""
 
 
-class Other(BaseHTTPRequestHandler):
-    """A server of something else."""
+class Answers(ThreadingHTTPServer):
+    """Answers each path with a status and JSON, `{}` unless given."""
 
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.by_path: dict[str, tuple[int, object]] = {}
+        self.asked: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
+        assert isinstance(self.server, Answers)
         self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.send_header("content-length", "2")
+        self.server.asked.append(self.path)
+        status, answer = self.server.by_path.get(self.path, (200, {}))
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(content)))
         self.end_headers()
-        self.wfile.write(b"{}")
+        self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
 @pytest.fixture
-def other_url() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Other) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+def server() -> Iterator[Answers]:
+    with Answers() as found:
+        threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True).start()
+        yield found
+        found.shutdown()
+
+
+def refusal(status: int, message: str, code: str) -> tuple[int, object]:
+    return status, {"error": {"message": message, "code": code}}
+
+
+LEASE: tuple[int, object] = (200, {"leases": ["1"], "seconds": 60.0})
+DOWN = refusal(503, "the disk is full", "journal_failed")
 
 
 @pytest.fixture
@@ -58,8 +83,8 @@ def silent_url() -> Iterator[str]:
         yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
-async def test_an_answer_without_leases_fails_every_call_that_waits(other_url: str) -> None:
-    with LeaseClient(other_url) as leases:
+async def test_an_answer_without_leases_fails_every_call_that_waits(server: Answers) -> None:
+    with LeaseClient(server.url) as leases:
         async with asyncio.timeout(SOON_S):
             found = await asyncio.gather(*(leases.take("ann", BOUND) for _ in range(3)), return_exceptions=True)
 
@@ -90,3 +115,76 @@ async def test_closing_ends_requests_that_are_not_answered(url: str, request: py
     leases.close()
 
     assert time.monotonic() - began < SOON_S
+
+
+def test_a_server_that_asks_to_come_again_is_told_of_as_one_that_refuses(server: Answers) -> None:
+    said: list[str] = []
+    server.by_path["/a"] = DOWN
+    client = ServerClient(server.url, patience_s=0.3, say=said.append, silence_s=0.0)
+
+    with pytest.raises(ServerGone) as gone:
+        client.request("POST", "/a", {})
+    client.close()
+
+    assert str(gone.value) == f"the server at {server.url} refuses for now: the disk is full"
+    (line,) = said
+    assert line.startswith(f"the server at {server.url} refuses for now: the disk is full; it is asked for another")
+
+
+def test_a_request_that_fails_while_others_succeed_is_told_of_once_until_it_succeeds(server: Answers) -> None:
+    said: list[str] = []
+    client = ServerClient(server.url, patience_s=SOON_S, say=said.append, silence_s=0.0)
+    for _ in range(2):
+        server.asked.clear()
+        server.by_path["/a"] = DOWN
+        failing = client.submit("POST", "/a", {})
+        while server.asked.count("/a") < 4:
+            client.request("POST", "/b", {})
+        server.by_path["/a"] = (200, {})
+        failing.result(SOON_S)
+    client.close()
+
+    assert len(said) == 2
+
+
+def test_a_server_that_hangs_is_told_of_after_one_timeout(silent_url: str) -> None:
+    said: list[str] = []
+    client = ServerClient(silent_url, patience_s=1.9, timeout_s=1.0, say=said.append, silence_s=0.9)
+
+    with pytest.raises(ServerGone, match=r"does not answer \(timed out\)"):
+        client.request("POST", "/a", {})
+    client.close()
+
+    assert len(said) == 1
+
+
+async def test_a_normal_end_waits_for_a_server_that_is_restarted_and_a_stop_does_not(
+    server: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wfdsl.interpreter.leases._STOP_S", 0.05)
+    for stopped, told in ((True, 1), (False, 0)):
+        said: list[str] = []
+        server.by_path |= {"/v1/leases": LEASE, "/v1/leases/settle": DOWN}
+        restarted = threading.Timer(0.5, server.by_path.update, [{"/v1/leases/settle": (200, {"expired": []})}])
+        with suppress(KeyboardInterrupt), LeaseClient(server.url, say=said.append) as leases:
+            leases.end(await leases.take("ann", BOUND), BOUND)
+            while "/v1/leases/settle" not in server.asked:  # noqa: ASYNC110  (another thread asks)
+                await asyncio.sleep(0.01)
+            restarted.start()
+            if stopped:
+                raise KeyboardInterrupt
+
+        restarted.join()
+        server.asked.clear()
+        assert len(said) == told
+        assert all(line.endswith("; 1 call charged at the upper bound") for line in said)
+
+
+async def test_a_charge_that_the_server_refuses_is_told_of_in_its_words(server: Answers) -> None:
+    said: list[str] = []
+    refused = refusal(400, "the charge of lease 1 is far above its bound", "beyond_bound")
+    server.by_path |= {"/v1/leases": LEASE, "/v1/leases/settle": refused}
+    with LeaseClient(server.url, say=said.append) as leases:
+        leases.end(await leases.take("ann", BOUND), BOUND)
+
+    assert said == [f"the server at {server.url} refuses: the charge of lease 1 is far above its bound"]

@@ -89,14 +89,14 @@ async def test_money_is_reserved_by_a_lease_and_settled_at_its_end(tmp_path: Pat
         assert (spent.value.status, spent.value.code) == (429, "insufficient_quota")
 
 
-async def test_of_a_dead_holder_what_was_not_begun_comes_back_and_what_was_stays_charged(tmp_path: Path) -> None:
+async def test_calls_of_a_dead_holder_stay_charged_and_give_their_places_back(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
-    async with opened(path, Budget(usd=2.25), concurrency=4) as leases:
-        held = await leases.take("dead", "ann", [CALL] * 4, begun=False)
-        leases.settle("dead", [used(held[0])], begun=[held[1]])
+    async with opened(path, Budget(usd=2.25), concurrency=2) as leases:
+        held = await leases.take("dead", "ann", [CALL] * 2)
+        leases.settle("dead", [used(held[0])])
         other = asyncio.create_task(leases.take("other", "ann", [CALL] * 4))
         leases.expire(now() + LEASE_S - 1)
-        assert len(await other) == 1  # the money and the place of the call that was settled
+        assert len(await other) == 1  # the place of the call that was settled
 
         leases.settle("other", [])
         leases._holders["dead"].expires = now()
@@ -104,10 +104,63 @@ async def test_of_a_dead_holder_what_was_not_begun_comes_back_and_what_was_stays
 
         assert leases.budget.spent == BudgetUsage(2, 150, 0.75)  # one at its cost, one at its bound
         assert leases.settle("dead", [used(held[1])]) == [held[1]]
-        assert len(await leases.take("other", "ann", [CALL] * 4)) == 2
-        assert leases.counts == {"settled": 1, "lost": 1, "returned": 2}
+        assert len(await leases.take("other", "ann", [CALL] * 4)) == 1
+        assert leases.counts == {"settled": 1, "lost": 1}
     (lost,) = run_of(path, "leases/dead").lost
     assert (lost.worker_name, lost.tokens, lost.usd) == ("ann", 100, 0.5)
+
+
+@pytest.mark.parametrize("wrong", [{"usd": 1e12}, {"tokens": 10**12}, {"calls": 2}, {"tokens": 101, "usd": 1e12}])
+async def test_a_charge_far_above_the_bound_is_refused_and_the_bound_is_charged(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    async with opened(tmp_path / "j.db", Budget(usd=3.0, tokens=10_000), concurrency=2) as leases:
+        first, second = await leases.take("a", "ann", [CALL] * 2)
+
+        with pytest.raises(
+            ApiError, match=rf"lease {first} is far above its bound of 1 call, 100 tokens and"
+        ) as refused:
+            leases.settle("a", [{**used(first), **wrong}, used(second)])
+
+        assert (refused.value.status, refused.value.code) == (400, "beyond_bound")
+        assert leases.budget.spent == BudgetUsage(2, 150, 0.75)  # one at its bound, one at its cost
+        assert len(await leases.take("b", "ann", [CALL] * 2)) == 2
+
+
+async def test_a_call_somewhat_above_its_bound_is_charged_and_ends_the_budget_of_its_holder_only(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "j.db", Budget(usd=3.0)) as leases:
+        (lease,) = await leases.take("a", "ann", [CALL])
+        leases.settle("a", [used(lease, tokens=400, usd=1.0)])
+
+        assert leases.budget.spent.usd == 1.0
+        with pytest.raises(ApiError, match=r"for a: a reply cost \$1\.000000, where at most \$0\.500000") as ended:
+            await leases.take("a", "ann", [CALL])
+        assert (ended.value.status, ended.value.code) == (429, "insufficient_quota")
+        assert len(await leases.take("b", "ann", [CALL])) == 1
+
+
+async def test_without_a_budget_a_call_may_take_more_than_its_bound_which_may_be_unknown(tmp_path: Path) -> None:
+    async with opened(tmp_path / "j.db") as leases:
+        (lease,) = await leases.take("a", "ann", [(20, 0.0)])
+
+        assert leases.settle("a", [used(lease, tokens=30_000, usd=0.5)]) == []
+        assert len(await leases.take("a", "ann", [CALL])) == 1
+
+
+async def test_a_change_of_the_budget_lets_calls_through_again_after_a_reply_above_its_bound(tmp_path: Path) -> None:
+    async with opened(tmp_path / "j.db", Budget(usd=3.0)) as leases:
+        live = LiveLimits(leases._workers, leases.budget, ConcurrencyLimiter(4))
+        assert leases.budget.try_reserve(BudgetUsage(1, *CALL))
+        leases.budget.settle(BudgetUsage(1, *CALL), BudgetUsage(1, 100, 1.0))  # a call of the server's own
+        live.change({"workers": {"ann": {"concurrency": 2}}})
+        with pytest.raises(ApiError, match="the budget cannot be enforced any more"):
+            await leases.take("a", "ann", [CALL])
+
+        live.change({"budget": {"usd": 3.0}})
+
+        assert len(await leases.take("a", "ann", [CALL])) == 1
 
 
 async def test_leases_outlive_the_server(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ async def test_a_lease_is_ended_only_by_its_holder_and_with_its_key(running: Run
     async with running(KEYS) as server:
         (lease,) = await server.take("bob")
         for key, holder in (("bob", "other"), ("ops", "node"), ("ann", "node"), ("ann", "bob/node")):
-            body = {"holder": holder, "settled": [told(lease)], "begun": [lease]}
+            body = {"holder": holder, "settled": [told(lease)]}
             assert (await server.ask("POST", "leases/settle", body, key)).json() == {"expired": [lease]}
         assert server.leases.budget.reserved.usd == CALL[1]
 
@@ -154,7 +154,9 @@ async def test_limits_that_are_no_numbers_are_refused(running: Running, number: 
         assert (refused.status_code, refused.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
-async def test_a_long_wait_that_a_provider_asks_for_is_not_kept_and_a_changed_limit_ends_any(running: Running) -> None:
+async def test_a_long_wait_that_a_provider_asks_for_is_not_kept_and_a_changed_concurrency_ends_any(
+    running: Running,
+) -> None:
     async with running() as server:
         first, second = await server.take(), await server.take()
         settle = {"holder": "node", "settled": [told(first[0], status=429, retry_after=1e7)]}
@@ -162,6 +164,8 @@ async def test_a_long_wait_that_a_provider_asks_for_is_not_kept_and_a_changed_li
         assert server.leases._workers["ann"].held_s < 60
         settle = {"holder": "node", "settled": [told(second[0], status=429, retry_after=500)]}
         await server.ask("POST", "leases/settle", settle)
+        assert server.leases._workers["ann"].held_s > 400
+        await server.ask("PATCH", "limits", {"workers": {"ann": {"requests_per_minute": 100}}})
         assert server.leases._workers["ann"].held_s > 400
         own_call = asyncio.create_task(server.leases._workers["ann"].concurrency.resumed())
 
@@ -176,6 +180,7 @@ async def test_pages_of_other_sites_reach_no_server_without_keys(running: Runnin
     fine = [{}, {"host": "localhost:8700"}, {"host": "[::1]:8700"}, {"origin": "http://127.0.0.1:8700"}]
     foreign = [{"host": "evil.example"}, {"host": "evil.example:8700"}, {"host": "127.0.0.1.evil.example"}]
     foreign += [{"origin": "http://evil.example"}, {"origin": "null"}, {"origin": "http://127.0.0.1:3000"}]
+    foreign += [{"origin": "http://[::1"}]  # not an address
     async with running() as server:
         for headers in fine:
             assert (await server.ask("GET", "limits", **headers)).status_code == 200, headers

@@ -73,7 +73,7 @@ class BudgetSpent(WfdslError):  # noqa: N818  (an event, like StopIteration: the
 
 _ROUNDING = 1e-12
 """Sums of dollars are floating-point numbers, so the last call that fits exactly needs a little room."""
-_TEMPLATE_TOKENS = 256
+TEMPLATE_TOKENS = 256
 """What a server's chat template may add to the input tokens of a call before its bound counts as broken. Our choice."""
 
 
@@ -119,10 +119,10 @@ class BudgetTracker:
         """What has been settled."""
         self._calls, self._tokens, self._usd = spent
         """What has been settled or is reserved."""
-        self.change(budget)
-        self._waiting: list[asyncio.Future[None]] = []
         self._broken = ""
         """Which reply has taken more than its bound, in words."""
+        self.change(budget)
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def reserved(self) -> BudgetUsage:
@@ -130,8 +130,10 @@ class BudgetTracker:
         return BudgetUsage(self._calls - self.calls, self._tokens - self.tokens, self._usd - self.usd)
 
     def change(self, budget: Budget) -> None:
-        """Set other limits; `look_again` lets calls that wait for room see them."""
-        self.budget = budget
+        """Set other limits, which also hold again if a reply had taken more than its bound; `look_again` lets calls
+        that wait for room see them.
+        """
+        self.budget, self._broken = budget, ""
         self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
         self._max_calls = math.inf if budget.calls is None else budget.calls
         self._max_tokens = math.inf if budget.tokens is None else budget.tokens
@@ -173,19 +175,33 @@ class BudgetTracker:
         self.tokens -= bound[1]
         self.usd -= bound[2]
 
-    def settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
-        """Charge an amount instead of the one that was reserved."""
+    def settle(self, bound: BudgetUsage, actual: BudgetUsage, *, ends: bool = True) -> None:
+        """Charge an amount instead of the one that was reserved; `ends`: one above its bound ends the budget."""
         if self._within is not None:
-            self._within.settle(bound, actual)
+            self._within.settle(bound, actual, ends=ends)
         self._calls += actual[0] - bound[0]
         self._tokens += actual[1] - bound[1]
         self._usd += actual[2] - bound[2]
         self.calls += actual[0]
         self.tokens += actual[1]
         self.usd += actual[2]
-        if actual[1] > bound[1] + _TEMPLATE_TOKENS or (actual[2] > bound[2] and actual[1] <= bound[1]):
-            self._note_broken(bound, actual)
+        if ends and (actual[1] > bound[1] or actual[2] > bound[2]):
+            self._broken = _excess_of(self.budget, bound, actual) or self._broken
         self.look_again()
+
+    def excess(self, bound: BudgetUsage, actual: BudgetUsage) -> str:
+        """How an amount is above its bound, in words, if this budget or a larger one has a limit; empty: it is not."""
+        found = _excess_of(self.budget, bound, actual)
+        return found if found or self._within is None else self._within.excess(bound, actual)
+
+    @property
+    def limited(self) -> tuple[bool, bool]:
+        """Whether tokens and US dollars have a limit, in this budget or in a larger one."""
+        tokens, usd = self.budget.tokens is not None, self.budget.usd is not None
+        if self._within is not None:
+            outer = self._within.limited
+            tokens, usd = tokens or outer[0], usd or outer[1]
+        return tokens, usd
 
     def look_again(self) -> None:
         """Let calls that wait for room look again, after something was settled or the limits have changed."""
@@ -194,13 +210,6 @@ class BudgetTracker:
             for settled in waiting:
                 if not settled.done():
                     settled.set_result(None)
-
-    def _note_broken(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
-        budget = self.budget
-        if budget.tokens is not None and actual.tokens > bound.tokens + _TEMPLATE_TOKENS:
-            self._broken = f"a reply took {actual.tokens} tokens, where at most {bound.tokens} were reserved"
-        elif budget.usd is not None and actual.usd > bound.usd * (1 + _ROUNDING):
-            self._broken = f"a reply cost ${actual.usd:.6f}, where at most ${bound.usd:.6f} were reserved"
 
     def _require_possible(self, bound: BudgetUsage) -> None:
         if self._broken:
@@ -222,6 +231,16 @@ class BudgetTracker:
             return f"{_counted(budget.tokens, 'token')} has {left} left, and this call may take {bound}"
         left_usd, bound_usd = (budget.usd or 0.0) - spent.usd, needed.usd - spent.usd
         return f"${budget.usd:g} has ${left_usd:.6f} left, and this call may cost ${bound_usd:.6f}"
+
+
+def _excess_of(budget: Budget, bound: BudgetUsage, actual: BudgetUsage) -> str:
+    """How an amount is above its bound, in words, as far as a budget has limits; empty: it is not."""
+    if budget.tokens is not None and actual.tokens > bound.tokens + TEMPLATE_TOKENS:
+        return f"a reply took {actual.tokens} tokens, where at most {bound.tokens} were reserved"
+    tokens_fit = bound.tokens < actual.tokens <= bound.tokens + TEMPLATE_TOKENS  # what they cost is forgiven, too
+    if budget.usd is not None and actual.usd > bound.usd * (1 + _ROUNDING) and not tokens_fit:
+        return f"a reply cost ${actual.usd:.6f}, where at most ${bound.usd:.6f} were reserved"
+    return ""
 
 
 def _counted(count: int, word: str) -> str:

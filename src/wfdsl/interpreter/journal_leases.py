@@ -18,7 +18,6 @@ from wfdsl.language.workflow import Step, Workflow
 
 PREFIX = "leases/"
 """What the run of a holder begins with."""
-_OPEN = "'started', 'reserved'"
 
 
 class KeptLease(NamedTuple):
@@ -29,8 +28,6 @@ class KeptLease(NamedTuple):
     worker: str
     bound: BudgetUsage
     """The most that its call may be charged."""
-    begun: bool
-    """Whether the call may have been made."""
     request: str
     """The request that it answered."""
 
@@ -41,7 +38,6 @@ async def keep_leases(
     worker: str,
     bounds: Sequence[BudgetUsage],
     *,
-    begun: bool,
     request: str,
     key: str = "",
 ) -> list[str]:
@@ -54,7 +50,7 @@ async def keep_leases(
     title = f"calls leased to {holder}"
     origin = {"key": key} if key else {}
     asked = RunRequest(workflow=Workflow((Step(0, title, ALL),)), question=title, sample_id=run_id, origin=origin)
-    rows = [(run_id, run_id, worker, "started" if begun else "reserved", now, request, *bound) for bound in bounds]
+    rows = [(run_id, run_id, worker, "started", now, request, *bound) for bound in bounds]
 
     def insert(connection: sqlite3.Connection) -> list[str]:
         connection.execute(
@@ -69,7 +65,7 @@ async def keep_leases(
 
 
 def note_leases(journal: Journal, ended: Iterable[tuple[str, str, BudgetUsage]]) -> None:
-    """Note what has become of leases: the id, the status (`settled`, `started`, `lost`, `returned`) and the charge."""
+    """Note what has become of leases: the id, the status (`settled`, `lost`, `returned`) and the charge."""
     rows = [(status, time.time(), *usage, int(lease)) for lease, status, usage in ended]
     journal.do_later(lambda connection: connection.executemany(_UPDATE, rows))
 
@@ -84,8 +80,8 @@ async def open_leases(journal: Journal) -> list[KeptLease]:
     def look(connection: sqlite3.Connection) -> list[KeptLease]:
         rows = connection.execute(_SELECT)
         return [
-            KeptLease(str(lease), run_id.removeprefix(PREFIX), worker, BudgetUsage(*usage), status == "started", key)
-            for lease, run_id, worker, status, key, *usage in rows
+            KeptLease(str(lease), run_id.removeprefix(PREFIX), worker, BudgetUsage(*usage), key)
+            for lease, run_id, worker, key, *usage in rows
         ]
 
     found: list[KeptLease] = await journal.do(look)
@@ -98,6 +94,6 @@ _INSERT = (
 )
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
 _SELECT = (
-    "SELECT calls.id, runs.id, worker, calls.status, key, calls, tokens, usd FROM calls JOIN runs ON number = run "
-    f"WHERE calls.status IN ({_OPEN}) AND runs.id GLOB '{PREFIX}*' ORDER BY calls.id"
+    "SELECT calls.id, runs.id, worker, key, calls, tokens, usd FROM calls JOIN runs ON number = run "
+    f"WHERE calls.status = 'started' AND runs.id GLOB '{PREFIX}*' ORDER BY calls.id"
 )

@@ -23,6 +23,7 @@ from typing import Any, Final
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetUsage
 from wfdsl.protocols import WorkerFailure
+from wfdsl.render.model import counted
 from wfdsl.server_client import SILENCE_S, ServerClient, ServerGone, ServerRefused
 
 _MOST_ASKED: Final = 256
@@ -32,8 +33,8 @@ _RENEWALS: Final = 3
 _FIRST_RENEWAL_S: Final = 5.0
 _ANSWER_S: Final = 60.0
 """How long one attempt waits for its answer: a server answers after 20 s, with or without leases."""
-_CLOSE_S: Final = 3.0
-"""How long `close` waits for a server to hear what has ended. Our choice: a stop must not wait for a dead one."""
+_STOP_S: Final = 3.0
+"""How long a stop waits for a server to hear what has ended. Our choice: it must not wait for a dead one."""
 _WORKERS: Final = 64
 """Workers that calls wait for at a time; each waits in a thread."""
 
@@ -47,7 +48,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class _Line:
+class _Queue:
     """The calls that wait for one worker, first come, first served."""
 
     calls: deque[_Waiting] = field(default_factory=deque)
@@ -87,11 +88,11 @@ class LeaseClient:
         self._client = ServerClient(
             url, key, patience_s=patience_s, timeout_s=_ANSWER_S, threads=_WORKERS, say=say, silence_s=silence_s
         )
-        self._lines: dict[tuple[asyncio.AbstractEventLoop, str], _Line] = {}
+        self._queues: dict[tuple[asyncio.AbstractEventLoop, str], _Queue] = {}
         self._news = threading.Condition()
         self._held: set[str] = set()
         self._ended: list[dict[str, Any]] = []
-        self._renewal_s = _FIRST_RENEWAL_S
+        self._lease_s = _FIRST_RENEWAL_S * _RENEWALS
         self._closing = False
         self._thread: threading.Thread | None = None
 
@@ -104,12 +105,12 @@ class LeaseClient:
             UsageError: the server refused to give any, or is not a server of leases.
         """
         loop = asyncio.get_running_loop()
-        line = self._lines.setdefault((loop, worker), _Line())
+        queue = self._queues.setdefault((loop, worker), _Queue())
         waiting = _Waiting(bound)
-        line.calls.append(waiting)
-        if line.task is None or line.task.done():
-            line.task = loop.create_task(self._fill(worker, line))
-            line.task.add_done_callback(line.give_up)
+        queue.calls.append(waiting)
+        if queue.task is None or queue.task.done():
+            queue.task = loop.create_task(self._fill(worker, queue))
+            queue.task.add_done_callback(queue.give_up)
         try:
             return await waiting.lease
         except asyncio.CancelledError:
@@ -124,14 +125,20 @@ class LeaseClient:
             self._ended.append(told if retry_after is None else {**told, "retry_after": retry_after})
             self._news.notify()
 
-    def close(self) -> None:
-        """Tell the server what has ended, if it answers soon, and end the threads."""
+    def close(self, *, soon: bool = False) -> None:
+        """Tell the server what has ended, and end the threads.
+
+        A server that does not answer is waited for as long as a lease lasts, since it may be restarted; with `soon`,
+        for a few seconds.
+        """
         with self._news:
             self._closing = True
             self._news.notify()
-        if self._thread is not None:
-            self._thread.join(_CLOSE_S)
-        self._client.close()
+        try:
+            if self._thread is not None:
+                self._thread.join(_STOP_S if soon else self._lease_s)
+        finally:
+            self._client.close()
         if self._thread is not None:
             self._thread.join()
 
@@ -141,14 +148,14 @@ class LeaseClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(soon=kind is not None)
 
-    async def _fill(self, worker: str, line: _Line) -> None:
+    async def _fill(self, worker: str, queue: _Queue) -> None:
         """Ask for leases until no call waits."""
-        while line.calls:
-            while line.calls and line.calls[0].lease.done():
-                line.calls.popleft()
-            asked = [waiting for waiting in line.calls if not waiting.lease.done()][:_MOST_ASKED]
+        while queue.calls:
+            while queue.calls and queue.calls[0].lease.done():
+                queue.calls.popleft()
+            asked = [waiting for waiting in queue.calls if not waiting.lease.done()][:_MOST_ASKED]
             if not asked:
                 continue
             try:
@@ -189,7 +196,7 @@ class LeaseClient:
             ) from error
         with self._news:
             self._held.update(found)
-            self._renewal_s = seconds / _RENEWALS
+            self._lease_s = seconds
             if self._thread is None:
                 self._thread = threading.Thread(target=self._tell, name="wfdsl-leases", daemon=True)
                 self._thread.start()
@@ -205,7 +212,7 @@ class LeaseClient:
         """Tell the server what has ended, and that this process lives."""
         while True:
             with self._news:
-                self._news.wait_for(lambda: self._ended or self._closing, self._renewal_s)
+                self._news.wait_for(lambda: self._ended or self._closing, self._lease_s / _RENEWALS)
                 ended, self._ended = self._ended, []
                 self._held.difference_update(told["lease"] for told in ended)
                 if self._closing and not ended:
@@ -216,7 +223,9 @@ class LeaseClient:
                 self._client.request("POST", "/v1/leases/settle", {"holder": self.holder, "settled": ended})
             except (ServerGone, ServerRefused) as error:  # the next call is told why
                 if ended and self._say is not None:
-                    self._say(f"{error}; it charges {len(ended)} calls at their upper bounds")
+                    charged = f"; {counted(len(ended), 'call')} charged at the upper bound"
+                    is_told = isinstance(error, ServerRefused) and error.code == "beyond_bound"
+                    self._say(str(error) if is_told else f"{error}{charged}")
 
 
 def _failure(error: ServerGone | ServerRefused) -> Exception:

@@ -1,9 +1,12 @@
 """Leases as the server gives them: calls, rate and money for other processes, under the limits of its own calls.
 
 A lease reserves the upper bound of one call. It ends when its holder says what the call was charged. A holder that is
-not heard of for as long as its leases are given for has died: a call that it may have begun stays charged at its bound
-and is listed as lost, and everything else comes back. Time is this process's steady clock, so no clock needs to agree
-with another. Leases are kept in the journal, so that they hold after a restart of the server, too.
+not heard of for as long as its leases are given for has died: its calls stay charged at their bounds and are listed as
+lost. Time is this process's steady clock, so no clock needs to agree with another. Leases are kept in the journal, so
+that they hold after a restart of the server, too.
+
+What a holder says is charged as long as it can be true. A call above its bound ends the holder's budget, and not that
+of the other holders.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from wfdsl.errors import JournalFailure
-from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import NOTHING_SPENT, TEMPLATE_TOKENS, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import LONGEST_WAIT_S
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_leases import keep_leases, note_leases, open_leases
 from wfdsl.interpreter.limits import Taken, WorkerLimits
+from wfdsl.render.model import counted
 from wfdsl.server.api_errors import NO_RETRY, ApiError
 from wfdsl.server.key_usage import Allowance
 
@@ -28,6 +32,11 @@ LEASE_S: Final = 30.0
 """How long a lease is given for, unless its holder asks for less or is heard of again. Our choice."""
 WAIT_S: Final = 20.0
 """How long a request waits for its first lease. Our choice: proxies cut silent connections after 60 s."""
+_MOST_OF_BOUND: Final = 10
+"""How many times its bound a call may be charged under a budget: where a provider does not count tokens, each byte of a
+reply counts as one, and some providers exceed `max_tokens`. Our choice."""
+_LARGEST_CALL: Final = BudgetUsage(1, 10**8, 1000.0)
+"""The most that a call may be charged where no budget has a limit, so that its bound may be unknown. Our choice."""
 _EVERYTHING: Final = Allowance()
 _OVERLOADED: Final = {429, 529}
 
@@ -41,8 +50,6 @@ class Lease:
     bound: BudgetUsage
     began: float
     """When it was given, by the event loop's clock."""
-    begun: bool
-    """Whether the call may have been made."""
     budget: BudgetTracker
     """What it has been reserved of."""
     taken: Taken | None = None
@@ -57,6 +64,8 @@ class _Holder:
     seconds: float
     answered: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     """The last request for each worker and its leases: a request whose answer was lost is answered again."""
+    excess: str = ""
+    """Which of its calls has taken more than its bound, in words; it is given no further leases."""
 
 
 class Leases:
@@ -93,7 +102,6 @@ class Leases:
         calls: Sequence[tuple[int, float]],
         *,
         request: str = "",
-        begun: bool = True,
         seconds: float | None = None,
         allowance: Allowance = _EVERYTHING,
     ) -> list[str]:
@@ -104,7 +112,6 @@ class Leases:
             worker: The worker's name.
             calls: The most that each call may be charged: tokens and US dollars.
             request: Names the request, so that a repeated one is given the same leases.
-            begun: Whether the calls are made at once. If not, the holder says so of each before it is made.
             seconds: After which silence the holder has died.
             allowance: What the key of the request may use.
 
@@ -120,7 +127,10 @@ class Leases:
                 code="unknown_worker",
                 param="worker",
             )
-        found = self._heard(holder, seconds).answered.get(worker)
+        heard = self._heard(holder, seconds)
+        if heard.excess:
+            raise ApiError(429, _ended(holder, heard.excess), code="insufficient_quota", headers=NO_RETRY)
+        found = heard.answered.get(worker)
         if found is not None and request and found[0] == request:
             return [lease for lease in found[1] if lease in self._leases]
         bounds = [BudgetUsage(1, tokens, usd) for tokens, usd in calls]
@@ -133,36 +143,39 @@ class Leases:
         except BudgetSpent as error:
             raise ApiError(429, str(error), code="insufficient_quota", headers=NO_RETRY) from error
         now = asyncio.get_running_loop().time()
-        leases = [
-            Lease(holder, worker, bound, now, begun, budget, taken) for bound, taken in zip(bounds, given, strict=False)
-        ]
+        leases = [Lease(holder, worker, bound, now, budget, taken) for bound, taken in zip(bounds, given, strict=False)]
         return await self._keep(leases, request, allowance.key)
 
-    def settle(self, holder: str, settled: Sequence[Mapping[str, Any]], begun: Sequence[str] = ()) -> list[str]:
+    def settle(self, holder: str, settled: Sequence[Mapping[str, Any]]) -> list[str]:
         """End leases of a holder, and renew its others; the ids of those that it does not hold, such as expired ones.
 
         Each of `settled` has `lease`, `calls`, `tokens`, `usd`, the `status` of the call and its `retry_after`.
+
+        Raises:
+            ApiError: a call cannot have been charged so much; it stays charged at its bound. The others are ended.
         """
-        self._heard(holder)
+        heard = self._heard(holder)
         expired: list[str] = []
+        refused: list[str] = []
         ended: list[tuple[str, str, BudgetUsage]] = []
-        for id_ in begun:
-            lease = self._held(holder, id_)
-            if lease is not None:
-                lease.begun = True
-                ended.append((id_, "started", lease.bound))
         for told in settled:
             lease = self._held(holder, told["lease"])
             if lease is None:
                 expired.append(told["lease"])
                 continue
             del self._leases[told["lease"]]
-            used = BudgetUsage(told["calls"], told["tokens"], told["usd"])
-            self._end(lease, used, "settled")
+            how, used = "settled", BudgetUsage(told["calls"], told["tokens"], told["usd"])
+            heard.excess = heard.excess or lease.budget.excess(lease.bound, used)
+            if not _is_plausible(lease, used):
+                refused.append(_too_much(told["lease"], lease.bound, used))
+                how, used = "lost", lease.bound
+            self._end(lease, used, how)
             self._feed_back(lease, used, told.get("status", 200), told.get("retry_after"))
-            ended.append((told["lease"], "settled", used))
+            ended.append((told["lease"], how, used))
         if ended:
             note_leases(self._journal, ended)
+        if refused:
+            raise ApiError(400, f"{'; '.join(refused[:_SHOWN])}; {_ADVICE}", code="beyond_bound")
         return expired
 
     def describe(self) -> list[dict[str, Any]]:
@@ -223,7 +236,7 @@ class Leases:
         first = leases[0]
         bounds = [lease.bound for lease in leases]
         keeping = asyncio.ensure_future(
-            keep_leases(self._journal, first.holder, first.worker, bounds, begun=first.begun, request=request, key=key)
+            keep_leases(self._journal, first.holder, first.worker, bounds, request=request, key=key)
         )
         try:
             ids = await asyncio.shield(keeping)
@@ -247,7 +260,7 @@ class Leases:
 
     def _end(self, lease: Lease, used: BudgetUsage, how: str) -> None:
         self.counts[how] += 1
-        lease.budget.settle(lease.bound, used)
+        lease.budget.settle(lease.bound, used, ends=False)
         limits = self._workers.get(lease.worker)
         if limits is not None:
             limits.concurrency.release()
@@ -287,9 +300,8 @@ class Leases:
         ended = []
         for id_, lease in [(id_, lease) for id_, lease in self._leases.items() if lease.holder in dead]:
             del self._leases[id_]
-            status, used = ("lost", lease.bound) if lease.begun else ("returned", NOTHING_SPENT)
-            self._end(lease, used, status)
-            ended.append((id_, status, used))
+            self._end(lease, lease.bound, "lost")
+            ended.append((id_, "lost", lease.bound))
         if ended:
             note_leases(self._journal, ended)
 
@@ -298,10 +310,39 @@ class Leases:
         now = asyncio.get_running_loop().time()
         for kept in await open_leases(self._journal):
             # The account of a key keeps the bound of a lease from before, as the journal had it: our choice.
-            self._leases[kept.id] = Lease(kept.holder, kept.worker, kept.bound, now, kept.begun, self.budget)
+            self._leases[kept.id] = Lease(kept.holder, kept.worker, kept.bound, now, self.budget)
             self.budget.reopen(kept.bound)
             if kept.worker in self._workers:
                 self._workers[kept.worker].concurrency.active += 1
             answered = self._heard(kept.holder).answered
             request, ids = answered.get(kept.worker, ("", []))
             answered[kept.worker] = (kept.request, [*ids, kept.id] if request == kept.request else [kept.id])
+
+
+_ADVICE: Final = "check the worker's max_tokens and prices"
+_SHOWN: Final = 3
+"""Refused settlements that an error tells of. Our choice."""
+
+
+def _is_plausible(lease: Lease, used: BudgetUsage) -> bool:
+    """Whether a call can have been charged an amount; a bound that a budget does not need may be too low."""
+    tokens_limited, usd_limited = lease.budget.limited
+    bound, most = lease.bound, _LARGEST_CALL
+    most_tokens = _MOST_OF_BOUND * bound.tokens + TEMPLATE_TOKENS if tokens_limited else most.tokens
+    most_usd = _MOST_OF_BOUND * bound.usd if usd_limited else most.usd
+    return used.calls <= bound.calls and used.tokens <= most_tokens and used.usd <= most_usd
+
+
+def _too_much(lease: str, bound: BudgetUsage, used: BudgetUsage) -> str:
+    return (
+        f"the charge of lease {lease} is far above its bound of {_amount(bound)} (got {_amount(used)}), "
+        "so the bound is charged"
+    )
+
+
+def _amount(usage: BudgetUsage) -> str:
+    return f"{counted(usage.calls, 'call')}, {counted(usage.tokens, 'token')} and ${usage.usd:g}"
+
+
+def _ended(holder: str, excess: str) -> str:
+    return f"the budget cannot be enforced for {holder}: {excess}; {_ADVICE}, then start it again"

@@ -67,14 +67,12 @@ class LimitEndpoints:
         calls = asked.get("calls")
         _require(isinstance(calls, list) and all(map(_is_bound, calls)), _CALLS)
         _require(0 < len(calls) <= _MOST_CALLS, f"calls must have 1 to {_MOST_CALLS} entries")
-        _require(isinstance(asked.get("begun", True), bool), "begun must be true or false")
         _require(isinstance(asked.get("request", ""), str), "request must be a text")
         taking = self.leases.take(
             _holder(asked, allowance.key),
             _name(asked, "worker"),
             [(int(tokens), float(usd)) for tokens, usd in calls],
             request=asked.get("request", ""),
-            begun=asked.get("begun", True),
             seconds=seconds,
             allowance=allowance,
         )
@@ -89,11 +87,9 @@ class LimitEndpoints:
         """End leases, and renew the others of their holder."""
         caller = self._server.caller(request)
         asked = await self._body(request)
-        settled, begun = asked.get("settled", []), asked.get("begun", [])
+        settled = asked.get("settled", [])
         _require(isinstance(settled, list) and all(_is_settled(each) for each in settled), _SETTLED)
-        named = isinstance(begun, list) and all(isinstance(each, str) for each in begun)
-        _require(named, "begun must be a list of leases")
-        return JSONResponse({"expired": self.leases.settle(_holder(asked, caller.name), settled, begun)})
+        return JSONResponse({"expired": self.leases.settle(_holder(asked, caller.name), settled)})
 
     async def _body(self, request: Request) -> Any:
         return json_object(await self._server.body(request, _LARGEST_BODY))

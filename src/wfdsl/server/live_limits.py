@@ -62,8 +62,9 @@ class LiveLimits:
         if workflows is not None:
             self.workflows.limit = workflows
             self.workflows.admit()
-        self.budget.change(now)
-        self.budget.look_again()
+        if budget:
+            self.budget.change(now)
+            self.budget.look_again()
 
 
 def _checked(changes: Any, workers: Mapping[str, WorkerLimits]) -> tuple[dict[str, Any], dict[str, Any], int | None]:
@@ -90,9 +91,9 @@ def _change(limits: WorkerLimits, changes: Mapping[str, int | None]) -> None:
     for name, value in changes.items():
         if name == "concurrency":
             limits.concurrency.set_ceiling(math.inf if value is None else value)
+            limits.concurrency.lift()  # the one who changes it knows more than the last refusal did
         else:
             limits.set_per_minute("requests" if name.startswith("requests") else "tokens", value)
-    limits.concurrency.lift()  # the one who changes limits knows more than the last refusal did
 
 
 def _described(limits: WorkerLimits) -> dict[str, Any]:
