@@ -1,6 +1,7 @@
 """Where a training engine gets its rewards from: a reward server, or a pool and tasks in the engine's own process.
 
-In process, each process of the engine has limits and a budget of its own; a reward server has one of each for all.
+In process, each process of the engine has limits and a budget of its own, which with a journal counts what all
+processes had spent when it started; a reward server has one of each for all.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class SourceOptions:
     journal: str | None = None
     """Without a server, a file that keeps every call."""
     budget_usd: float | None = None
-    """Without a server, the most that this process spends, in US dollars; what the journal has counts."""
+    """Without a server, the most that this process spends, in US dollars. With a journal, what all processes that share
+    it had spent when this one started counts; what the others spend afterwards does not."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SourceOptions:

@@ -5,7 +5,8 @@
     reward.custom_reward_function.reward_kwargs: {url: "http://127.0.0.1:8700"}   # or {pool: ..., tasks: ...}
 
 verl calls it once for each completion, from `reward.num_workers` processes. Without a reward server, each of them has
-its own limits of the workers, its own budget (`budget_usd`) and its own journal (`journal`).
+its own limits of the workers and its own budget: `budget_usd`, less what all of them had spent, by the `journal` that
+they share, when it started.
 """
 
 from __future__ import annotations
