@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,6 +16,16 @@ from .conftest import Command
 
 pytestmark = pytest.mark.slow
 LEASE = {"holder": "node1", "worker": "ann", "calls": [[100, 0.25]]}
+
+
+@pytest.fixture
+def server_with_keys(tmp_path: Path) -> Iterator[tuple[RewardProcess, dict[str, str]]]:
+    """A server and its keys by name; that of `ops` is an admin's."""
+    write_files(tmp_path, "http://127.0.0.1:9/v1")
+    keys = {name: make_key(str(tmp_path / "keys.toml"), name, {"admin": name == "ops"}) for name in ("ann", "ops")}
+    found = RewardProcess(tmp_path, "--port", "0", "--keys", "keys.toml", "--budget-usd", "1")
+    yield found, keys
+    found.stop()
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +86,9 @@ def test_what_cannot_be_changed_is_an_error(
 
 
 def test_a_key_that_is_not_an_admins_changes_nothing(
-    tmp_path_factory: pytest.TempPathFactory, wfdsl: Command, monkeypatch: pytest.MonkeyPatch
+    server_with_keys: tuple[RewardProcess, dict[str, str]], wfdsl: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path_factory.mktemp("with keys")
-    write_files(folder, "http://127.0.0.1:9/v1")
-    keys = {name: make_key(str(folder / "keys.toml"), name, {"admin": name == "ops"}) for name in ("ann", "ops")}
-    found = RewardProcess(folder, "--port", "0", "--keys", "keys.toml", "--budget-usd", "1")
+    found, keys = server_with_keys
 
     def change(name: str) -> tuple[int, str]:
         monkeypatch.setenv("WFDSL_SERVER_KEY", keys[name])
@@ -88,7 +96,6 @@ def test_a_key_that_is_not_an_admins_changes_nothing(
         return done.code, done.out + done.err
 
     refused, changed = change("ann"), change("ops")
-    found.stop()
 
     assert (refused[0], "the key 'ann' may not change limits" in refused[1]) == (2, True)
     assert (changed[0], "of $1000.00" in changed[1]) == (0, True)

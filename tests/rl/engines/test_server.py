@@ -168,7 +168,6 @@ def test_what_cannot_be_scored_is_refused_with_what_to_do(server: RewardProcess,
         assert (answer.status_code, error["code"]) == (status, code), body
         assert said in error["message"]
     assert get(f"{server.url}/v1/nothing").status_code == 404
-    assert get(f"{server.url}/v1/nothing").status_code == 404
     assert calls() == 1
 
 
@@ -218,18 +217,17 @@ def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(se
 
 @pytest.mark.parametrize(("options", "status"), [((), 503), (("--unscored", "-0.25"), 200)])
 def test_engines_that_need_a_number_get_what_the_server_was_told_for_a_completion_without_a_score(
-    tmp_path: Path, options: tuple[str, ...], status: int
+    serve: Serve, tmp_path: Path, options: tuple[str, ...], status: int
 ) -> None:
     write_files(tmp_path, "http://127.0.0.1:9/v1")
     pool = tmp_path / "pool.toml"
     pool.write_text(pool.read_text().replace("retries = 3", "retries = 0"))
-    server = RewardProcess(tmp_path, "--port", "0", *options)
+    server = serve(*options)
     slime = {"prompt": HELD, "response": ONE, "label": "t0"}
     openrlhf = {"query": [HELD + ONE, f"{HELD}no lists"], "prompts": [HELD] * 2, "labels": ["t0"] * 2}
 
     answers = [post(f"{server.url}/slime", json=slime), post(f"{server.url}/openrlhf", json=openrlhf)]
     ours = post(f"{server.url}/v1/score", json=slime).json()
-    server.stop()
 
     assert [each.status_code for each in answers] == [status] * 2
     if options:
