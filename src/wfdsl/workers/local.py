@@ -233,8 +233,10 @@ class LocalServer:
         if not line:
             await _end(process)
             log.seek(0)
-            last_words = " ".join(log.read()[-_LAST_WORDS_CHARS:].split()) or "it printed nothing"
-            raise WorkerFailure(f"the local server did not start: {last_words}", retryable=False, sent=False)
+            last_words = " ".join(log.read()[-_LAST_WORDS_CHARS:].split()) or "nothing"
+            problem = f"{self._arguments[0]} cannot be served; is it whole, and a model for llama.cpp?"
+            message = f"the local server did not start: {problem} It printed: {last_words}"
+            raise WorkerFailure(message, retryable=False, sent=False)
         self._process = process
         return str(json.loads(line)["url"])
 

@@ -29,11 +29,8 @@ def main() -> None:
         threading.Thread(target=watch, daemon=True).start()
     try:
         server = _serve(options, key)
-    except RuntimeError as error:
-        problem = f"{options.model} cannot be served; is it whole, and a model for llama.cpp? ({error})"
-        print(
-            problem, file=sys.stderr, flush=True
-        )  # before the address's file closes: then the parent ends this process
+    except RuntimeError as error:  # the parent says what to do, because a process may also crash over a broken file
+        print(error, file=sys.stderr, flush=True)  # before the address's file closes: then the parent ends this process
         sys.exit(1)
     address_file.write(json.dumps({"url": server.listening_address}) + "\n")
     address_file.flush()
