@@ -111,12 +111,10 @@ class ServerClient:
         request = object()
         try:
             answer = self._repeat(request, method, path, content)
-        except BaseException:
+        finally:
             with self._lock:
                 self._failing.discard(request)
-            raise
         with self._lock:
-            self._failing.discard(request)
             self._told = self._told and bool(self._failing)
         return answer
 
