@@ -290,12 +290,10 @@ def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
     where it computes those of the first model (`beta`).
     Source: Kaplan et al., arXiv 2001.08361, section 2.1. Completions of SFT count as prompts of the same length.
     """
-    train, size = plan.train, _size(plan)
-    each = 0.0 if size is None else 2 * size.parameters
-    learned = _learned(train)
+    train, each = plan.train, _of_token(plan)
     if stage == "sft":
         sft = train.sft
-        updating = each * learned * sft.batch_size * _sft_tokens(longest)
+        updating = _of_sft(plan, sft.batch_size, longest)
         runs = sft.questions * sft.candidates * sft.executions_per_candidate
         return _Work(stage, sft.steps, sft.batch_size, 0, 0, 0, runs, 0, updating, sft.steps * updating)
     config = train.grpo(stage)
@@ -303,7 +301,7 @@ def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
     written, length = config.batch_size * (1 + forced), longest.completion_tokens
     read = length + longest.prompt_tokens / (config.group_size if train.prefix_cache else 1)
     compared = bool(train.extra.get("use_vllm")) + bool(config.beta)
-    updating = each * (learned + compared) * config.batch_size * read
+    updating = each * (_learned(train) + compared) * config.batch_size * read
     beside = evaluated * (1 + config.iterations // config.evaluate_every) * (1 + bool(forced))
     return _Work(
         stage,
@@ -324,16 +322,20 @@ def _learned(train: TrainConfig) -> int:
     return (3 if train.lora is None else 2) + recomputes(train, on_cpu=runs_on_cpu(train))
 
 
-def _sft_tokens(longest: Pass) -> int:
-    return 2 * longest.prompt_tokens
+def _of_token(plan: Plan) -> float:
+    """The operations of reading a token; 0 if the model's size is not known."""
+    size = _size(plan)
+    return 0.0 if size is None else 2 * size.parameters
+
+
+def _of_sft(plan: Plan, rows: int, longest: Pass) -> float:
+    """The operations of SFT on a number of rows."""
+    return _of_token(plan) * _learned(plan.train) * rows * longest.prompt_tokens * 2
 
 
 def _added(plan: Plan, stages: Sequence[StageName], passes: Mapping[StageName, Pass]) -> float:
     """The operations of the SFT that the extension adds to stages."""
-    size = _size(plan)
-    each = 0.0 if size is None else 2 * size.parameters
-    rows = plan.extension.sft_rows(stages)
-    return sum(each * _learned(plan.train) * count * _sft_tokens(passes[stage]) for stage, count in rows.items())
+    return sum(_of_sft(plan, rows, passes[stage]) for stage, rows in plan.extension.sft_rows(stages).items())
 
 
 def _purposes(plan: Plan, works: Sequence[_Work], stages: Sequence[StageName], evaluated: int) -> Counter[str]:
