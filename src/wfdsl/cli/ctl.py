@@ -80,8 +80,8 @@ def _changes(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print_limits(limits: dict[str, Any]) -> None:
-    from wfdsl.render.model import counted
     from wfdsl.render.status import dollars
+    from wfdsl.render.text import counted
 
     rows = [
         [name, _shown(each["concurrency"]), _now(each), *(_shown(each[key]) for key in list(_PER_WORKER)[1:])]

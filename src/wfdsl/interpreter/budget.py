@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from wfdsl.config import check_options, option
 from wfdsl.errors import WfdslError
+from wfdsl.render.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,10 +226,10 @@ class BudgetTracker:
         """Which limit an amount exceeds, and what is left of it."""
         budget, spent = self.budget, self.spent
         if budget.calls is not None and needed.calls > budget.calls:
-            return f"{_counted(budget.calls, 'call')} is spent"
+            return f"{counted(budget.calls, 'call')} is spent"
         if budget.tokens is not None and needed.tokens > budget.tokens:
             left, bound = budget.tokens - spent.tokens, needed.tokens - spent.tokens
-            return f"{_counted(budget.tokens, 'token')} has {left} left, and this call may take {bound}"
+            return f"{counted(budget.tokens, 'token')} has {left} left, and this call may take {bound}"
         left_usd, bound_usd = (budget.usd or 0.0) - spent.usd, needed.usd - spent.usd
         return f"${budget.usd:g} has ${left_usd:.6f} left, and this call may cost ${bound_usd:.6f}"
 
@@ -241,7 +242,3 @@ def _excess_of(budget: Budget, bound: BudgetUsage, actual: BudgetUsage) -> str:
     if budget.usd is not None and actual.usd > bound.usd * (1 + _ROUNDING) and not tokens_fit:
         return f"a reply cost ${actual.usd:.6f}, where at most ${bound.usd:.6f} were reserved"
     return ""
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

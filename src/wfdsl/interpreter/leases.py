@@ -23,7 +23,7 @@ from typing import Any, Final
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetUsage
 from wfdsl.protocols import WorkerFailure
-from wfdsl.render.model import counted
+from wfdsl.render.text import counted
 from wfdsl.server_client import SILENCE_S, ServerClient, ServerGone, ServerRefused
 
 _MOST_ASKED: Final = 256

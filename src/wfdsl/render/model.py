@@ -21,7 +21,7 @@ from wfdsl.graph import Topology, graph_of, is_conductor
 from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import State, StepStatus, dollars, duration
-from wfdsl.render.text import plain
+from wfdsl.render.text import counted, plain
 
 FEWEST_COPIES: Final = 3
 """As many equal steps share one card; two side by side are as easy to read as one card that says so. Our choice."""
@@ -348,11 +348,6 @@ def _which(steps: Sequence[int], names: Sequence[str] | None) -> str:
 
 def _worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
     return plain(worker) if isinstance(worker, str) else plain(labels.get(worker, f"worker {worker}"))
-
-
-def counted(count: int, word: str) -> str:
-    """A number and what it counts: `1 step`, `2 steps`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def json_of(panel: Panel) -> str:

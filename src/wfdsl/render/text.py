@@ -125,3 +125,8 @@ def text_width(text: str, size: float) -> float:
 def _em(character: str) -> float:
     known = _WIDTH.get(character)
     return known if known is not None else (0.0, _NARROW, _WIDE)[int(cells(character))]
+
+
+def counted(count: int, word: str) -> str:
+    """A number and what it counts: `1 step`, `2 steps`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -24,7 +24,7 @@ from wfdsl.interpreter.config import LONGEST_WAIT_S
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_leases import keep_leases, note_leases, open_leases
 from wfdsl.interpreter.limits import Taken, WorkerLimits
-from wfdsl.render.model import counted
+from wfdsl.render.text import counted
 from wfdsl.server.api_errors import NO_RETRY, ApiError
 from wfdsl.server.key_usage import Allowance
 

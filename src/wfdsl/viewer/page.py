@@ -18,9 +18,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from wfdsl.render.model import counted
 from wfdsl.render.status import dollars, duration
-from wfdsl.render.text import harmless
+from wfdsl.render.text import counted, harmless
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}

@@ -27,8 +27,8 @@ from wfdsl.language.file_printer import format_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
 from wfdsl.pictures import picture_of
-from wfdsl.render.model import counted
 from wfdsl.render.svg import svg_of
+from wfdsl.render.text import counted
 from wfdsl.viewer.access import form_token
 from wfdsl.viewer.completion_text import checked_lines
 from wfdsl.viewer.forms import sent_fields

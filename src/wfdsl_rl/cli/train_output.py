@@ -15,6 +15,7 @@ from rich.progress import Progress as Bar
 
 from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
+from wfdsl.render.text import counted
 from wfdsl_rl.training.config import StageName, TrainConfig
 from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, STEPS, Estimate, StageTime, Time
 from wfdsl_rl.training.memory import Disk, Host, Memory
@@ -130,11 +131,11 @@ def launch_command(train: TrainConfig, args: argparse.Namespace) -> str:
 
 def estimate_text(estimate: Estimate) -> str:
     """An estimate for people, on one page."""
-    train = estimate.resolved["train"]
+    train, pool = estimate.resolved["train"], estimate.resolved["pool"]
     rows = [
         ("model", f"{train['model']}, {'LoRA' if train['lora'] else 'all weights'}"),
         ("tasks", train["tasks"]),
-        ("pool", f"{estimate.resolved['pool']['name']}, {_count(len(estimate.resolved['pool']['workers']), 'worker')}"),
+        ("pool", f"{pool['name']}, {counted(len(pool['workers']), 'worker')}"),
         *_rows("stage", [_stage(name, train) for name in estimate.stages]),
         *_work(estimate),
         *_memory(estimate.memory),
@@ -225,8 +226,8 @@ def _host(host: Host | None) -> list[tuple[str, str]]:
 def _disk(disk: Disk | None) -> list[tuple[str, str]]:
     if disk is None:
         return []
-    checkpoints = f"{_count(disk.checkpoints, 'checkpoint')} of {_size(disk.checkpoint_gib)}"
-    models = f"{_count(disk.finals, 'model')} of {_size(disk.final_gib)}"
+    checkpoints = f"{counted(disk.checkpoints, 'checkpoint')} of {_size(disk.checkpoint_gib)}"
+    models = f"{counted(disk.finals, 'model')} of {_size(disk.final_gib)}"
     free = f"{disk.folder} has {_size(disk.free_gib)} free"
     return [("disk", f"at most {_size(disk.gib)}: {checkpoints}, {models}; {free}")]
 
@@ -256,7 +257,7 @@ def _formulas(time: Time, device: str) -> list[str]:
     waiting = f"waiting {calls}, {STEPS} calls in turn at least, within the requests per minute of the pool file"
     if time.tokens_per_s is None:
         return [waiting, "writing and updating are not known: set train.size"]
-    writers, trainers = (_count(number, device) for number in (time.writers, time.trainers))
+    writers, trainers = (counted(number, device) for number in (time.writers, time.trainers))
     return [
         f"writing {stage.tokens:,.0f} tokens at most / ({writers} x {time.tokens_per_s:,.0f} a second)",
         waiting,
@@ -280,10 +281,6 @@ def _on_cpu(estimate: Estimate) -> bool:
 
 def _hours(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _size(gib: float) -> str:
