@@ -18,8 +18,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicLayer
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from wfdsl.errors import UsageError
+
+_CACHE: Final = "cache" if "cache" in CausalLMOutputWithPast.__annotations__ else "past_key_values"
+"""What transformers calls the keys and values of the tokens before: `cache` since 5.24."""
 
 _ROOM: Final = 64
 """Tokens that are allocated in advance. Our choice."""
@@ -43,10 +47,10 @@ def share_prompts(model: Any) -> None:
 
     @functools.wraps(type(model).generate)
     def generate(_: Any, *arguments: Any, **named: Any) -> Any:
-        if not arguments and {"input_ids", "attention_mask"} <= named.keys() and "past_key_values" not in named:
+        if not arguments and {"input_ids", "attention_mask"} <= named.keys() and _CACHE not in named:
             prompts, seen = named["input_ids"], named["attention_mask"]
             named["input_ids"], named["attention_mask"], common = _aligned(prompts, seen)
-            named["past_key_values"] = _past_of_prompts(scored, named["input_ids"], named["attention_mask"], common)
+            named[_CACHE] = _past_of_prompts(scored, named["input_ids"], named["attention_mask"], common)
             written = generated(*arguments, **named)
             return torch.cat([prompts, written[:, prompts.shape[1] :]], dim=1)
         return generated(*arguments, **named)
@@ -72,8 +76,8 @@ def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: 
         input_ids=ids[:, begin:],
         attention_mask=seen,
         labels=labels[:, begin:],
-        past_key_values=shared.past(forward),
         fused_lm_head=fused_lm_head,
+        **{_CACHE: shared.past(forward)},
         **of_each,
     )
     for name, value in list(found.items()):  # the columns of the prompts, which have no label: nothing, as in TRL
@@ -161,7 +165,7 @@ class _Shared:
         out = forward(
             input_ids=self.input_ids, attention_mask=self.attention_mask, use_cache=True, logits_to_keep=1, **more
         )
-        past: Any = getattr(out, "past_key_values", None)
+        past: Any = getattr(out, _CACHE, None)
         if not hasattr(past, "batch_select_indices"):
             raise UsageError(
                 "train.prefix_cache: this model does not keep its past as keys and values; set it to false"
