@@ -41,6 +41,23 @@ def test_typing_into_the_filter_narrows_the_list_without_losing_a_letter(home: P
     page.get_by_text("No run fits these filters.").wait_for()
 
 
+def test_what_is_chosen_and_typed_before_the_script_has_come_filters_the_list(home: Path, watched: Watched) -> None:
+    for number in range(3):
+        ask(home, f"What is {number}+{number}?")
+    held: list[Any] = []
+    watched.page.route("**/viewer.js*", lambda script: held.append(script.continue_))
+    watched.page.goto(watched.root + "/", wait_until="commit")
+    watched.page.get_by_label("Status").select_option("done")
+    watched.page.get_by_label("Text").fill("is 2+2")
+
+    held[0]()
+
+    watched.page.get_by_text("1 of 3", exact=True).wait_for()
+    assert watched.page.get_by_label("Text").input_value() == "is 2+2"
+    assert watched.page.get_by_label("Status").input_value() == "done"
+    watched.page.wait_for_url("**text=is+2*status=done*")
+
+
 def test_the_list_is_filtered_by_pool_policy_status_time_and_cost(home: Path, watched: Watched) -> None:
     (home / "pool.toml").write_text(POOL)
     ask(home, "Of a file?", origin={"file": "/some/steps.wf"})
