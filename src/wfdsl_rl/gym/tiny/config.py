@@ -40,6 +40,9 @@ class ReplayConfig(Table):
 
     greedy: bool = False
     """Whether the completions are the model's most likely ones instead of sampled ones."""
+    word_noise: float = Field(default=0.0, ge=0, lt=1)
+    """The fraction of the words of every second question that are left out, or replaced by words of other questions
+    (arXiv 1901.11196). A model that has seen few wordings then reads new ones."""
     base: SftConfig = SftConfig()
     """After the stage `base`."""
     pools: SftConfig = SftConfig()

@@ -40,6 +40,7 @@ class SftRows:
         self.setup = setup
         self.config = config
         self.rewarder = rewarder
+        self._questions = {task.id: task.question for task in setup.tasks}
         self.synthetic = SyntheticWorkflows(
             lengths=_lengths(config, setup.max_steps),
             form=config.reasoning_prefix,
@@ -82,25 +83,43 @@ class SftRows:
         train, sft = self.setup.train, self.config.replay_of(stage)
         rows = self._drawn(sft.steps * sft.batch_size, seed=1000 * train.seed + 3 + STAGES.index(stage))
         texts = write([row["prompt"] for row in rows], [self._annotation(row) for row in rows])
+        shown = self._with_word_noise(rows, stage)
         if stage == "recursion":
             seconds = self._second_rounds(rows, texts, share=train.recursion.forced, batch=sft.batch_size)
             again = write(
                 [row["prompt"] for row in seconds.values()], [self._annotation(row) for row in seconds.values()]
             )
             for (at, row), text in zip(seconds.items(), again, strict=True):
-                rows[at], texts[at] = row, text
-        return self._valid(rows, texts)
+                shown[at], texts[at] = row, text
+        return self._valid(shown, texts)
+
+    def _with_word_noise(self, rows: Sequence[dict[str, Any]], stage: StageName) -> list[dict[str, Any]]:
+        """The rows, every second one with noise in the words of its question."""
+        share = self.config.replay.word_noise
+        if not share:
+            return list(rows)
+        rng = random.Random(f"word noise:{stage}:{self.setup.train.seed}")
+        words = sorted({word for question in self._questions.values() for word in question.split(" ")})
+        return [self._noisy(rng, row, words, share) if at % 2 else row for at, row in enumerate(rows)]
+
+    def _noisy(self, rng: random.Random, row: dict[str, Any], words: Sequence[str], share: float) -> dict[str, Any]:
+        kept = []
+        for word in self._questions[row["task"]].split(" "):
+            if rng.random() >= share:
+                kept.append(word)
+            elif rng.random() < 0.5:
+                kept.append(rng.choice(words))
+        offer = offer_of(row, self.setup.pool)
+        return {**row, "prompt": self._first_prompt(" ".join(kept), row, offer)}
 
     def alternative_revisions(self, write: Write, rows: Sequence[dict[str, Any]]) -> list[str]:
         """For rows of second rounds, what the model writes for the workers other than the first round's.
 
         Who failed on a question is likely to fail again. A revision that is not valid is empty. Our choice.
         """
-        setup = self.setup
-        questions = {task.id: task.question for task in setup.tasks}
         asked = [(row, self.alternatives(row)) for row in rows]
         texts = write(
-            [self._first_prompt(questions[row["task"]], row, others) for row, others in asked],
+            [self._first_prompt(self._questions[row["task"]], row, others) for row, others in asked],
             [correct_annotation(self.config.reasoning_prefix, Asked.of(row), others, None) for row, others in asked],
         )
         return [self._renumbered(*each, text) for each, text in zip(asked, texts, strict=True)]

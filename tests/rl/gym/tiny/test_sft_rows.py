@@ -147,6 +147,40 @@ def test_a_refresh_shows_what_the_model_writes_behind_a_true_thought(tmp_path: P
     assert len(begun) == 24 + 9
 
 
+def test_every_second_question_of_a_refresh_has_noise_in_its_words_and_the_completion_of_the_clean_one(
+    tmp_path: Path,
+) -> None:
+    replay = ReplayConfig(base=SftConfig(steps=40, batch_size=4), word_noise=0.3)
+    setup = a_gym_setup(tmp_path, TINY_GYM.model_copy(update={"replay": replay}))
+    questions = {task.question for task in setup.tasks}
+    known = {word for question in questions for word in question.split(" ")}
+    asked: list[str] = []
+
+    def write(conversations: Sequence[Any], beginnings: Sequence[str]) -> list[str]:
+        asked.extend(conversation[0]["content"] for conversation in conversations)
+        lists = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+        return [f"{beginning} {at}\n{lists}" for at, beginning in enumerate(beginnings)]
+
+    rows = sft_rows(setup).replay(write, "base")
+
+    assert rows == sft_rows(setup).replay(write, "base")
+    assert [row["completion"][0]["content"].split("\n")[0].split()[-1] for row in rows] == [*map(str, range(160))]
+    shown = [row["prompt"][0]["content"] for row in rows]
+    assert all(any(question in prompt for question in questions) for prompt in asked)
+    assert shown[::2] == asked[:160:2]
+    changed = [(clean, noisy) for clean, noisy in zip(asked[1:160:2], shown[1::2], strict=True) if clean != noisy]
+    assert len(changed) > 70
+    lost = []
+    for clean, noisy in changed:
+        question = next(each for each in questions if clean.startswith(each))
+        rest = clean.removeprefix(question)
+        assert noisy.endswith(rest)  # the workers and the request stay
+        words, left = question.split(" "), noisy.removesuffix(rest).split(" ")
+        assert set(left) <= known
+        lost.append(1 - len(set(words) & set(left)) / len(set(words)))
+    assert 0.2 < sum(lost) / len(lost) < 0.4
+
+
 def test_revisions_of_the_model_itself_ask_others_than_the_one_who_answered(tmp_path: Path) -> None:
     sft = RecursionSftConfig(steps=40, batch_size=8, alternative_revisions=1.0)
     tiny = {"recursion_sft": sft, "reasoning_prefix": "roles", "lengths": {"2": 1.0}}
