@@ -279,7 +279,7 @@ def test_supervised_steps_before_the_stage_of_recursion_are_done_once(trained: S
 
 def test_supervised_steps_behind_a_stage_are_done_again_after_a_kill_in_them(trained: Setup, tmp_path: Path) -> None:
     train = TRAIN.model_copy(update={"base": TRAIN.base.model_copy(update={"iterations": 2})})
-    tiny = TINY.model_copy(update={"replay": ReplayConfig(base=SftConfig(steps=3, batch_size=8))})
+    tiny = TINY.model_copy(update={"replay": ReplayConfig(base=SftConfig(steps=3, batch_size=8), word_noise=0.5)})
     setup = replace(trained, out=tmp_path, train=train, extension=tiny, say=lambda _: None)
     shutil.copytree(trained.out / "new", tmp_path / "new")
     shutil.copytree(trained.folder("sft"), tmp_path / "sft")

@@ -124,10 +124,11 @@ class SftRows:
         )
         return [self._renumbered(*each, text) for each, text in zip(asked, texts, strict=True)]
 
-    def _first_prompt(self, question: str, row: Mapping[str, Any], offer: WorkerListing) -> Sequence[Any]:
-        """The prompt of a row's first round with other workers."""
+    def _first_prompt(self, question: str, row: Mapping[str, Any], offer: WorkerListing) -> list[dict[str, Any]]:
+        """The prompt of a row's first round with another question or other workers."""
         setup, effort = self.setup, row["effort"] or None
-        return setup.prompt.ask(question, offer, max_steps=setup.max_steps, effort=effort)
+        messages = setup.prompt.ask(question, offer, max_steps=setup.max_steps, effort=effort)
+        return [dict(message) for message in messages]
 
     def alternatives(self, row: Mapping[str, Any]) -> WorkerListing:
         """The workers that a prefix names, without the first round's solver, numbered from 0.
