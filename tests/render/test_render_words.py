@@ -57,6 +57,18 @@ def test_short_text_is_not_shortened() -> None:
     assert shorten("thirteen cells", width=12, measure=cells) == "thirteen ce…"
 
 
+def test_a_text_fits_a_width_that_was_added_up_in_another_order() -> None:
+    text = "run 20261124-130832-8b6de5f1: done"
+    measured = {character: 0.1 * (1 + ord(character) % 7) for character in text}
+
+    for length in range(1, len(text) + 1):
+        width = sum(sorted(measured[character] for character in text[:length]))
+        assert (
+            shorten(text[:length], width=width, measure=lambda part: sum(measured.get(each, 1.0) for each in part))
+            == (text[:length])
+        )
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(0, "0 ms"), (0.3404, "340 ms"), (0.9999, "1.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (185, "3 min 05 s")],

@@ -19,6 +19,7 @@ _BEYOND = frozenset(plane * 0x10000 + last for plane in range(1, 17) for last in
 _REPLACEMENT = "\ufffd"
 _UNSAFE_IN_LINES = re.compile(f"(?![\n\t])(?:{_UNSAFE.pattern}|[{''.join(map(chr, sorted(_BEYOND)))}])")
 ELLIPSIS = "…"
+_ROUNDING = 1e-6  # a width that was added up in another order is the same width
 
 
 def plain(text: str) -> str:
@@ -67,7 +68,7 @@ def _fitting(text: str, *, width: float, measure: Callable[[str], float]) -> int
     used = 0.0
     for place, character in enumerate(text):
         used += measure(character)
-        if used > width and place:
+        if used > width + _ROUNDING and place:
             return _cluster_start(text, place)
     return len(text)
 

@@ -132,7 +132,7 @@ def draw_benchmarks(summary: Summary, folder: Path) -> list[Path]:
             each.barh(names, values, xerr=errors, color=COLOURS[panel % len(COLOURS)], height=0.72, ecolor="#444444")
             for row, (accuracy, value, error) in enumerate(zip(found, values, errors, strict=True)):
                 text = "none judged" if accuracy.value is None else f"{value:.1f}"
-                each.text(value + error + 1.5, row, text, va="center", fontsize=7)
+                each.text(min(value + error, 100) + 1.5, row, text, va="center", fontsize=7)
             each.set_xlim(0, 118)
             each.set_xticks([0, 25, 50, 75, 100])
             each.grid(visible=False, axis="y")

@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from tests.rl.evaluation.toys import ONE, TWO, trial
-from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost, draw_plots, draw_strategies, figure, frontier
+from wfdsl_rl.evaluation.plots import (
+    draw_accuracy_against_cost,
+    draw_benchmarks,
+    draw_plots,
+    draw_strategies,
+    figure,
+    frontier,
+)
 from wfdsl_rl.evaluation.point_labels import Point, label_points
 from wfdsl_rl.evaluation.series import series_of
 from wfdsl_rl.evaluation.summary import summarise
@@ -181,3 +188,21 @@ def test_efforts_of_a_conductor_have_a_name_each(tmp_path: Path, monkeypatch: py
     (axes,) = drawn[0].axes
     labels = sorted(text.get_text() for text in axes.texts if text.get_text())
     assert labels == ["gym/tiny-axes@high", "low", "medium", "minimal"]
+
+
+def test_the_figure_of_a_bar_stays_in_its_panel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cells = [trial("one", f"{domain} {at}", "right", domain=domain) for domain in ("math", "code") for at in range(2)]
+    ends: list[tuple[float, float]] = []
+
+    def measure(drawn: Any, *_: Any) -> list[Path]:
+        drawn.canvas.draw()
+        ends.extend(
+            (text.get_window_extent().x1, panel.get_window_extent().x1) for panel in drawn.axes for text in panel.texts
+        )
+        return []
+
+    monkeypatch.setattr("wfdsl_rl.evaluation.plots.save", measure)
+    draw_benchmarks(summarise(cells, policies=["one"]), tmp_path)
+
+    assert ends
+    assert all(text <= panel for text, panel in ends)

@@ -288,7 +288,7 @@ class TerminalDisplay:
             self._rows[path] = _Row(self._rounds.step(path), worker, state)
 
     def _draw(self) -> Group:
-        table = Table.grid(padding=(0, 2))
+        table = Table.grid(padding=(0, 2), expand=True)  # else `ratio` is nothing, and a long note takes from the names
         for _ in range(4):
             table.add_column(no_wrap=True, min_width=1)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
