@@ -156,12 +156,22 @@ def test_names_prices_and_servers_of_listed_models(monkeypatch: pytest.MonkeyPat
         ("openai:", "does not name a model"),
         ("conductor:x", "does not name a model"),
         ("openai:x@https://user:pass@host/v1", "a password does not belong in a URL"),
+        ("openai:llama3@localhost:8000/v1", "write openai:llama3@http://localhost:8000/v1"),
+        ("openai:a/b@10.0.0.1:80", "write openai:a/b@http://10.0.0.1:80"),
+        ("openai:m@models.example.org/v1", "begins with http:// or https://"),
         ("nothing", 'there is no pool "nothing"'),
     ],
 )
 def test_what_names_no_model_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Pool.load(text)
+
+
+def test_a_model_s_own_name_may_have_an_at_sign() -> None:
+    assert Pool.load("anthropic:claude-haiku@20251001,openai:@cf/meta/llama-3.1-8b").names == (
+        "claude-haiku@20251001",
+        "@cf/meta/llama-3.1-8b",
+    )
 
 
 def test_the_rule_by_which_a_pool_gets_its_conductor() -> None:
