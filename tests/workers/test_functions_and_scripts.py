@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.workers.wire import call
 
+from wfdsl import Conductor, RunFailed
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
@@ -91,6 +92,23 @@ async def test_a_function_that_returns_no_text_fails() -> None:
 
     with pytest.raises(WorkerFailure, match="returned int, not a text"):
         await Pool.from_functions([number]).worker(0)(call())
+
+
+async def test_a_function_in_the_place_of_a_worker_is_told_how_to_become_one() -> None:
+    async def answer(messages: Any) -> str:
+        return "42"
+
+    with pytest.raises(RunFailed, match=r"returned str, not a Reply: `Pool.from_functions\(\[f\]\).worker\(0\)`"):
+        await Conductor(answer).solve("Q", Pool.from_functions([answer]))  # type: ignore[arg-type]
+
+    solved = await Conductor(Pool.from_functions([writer]).worker(0), max_rounds=0).solve(
+        "Q", Pool.from_functions([answer])
+    )
+    assert solved.answer == "42"
+
+
+async def writer(messages: list[dict[str, Any]]) -> str:
+    return 'model_id = [0]\nsubtasks = ["Say it."]\naccess_list = [[]]'
 
 
 @pytest.mark.parametrize("error", [KeyError("mine"), TimeoutError("mine"), RuntimeError("mine")])

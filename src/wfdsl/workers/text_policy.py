@@ -74,6 +74,12 @@ class PolicedWorker:
         return reply
 
     def _policed(self, reply: Reply) -> Reply:
+        if not isinstance(reply, Reply):
+            raise WorkerFailure(
+                f"the worker returned {type(reply).__name__}, not a Reply: "
+                "`Pool.from_functions([f]).worker(0)` makes a worker of `async def f(messages) -> str`",
+                retryable=False,
+            )
         text = clean(reply.text)
         if self._strip_thinking:
             thinking, text = split_thinking(text)
