@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -347,3 +348,12 @@ def test_a_name_that_the_file_system_refuses_is_one_line(wfdsl: Command, files: 
 
 def test_a_file_that_is_no_run_record_is_named(wfdsl: Command, files: Path) -> None:
     assert "good.txt: not a run record" in wfdsl("show", "--run", "good.txt").err
+
+
+@pytest.mark.usefixtures("files")
+def test_a_port_that_is_taken_is_answered_with_the_options_that_the_command_has(wfdsl: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = wfdsl("view", "--port", str(taken.getsockname()[1]))
+
+    assert result.code == 2
+    assert result.err.endswith("choose another --port\n")

@@ -57,6 +57,11 @@ def test_every_example_is_a_command_that_can_be_given(line: str) -> None:
     parser.parse_args(words[1:] if known else words)
 
 
+@pytest.mark.parametrize("line", [line for line in EXAMPLES if line.startswith("wfdsl examples show")])
+def test_examples_of_help_name_sets_that_are_there(wfdsl: Command, line: str) -> None:
+    assert wfdsl(*line.split()[1:]).code == 0
+
+
 @pytest.mark.parametrize("parser", list(parsers()), ids=lambda parser: parser.prog)
 def test_the_usage_is_one_line_and_each_thing_has_one_name(parser: argparse.ArgumentParser) -> None:
     options = {option: action for action in parser._actions for option in action.option_strings}

@@ -16,7 +16,7 @@ from wfdsl.cli.display.live import PlainDisplay, TerminalDisplay, budget_line
 from wfdsl.cli.display.rounds import Rounds
 from wfdsl.cli.main import main
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.events import BudgetCharged
+from wfdsl.interpreter.events import BudgetCharged, RunFinished, StepFinished
 from wfdsl.interpreter.journal_file import default_path
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import run
@@ -342,6 +342,43 @@ async def test_plain_lines_tell_the_whole_story() -> None:
     assert ": done in " in text
 
 
+NODE = """[pool]
+[[pool.workers]]
+name = "ann"
+provider = "scripted"
+options = { replies = ["fine"], repeat = true }
+[[pool.workers]]
+name = "boss"
+provider = "conductor"
+options = { provider = "scripted", replies = ["I do not know."], repeat = true, reasks = REASKS }
+"""
+
+
+def test_a_conductor_node_without_a_workflow_says_how_the_run_goes_on(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("node.wf").write_text('step core by 0: "Say."\nstep sol by conductor sees core: "Solve."\n')
+    Path("node.toml").write_text(NODE.replace("REASKS", "0"))
+    assert main(["run", "node.wf", "-q", "Q", "--pool", "node.toml", "--quiet"]) == 3
+    command = capsys.readouterr().err.partition("then continue with: wfdsl ")[2].split(" (")[0]
+
+    written = r"model_id = [0]\nsubtasks = [\"Say.\"]\naccess_list = [[]]"
+    Path("node.toml").write_text(NODE.replace("REASKS", "1").replace("I do not know.", written))
+
+    assert main([*command.split(), "--quiet"]) == 0
+    assert capsys.readouterr().out == "fine\n"
+
+
+def test_a_run_on_the_small_model_that_nobody_named_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def notes(*more: str) -> str:
+        assert main(["run", "plan.txt", "-q", "Q", "--dry-run", "--set", "run.max_depth=0", *more]) == 0
+        return capsys.readouterr().err
+
+    Path("plan.txt").write_text('model_id = [0]\nsubtasks = ["Say."]\naccess_list = [[]]')
+    assert "no pool is named, so a very small model on this machine (135 million parameters) answers" in notes()
+    assert "no pool is named" not in notes("--quiet") + notes("--pool", "local")
+
+
 async def test_the_terminal_table_has_a_row_per_step_and_what_is_left_of_the_budget() -> None:
     page = io.StringIO()
     console = Console(file=page, force_terminal=True, width=100, color_system=None)
@@ -358,6 +395,24 @@ async def test_the_terminal_table_has_a_row_per_step_and_what_is_left_of_the_bud
     assert "failed" in final
     assert "cannot change the answer" in final
     assert "left: 7 of 9 calls" in final
+
+
+async def test_a_long_reply_leaves_names_and_workers_whole_on_a_terminal_of_80_columns() -> None:
+    page = io.StringIO()
+    console = Console(file=page, force_terminal=True, width=80, color_system=None)
+    pool = Pool.from_functions([in_words(40 * "word ")], names=["a-worker"])
+    one = Workflow((Step(0, "a"),))
+
+    with TerminalDisplay(console) as display:
+        await run(one, "Q", pool, names=["attempt_of_three"], on_event=before_the_end(display))
+
+    assert "attempt_of_three  a-worker" in page.getvalue().split("\x1b[2K")[-1]
+    assert "word word" in page.getvalue()
+
+
+def before_the_end(display: TerminalDisplay) -> Listener:
+    """Passes on the events of a step that is still running."""
+    return lambda event: None if isinstance(event, StepFinished | RunFinished) else display(event)
 
 
 async def test_what_a_conductor_wrote_is_drawn_above_the_table() -> None:

@@ -17,7 +17,7 @@ from wfdsl.cli.question_files import read_records
 from wfdsl.errors import UsageError
 
 EXAMPLES = (
-    "wfdsl examples show paper",
+    "wfdsl examples show mixed",
     "wfdsl examples extract answers.jsonl > mine.toml",
 )
 

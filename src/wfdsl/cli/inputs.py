@@ -42,15 +42,25 @@ _READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow fi
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
-    """Add the options that say how a workflow is read."""
+    """Add the options that say how a workflow is read, for a command that may need no workers."""
+    _add_reading_options(parser, "the pool of workers: a shipped one, or a TOML file", profile)
+    group(parser, WORKERS).add_argument(
+        "--pool-size", type=count, metavar="N", help="the number of workers, instead of a pool"
+    )
+
+
+def add_run_input_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a workflow that is run is read."""
+    _add_reading_options(parser, "the workers: a shipped pool, or a TOML file (default: local)", "lenient")
+    parser.set_defaults(pool_size=None)
+
+
+def _add_reading_options(parser: argparse.ArgumentParser, pool: str, profile: Profile) -> None:
     group(parser, INPUT).add_argument(
         "--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name"
     )
     add_config_options(parser)
-    add_pool_option(parser, "the pool of workers: a shipped one, or a TOML file")
-    group(parser, WORKERS).add_argument(
-        "--pool-size", type=count, metavar="N", help="the number of workers, instead of a pool"
-    )
+    add_pool_option(parser, pool)
     add_arguments(parser, CheckConfig, max_steps=None, profile=profile)
 
 
@@ -205,16 +215,6 @@ def load_pool(args: argparse.Namespace) -> Pool | None:
         UsageError: there is no such pool, its file cannot be used, or its size is given as well.
     """
     pool = pool_of(args)
-    if pool is not None:
-        require_no_size(args)
-    return pool
-
-
-def require_no_size(args: argparse.Namespace) -> None:
-    """Refuse a size if there is a pool.
-
-    Raises:
-        UsageError: there is one.
-    """
-    if args.pool_size is not None:
+    if pool is not None and args.pool_size is not None:
         raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
+    return pool

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from wfdsl.cli.display.streams import OutputFailed, safe_streams
 from wfdsl.errors import UsageError, WfdslError
@@ -16,6 +16,11 @@ if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.protocols import Message
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+SMALL_MODEL: Final = (
+    "no pool is named, so a very small model on this machine (135 million parameters) {}, and is often wrong; "
+    "for real answers name models, such as --pool openai:gpt-5-mini with the key in OPENAI_API_KEY"
+)
+"""Said where nobody has named a pool; with what the model does."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -65,13 +70,15 @@ def advised(error: RunEnded, command: str | None = None) -> str:
     spent = isinstance(error, BudgetExhausted)
     if not error.resumable:
         return f"{error}; {'run it with a larger budget' if spent else 'fix the cause, then run it again'}"
-    if command is None:
-        from wfdsl.conductor.round_log import gave_up
+    from wfdsl.conductor.round_log import gave_up, node_gave_up
 
+    if command is None:
         if gave_up(error.run):
             return f"{error}; or run the same command again, without --run-id, for other completions"
         by_conductor = "solve" in error.run.settings.get("origin", {})  # `resume` does not know Conductors
         command = f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl resume {error.run_id}"
+    if node_gave_up(error.run):
+        return f"{error}; then continue with: {command} --ask-again (without it, the same completions are read again)"
     return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"
 
 

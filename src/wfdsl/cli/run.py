@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.inputs import (
     STDIN,
-    add_input_options,
     add_question_options,
+    add_run_input_options,
     names_of,
     question_of,
     read_checked,
-    require_no_size,
 )
 from wfdsl.cli.options import (
     INPUT,
@@ -61,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="call no worker: print the messages and the most that the run may cost"
     )
     add_trace_options(parser)
-    add_input_options(parser)
+    add_run_input_options(parser)
     add_limit_server_option(parser)
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", without=["parallel"])
@@ -71,14 +70,16 @@ def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
     from wfdsl.cli.display.displays import display_for
     from wfdsl.cli.display.live import followed, listener_for, new_run_options, print_run
+    from wfdsl.cli.output import SMALL_MODEL, print_now
     from wfdsl.cli.redo import redo_step
     from wfdsl.interpreter.running import new_run_id, run
 
     if _is_redo(args):
         return redo_step(args)
     experiment = experiment_of(args)
-    require_no_size(args)
     pool, pool_name = experiment.with_pool()
+    if experiment.pool is None and not args.quiet:
+        print_now(f"note: {SMALL_MODEL.format('answers')}")
     question = question_of(args)
     checked = read_checked(args.file, args, pool)
     assert checked.workflow is not None, "read_checked returns a workflow or raises"

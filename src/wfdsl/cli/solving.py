@@ -31,7 +31,7 @@ from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_sig
 from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import names_of, require_workflow
 from wfdsl.cli.options import experiment_of, given, leases_of, parameters_of, require_no_parameters
-from wfdsl.cli.output import FAILED, SPENT, Interrupted, advised
+from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised
 from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL
@@ -126,10 +126,7 @@ def remark_on_choice(solving: Solving) -> str:
         return f"{name}, the first worker of the pool, writes the workflow; --conductor names another model"
     if solving.experiment.pool is not None:
         return ""
-    return (
-        "no pool is named, so a very small model on this machine (135 million parameters) plans and answers, and is "
-        "often wrong; for real answers name models, such as --pool openai:gpt-5-mini with the key in OPENAI_API_KEY"
-    )
+    return SMALL_MODEL.format("plans and answers")
 
 
 def estimate_of(solving: Solving, conductor: Conductor, question: Question) -> SolveEstimate:

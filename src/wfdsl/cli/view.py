@@ -69,7 +69,7 @@ def execute(args: argparse.Namespace) -> int:
     more = pages_of_others(_folders(args.folders or ["."]))
     viewer = Viewer(default_path(), more, experiment=experiment_of(args))
     app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))])
-    with listen("127.0.0.1", args.port) as listening:
+    with listen("127.0.0.1", args.port, "--port") as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"
         serve(app, listening, 1.0, lambda: _say(address, is_opened=args.open), lambda _: viewer.close())
     return 0

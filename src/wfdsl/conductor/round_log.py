@@ -17,6 +17,8 @@ from wfdsl.protocols import Reply
 
 KEY: Final = "conductor"
 NO_WORKFLOW: Final = "no valid workflow, and no default workflow"
+UNWRITTEN: Final = "no valid workflow in "
+"""What the failure of such a Conductor begins with."""
 """The reason of a round in which nothing could be run."""
 _MOST_PROBLEMS: Final = 5
 """Errors that a re-ask carries back. Our choice: later ones are often consequences of the first."""
@@ -129,6 +131,11 @@ def rounds_inside(step: StepRecord) -> Iterator[Round]:
 def gave_up(run: Run) -> bool:
     """Whether a Conductor wrote no valid workflow, so that the run, if resumed, would read the same completions."""
     return any(plain["reason"] == NO_WORKFLOW for plain in run.settings.get(KEY, ()))
+
+
+def node_gave_up(run: Run) -> bool:
+    """Whether a Conductor node of the run wrote no valid workflow, which it would do again with the same options."""
+    return any(UNWRITTEN in step.error for step in run.steps)
 
 
 def remarks_on(log: RoundLog) -> list[str]:

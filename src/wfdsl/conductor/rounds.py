@@ -16,6 +16,7 @@ from wfdsl.api import Checked, analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.round_log import (
     NO_WORKFLOW,
+    UNWRITTEN,
     Completion,
     RoundLog,
     RoundResult,
@@ -242,7 +243,7 @@ def _no_workflow(written: tuple[Completion, ...]) -> WorkerFailure:
     count = f"{len(written)} completion{'' if len(written) == 1 else 's'}"
     problems = "; ".join(written[-1].problems)
     return WorkerFailure(
-        f"no valid workflow in {count}; the last one: {problems}; "
+        f"{UNWRITTEN}{count}; the last one: {problems}; "
         "give a default workflow, more re-asks, a grammar or a stronger model",
         retryable=False,
     )

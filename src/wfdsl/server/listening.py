@@ -28,8 +28,8 @@ and Python's own thresholds have one every 400 requests; a request leaves some 2
 """
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+def listen(host: str, port: int, options: str = "--host or --port") -> socket.socket:
+    """A socket that listens; `options` change its address.
 
     Raises:
         UsageError: the address cannot be used.
@@ -39,7 +39,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot listen on {host}, port {port}: {why}; choose another --host or --port") from error
+        raise UsageError(f"cannot listen on {host}, port {port}: {why}; choose another {options}") from error
 
 
 def address_of(listening: socket.socket) -> str:
