@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +274,68 @@ def test_a_page_of_a_run_is_read_again_once_the_run_has_changed(client: TestClie
     ask()
 
     assert client.get(f"/view/runs/{run.id}").headers["etag"] == before
+
+
+IN_VIEWS = {
+    "conversation": (
+        '<span class="state running">running</span> <a class="name"',
+        '<span class="state stopped">stopped</span> <a class="name"',
+    ),
+    "graph": ("Plan it. · running</title>", "Plan it. · waiting · stopped</title>"),
+    "time": ('<rect class="running"', '<rect class="lost"'),
+}
+"""What each view shows of a step whose call is in flight, and of one whose process died."""
+
+
+def in_flight(journal: Path, look: Callable[[], object]) -> None:
+    """Look while the first call of a run is in flight."""
+
+    async def looking(messages: list[dict[str, str]]) -> str:
+        look()
+        return "It is 4."
+
+    asyncio.run(wfdsl.run(TWO, "What is 2+2?", wfdsl.Pool.from_functions([looking, solve]), journal=journal))
+
+
+@pytest.mark.parametrize("view", IN_VIEWS)
+def test_a_step_whose_call_is_in_flight_is_running(client: TestClient, journal: Path, view: str) -> None:
+    seen: list[str] = []
+
+    in_flight(journal, lambda: seen.append(client.get(f"/view/runs/{summaries(journal)[0].id}?view={view}").text))
+
+    running, stopped = IN_VIEWS[view]
+    assert running in seen[0]
+    assert stopped not in seen[0]
+    assert "was in flight" not in seen[0]
+
+
+@pytest.mark.parametrize("view", IN_VIEWS)
+def test_a_step_whose_process_died_is_stopped_and_its_call_lost(client: TestClient, journal: Path, view: str) -> None:
+    copy = journal.with_name("copy.db")
+    in_flight(journal, lambda: backup(journal, copy))
+    copy.replace(journal)
+    (run,) = summaries(journal)
+
+    page = client.get(f"/view/runs/{run.id}?view={view}").text
+
+    running, stopped = IN_VIEWS[view]
+    assert stopped in page
+    assert running not in page
+    assert "was in flight when its process ended" in page
+
+
+def test_before_the_first_reply_nothing_is_said_of_what_was_paid(client: TestClient, journal: Path) -> None:
+    seen: list[str] = []
+
+    in_flight(journal, lambda: seen.append(client.get(f"/view/runs/{summaries(journal)[0].id}").text))
+
+    after = client.get(f"/view/runs/{summaries(journal)[0].id}").text
+    assert "$" not in seen[0]
+    assert "paid $0.00" in " ".join(re.sub(r"<[^>]*>", " ", after).split())
+
+
+def backup(journal: Path, copy: Path) -> None:
+    with sqlite3.connect(journal) as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+    source.close()
+    target.close()

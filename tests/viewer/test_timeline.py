@@ -7,13 +7,14 @@ import pytest
 import wfdsl
 from wfdsl.interpreter.journal_reading import Attempt
 from wfdsl.interpreter.record import Run, StepRecord
+from wfdsl.protocols import RunStatus
 from wfdsl.viewer.timeline import timeline_of
 
 WORKFLOW = wfdsl.Workflow.from_lists([0, 0], ["a", "b"], [[], [0]])
 
 
-def run_of(*steps: StepRecord) -> Run:
-    return Run("r", WORKFLOW, "q", steps, "done", 0.0, 100.0)
+def run_of(*steps: StepRecord, status: RunStatus = "done") -> Run:
+    return Run("r", WORKFLOW, "q", steps, status, 0.0, 100.0)
 
 
 def step(index: int, start: float | None, end: float | None, **more: object) -> StepRecord:
@@ -64,11 +65,30 @@ def test_a_long_time_without_any_event_is_not_drawn_to_scale() -> None:
     assert timeline.gaps[0].x == pytest.approx(48.5)
 
 
-def test_a_call_in_flight_ends_now_and_one_whose_result_is_lost_is_marked() -> None:
-    run = run_of(step(0, 0.0, None), step(1, None, None))
+def test_a_call_in_flight_runs_until_now_and_one_whose_result_is_lost_is_marked() -> None:
+    run = run_of(step(0, 0.0, None), step(1, None, None), status="running")
     lost, flying = attempt(0, "lost", 0.0, 5.0), attempt(0, "started", 5.0, None)
 
     (first, _) = timeline_of(run, [lost, flying], 10.0).rows
 
-    assert [part.kind for part in first.parts] == ["lost", "work"]
+    assert [part.kind for part in first.parts] == ["lost", "running"]
     assert first.parts[1].width == pytest.approx(50.0)
+    assert first.words == "result not known after 5.0 s, running for 5.0 s"
+
+
+def test_a_call_in_flight_when_its_process_died_is_lost_and_ends_with_the_run() -> None:
+    run = run_of(step(0, 0.0, None), step(1, 0.0, 5.0), status="stopped")
+    flying, done = attempt(0, "started", 0.0, None), attempt(1, "finished", 0.0, 5.0)
+
+    first, second = timeline_of(run, [flying, done], 86_400.0).rows
+
+    assert [part.kind for part in (*first.parts, *second.parts)] == ["lost", "work"]
+    assert first.words == "result not known after 5.0 s"
+
+
+def test_a_call_of_which_only_the_start_is_known_has_a_bar() -> None:
+    run = run_of(step(0, 0.0, None), step(1, None, None), status="stopped")
+
+    (first, _) = timeline_of(run, [attempt(0, "started", 0.0, None)], 86_400.0).rows
+
+    assert ([part.kind for part in first.parts], first.words) == (["lost"], "result not known")

@@ -73,7 +73,8 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment.models.get(plan.origin.get("model", ""), experiment)
     if plan.workflow == ROOT_WORKFLOW and "request" not in plan.origin:
         raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
-    _print_lost(before.lost)
+    if before.status != "running":  # one that is will be refused
+        _print_lost(before.lost)
     pool, conductor = pool_of_run(plan) if experiment.pool is None else experiment.pool, None
     if plan.workflow == ROOT_WORKFLOW:
         from wfdsl.conductor.resuming import conductor_of_run

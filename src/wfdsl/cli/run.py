@@ -78,11 +78,11 @@ def execute(args: argparse.Namespace) -> int:
         return redo_step(args)
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
-    if experiment.pool is None and not args.quiet:
-        print_now(f"note: {SMALL_MODEL.format('answers')}")
     question = question_of(args)
     checked = read_checked(args.file, args, pool)
     assert checked.workflow is not None, "read_checked returns a workflow or raises"
+    if experiment.pool is None and not args.quiet:
+        print_now(f"note: {SMALL_MODEL.format('answers')}")
     if args.dry_run:
         names = names_of(checked)
         print_estimate(checked.workflow, question, pool, experiment.run, names=names, as_json=args.json)

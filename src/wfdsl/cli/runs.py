@@ -71,7 +71,7 @@ def execute(args: argparse.Namespace) -> int:
 
     path = default_path()
     if args.action in (None, "list"):
-        _list(summaries(path) if path.exists() else [], vars(args))
+        _list(path, summaries(path) if path.exists() else [], vars(args))
         return 0
     if args.action == "prune":
         before = time.time() - args.days * _DAY_S
@@ -100,11 +100,10 @@ def _export(path: Path, run_ids: list[str]) -> int:
     return code
 
 
-def _list(runs: list[RunSummary], asked: dict[str, Any]) -> None:
+def _list(path: Path, runs: list[RunSummary], asked: dict[str, Any]) -> None:
     found = [run for run in runs if _is_asked_for(run, asked)]
     if asked.get("json"):
-        for run in found[: asked.get("limit")]:
-            print_json(_plain(run))
+        _print_as_json(path, found[: asked.get("limit")])
         return
     lines = [_line_of(each) for each in (_folded(found) if "evaluation" not in asked else [[run] for run in found])]
     limit = asked.get("limit", _SHOWN)
@@ -114,6 +113,14 @@ def _list(runs: list[RunSummary], asked: dict[str, Any]) -> None:
         print(f"{limit} of {len(lines)}; --limit N shows more", file=sys.stderr)
     elif not lines:
         print("there are no such runs" if runs else "there are no runs", file=sys.stderr)
+
+
+def _print_as_json(path: Path, runs: list[RunSummary]) -> None:
+    from wfdsl.interpreter.journal_reading import runs_of_unknown_price
+
+    unknown = runs_of_unknown_price(path) if runs else ()
+    for run in runs:
+        print_json({**_plain(run), "usd": None if run.id in unknown else run.charged.usd})
 
 
 def _is_asked_for(run: RunSummary, asked: dict[str, Any]) -> bool:

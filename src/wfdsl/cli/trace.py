@@ -26,15 +26,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the record."""
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.interpreter.journal_reading import full_id, run_of
+    from wfdsl.interpreter.journal_reading import full_id, run_of, runs_of_unknown_price
 
     path = default_path()
     run = run_of(path, full_id(path, args.run))
-    print(run.to_json(indent=2) if args.json else "\n".join(_lines(run, with_messages=args.messages)))
+    if args.json:
+        print(run.to_json(indent=2))
+        return 0
+    is_priced = run.id not in runs_of_unknown_price(path, run.id)
+    print("\n".join(_lines(run, with_messages=args.messages, is_priced=is_priced)))
     return 0
 
 
-def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
+def _lines(run: Run, *, with_messages: bool, is_priced: bool, indent: str = "") -> list[str]:
     from wfdsl.conductor.policy import ROOT_WORKFLOW
     from wfdsl.conductor.round_log import rounds_of
     from wfdsl.pictures import options_of_run, to_terminal
@@ -52,12 +56,12 @@ def _lines(run: Run, *, with_messages: bool, indent: str = "") -> list[str]:
         drawing = str(to_terminal(run.workflow, **options_of_run(run)))
         lines += ["", *(f"  {line}" for line in drawing.splitlines()), ""]
     for step in run.steps:
-        lines += _step_lines(run, step, with_messages=with_messages)
+        lines += _step_lines(run, step, with_messages=with_messages, is_priced=is_priced)
     lines += _log_lines(logs[1:])
     for lost in run.lost:
         where = "/".join(map(str, lost.path))
         lines.append(f"lost: step {where}, {lost.worker_name}: was in flight when its process ended; stays charged")
-    lines.append(_totals(run))
+    lines.append(_totals(run, is_priced=is_priced))
     return [(indent + line).rstrip() if not line.strip() else indent + line for line in lines]
 
 
@@ -79,7 +83,7 @@ def _log_lines(logs: Iterable[RoundLog]) -> list[str]:
     return lines
 
 
-def _step_lines(run: Run, step: StepRecord, *, with_messages: bool) -> list[str]:
+def _step_lines(run: Run, step: StepRecord, *, with_messages: bool, is_priced: bool) -> list[str]:
     from wfdsl.interpreter.record import worker_title
 
     facts = [step.status, *_facts(step)]
@@ -89,7 +93,7 @@ def _step_lines(run: Run, step: StepRecord, *, with_messages: bool) -> list[str]
         for message in step.messages:
             lines += _block(message["role"], message["content"])
     for nested in step.nested:
-        lines += _lines(nested, with_messages=with_messages, indent="    ")
+        lines += _lines(nested, with_messages=with_messages, is_priced=is_priced, indent="    ")
     if step.error:
         lines += _block("error", step.error)
     if step.response is not None:
@@ -126,13 +130,19 @@ def _block(title: str, text: str) -> list[str]:
     return [f"  {title}:", *(f"      {line}" for line in text.split("\n"))]
 
 
-def _totals(run: Run) -> str:
+def _totals(run: Run, *, is_priced: bool) -> str:
+    """What the run took; no dollars says that they are not known, $0.00 that it was free."""
     from wfdsl.render.status import dollars, duration
 
     parts = [f"{run.usage.input_tokens} + {run.usage.output_tokens} tokens"]
-    parts.append("price not known" if run.paid_usd is None else f"paid {dollars(run.paid_usd)}")
+    if run.paid_usd is None:
+        parts.append("price not known")
+    elif run.paid_usd or is_priced:
+        parts.append(f"paid {dollars(run.paid_usd)}")
     if run.charged is not None:
-        parts.append(f"charged {run.charged.calls} calls, {run.charged.tokens} tokens, {dollars(run.charged.usd)}")
+        parts.append(f"charged {run.charged.calls} calls, {run.charged.tokens} tokens")
+        if run.charged.usd or is_priced:
+            parts.append(dollars(run.charged.usd) + ("" if is_priced else " where the price is known"))
     if run.seconds is not None:
         parts.append(duration(run.seconds))
     return "total: " + ", ".join(parts)

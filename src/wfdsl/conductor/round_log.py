@@ -134,8 +134,8 @@ def gave_up(run: Run) -> bool:
 
 
 def node_gave_up(run: Run) -> bool:
-    """Whether a Conductor node of the run wrote no valid workflow, which it would do again with the same options."""
-    return any(UNWRITTEN in step.error for step in run.steps)
+    """Whether a Conductor node of a run of another workflow wrote none that is valid; kept, it would be read again."""
+    return not gave_up(run) and any(UNWRITTEN in step.error for step in run.steps)
 
 
 def remarks_on(log: RoundLog) -> list[str]:

@@ -14,10 +14,12 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.interpreter.journal_read_only import connect_read_only, is_about_writing
 from wfdsl.interpreter.journal_record import packed_in_sql
 from wfdsl.interpreter.journal_schema import MIGRATIONS, VERSION
 
@@ -62,8 +64,8 @@ def connect(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a journal that is there, for reading.
+def connect_to_read(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
+    """Open a journal that is there, for reading; also where nothing can be written, such as on a full disk.
 
     Raises:
         JournalFailure: it is not there, cannot be read, or was written by a later version.
@@ -72,7 +74,14 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         raise JournalFailure(
             f"there is no journal at {path}: nothing has been run yet, or WFDSL_HOME names another folder"
         )
-    return connect(path)
+    try:
+        return connect(path, any_thread=any_thread)
+    except JournalFailure as error:
+        if not is_about_writing(error.__cause__):
+            raise
+    connection = connect_read_only(path, any_thread=any_thread)
+    connection.text_factory = _text
+    return connection
 
 
 def failure(path: Path, error: Exception) -> JournalFailure:
@@ -376,13 +385,21 @@ def is_alive(folder: Path, name: str) -> bool:
     """Whether the process that an owner's name stands for still has its journal open; clears up after a dead one."""
     path = folder / name
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = _opened_for_lock(path)
     except FileNotFoundError:
         return False
     try:
         if not _try_lock(descriptor):
             return True
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written
+            path.unlink(missing_ok=True)
         return False
     finally:
         os.close(descriptor)
+
+
+def _opened_for_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR)
+    except OSError:  # the file system cannot be written; most let a file be locked that is open for reading
+        return os.open(path, os.O_RDONLY)

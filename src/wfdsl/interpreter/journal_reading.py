@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -14,7 +14,15 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal import OF_RUN, reply_from_json, reply_to_json
-from wfdsl.interpreter.journal_file import UNREADABLE, connect_to_read, damaged, failure, is_alive, shrink
+from wfdsl.interpreter.journal_file import (
+    UNREADABLE,
+    connect,
+    connect_to_read,
+    damaged,
+    failure,
+    is_alive,
+    shrink,
+)
 from wfdsl.interpreter.journal_rebuilding import CallRow, put_together
 from wfdsl.interpreter.journal_record import unpacked
 from wfdsl.interpreter.record import Run
@@ -69,6 +77,28 @@ def summaries(path: Path) -> list[RunSummary]:
     with reading(path) as connection:
         rows = connection.execute(_SUMMARIES).fetchall()
     return [_summary(path, row) for row in rows]
+
+
+_UNKNOWN_PRICE = """
+SELECT DISTINCT id FROM runs JOIN (
+    SELECT run, count(reply) AS replies,
+        sum(iif(json_valid(reply), json_type(reply, '$.paid_usd') IS 'null', 0)) AS unpriced
+    FROM calls WHERE usd = 0 AND tokens > 0 AND {which} GROUP BY run, worker
+) ON run = number WHERE unpriced > 0 OR replies = 0
+"""
+
+
+def runs_of_unknown_price(path: Path, run_id: str | None = None) -> set[str]:
+    """The runs that were charged no dollars for a call because its price is not known, of all runs or of one.
+
+    A worker without a price is told from a free one by its replies, so until there is one its price is not known.
+
+    Raises:
+        JournalFailure: the journal cannot be read.
+    """
+    which, values = ("true", ()) if run_id is None else (OF_RUN, (run_id,))
+    with reading(path) as connection:
+        return {row[0] for row in connection.execute(_UNKNOWN_PRICE.format(which=which), values)}
 
 
 _SPENT = """
@@ -217,7 +247,7 @@ def add_copy(path: Path, run_id: str, request: RunRequest, kept: Iterable[KeptRe
     Raises:
         JournalFailure: it cannot be written.
     """
-    with reading(path) as connection:
+    with _open(path, connect) as connection:
         connection.execute("BEGIN IMMEDIATE")
         number = connection.execute(
             "INSERT INTO runs (id, created, status, title, request) VALUES (?, ?, 'stopped', ?, ?)",
@@ -245,7 +275,7 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
         UsageError: a process is working on one of them.
     """
     wanted = list(run_ids)
-    with reading(path) as connection:
+    with _open(path, connect) as connection:
         for run_id in wanted:
             row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is not None and row[0] is not None and is_alive(_owners(path), row[0]):
@@ -258,10 +288,14 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
     return removed
 
 
+def reading(path: Path) -> AbstractContextManager[sqlite3.Connection]:
+    """The journal, open for reading; what the database complains about is a `JournalFailure`."""
+    return _open(path, connect_to_read)
+
+
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """The journal, open; what the database complains about is a `JournalFailure`."""
-    with closing(connect_to_read(path)) as connection:
+def _open(path: Path, opener: Callable[[Path], sqlite3.Connection]) -> Iterator[sqlite3.Connection]:
+    with closing(opener(path)) as connection:
         try:
             yield connection
         except sqlite3.Error as error:

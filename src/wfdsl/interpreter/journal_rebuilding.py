@@ -22,7 +22,7 @@ from wfdsl.interpreter.record import LostCall, Run, StepRecord, cost_of, total_u
 from wfdsl.language.check import CheckConfig, check
 from wfdsl.language.completion import read_completion
 from wfdsl.language.workflow import Workflow
-from wfdsl.protocols import Message, Reply, StepState
+from wfdsl.protocols import Message, Reply, RunStatus, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def put_together(run_id: str, request: RunRequest, rows: Sequence[CallRow], crea
     charge = NOTHING_SPENT
     for row in rows:
         charge = charge.plus(BudgetUsage(row.calls, row.tokens, row.usd))
-    run = _run(run_id, request, rows, created, at=())
+    run = _run(run_id, request, rows, created, at=(), is_running=is_running)
     by_conductor = "solve" in request.origin
     again = f"the same `wfdsl solve` command and --run-id {run_id}" if by_conductor else f"wfdsl resume {run_id}"
     return replace(
@@ -73,13 +73,15 @@ def put_together(run_id: str, request: RunRequest, rows: Sequence[CallRow], crea
         lost=tuple(
             LostCall(row.steps, row.worker, row.started, row.tokens, row.usd)
             for row in rows
-            if row.status in ("lost", "started")
+            if row.status == "lost" or (row.status == "started" and not is_running)
         ),
         charged=charge,
     )
 
 
-def _run(run_id: str, request: RunRequest, rows: Sequence[CallRow], started: float, *, at: Path) -> Run:
+def _run(
+    run_id: str, request: RunRequest, rows: Sequence[CallRow], started: float, *, at: Path, is_running: bool
+) -> Run:
     """A run from the calls inside it; `at` is its path, which is empty for the outermost one."""
     pruned = graph_of(request.workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
     by_step: dict[int, list[CallRow]] = {index: [] for index in range(len(request.workflow))}
@@ -94,21 +96,31 @@ def _run(run_id: str, request: RunRequest, rows: Sequence[CallRow], started: flo
     }
     steps: list[StepRecord] = []
     for index in range(len(request.workflow)):
-        step = _step(run_id, request, by_step[index], responses, at=(*at, index), is_pruned=index in pruned)
+        step = _step(
+            run_id,
+            request,
+            by_step[index],
+            responses,
+            at=(*at, index),
+            is_pruned=index in pruned,
+            is_running=is_running,
+        )
         seen = any(by_step[later] and index in request.workflow.sees(later) for later in range(index, len(by_step)))
         ended = next((run for run in reversed(step.nested) if run.answer is not None), None)
         if seen and ended is not None and ended.answer is not None:  # a Conductor node that is over
             step = replace(step, status="done", response=ended.answer, finished=ended.finished)
             responses[index] = ended.answer
         steps.append(step)
+    status: RunStatus = "done" if steps[-1].status == "done" else "running" if is_running else "stopped"
+    is_over = bool(at) and status != "running"
     return Run(
         id=run_id,
         workflow=request.workflow,
         question=request.question,
         steps=tuple(steps),
-        status="done" if steps[-1].status == "done" else "stopped",
+        status=status,
         started=started,
-        finished=max((step.finished or started for step in steps), default=None) if at else None,
+        finished=max((step.finished or started for step in steps), default=None) if is_over else None,
         names=request.names,
         pool=request.pool,
         settings=request.settings(),
@@ -123,6 +135,7 @@ def _step(
     *,
     at: Path,
     is_pruned: bool,
+    is_running: bool,
 ) -> StepRecord:
     index = at[-1]
     worker = request.workflow[index].worker
@@ -131,49 +144,68 @@ def _step(
         return StepRecord(index, worker, status="pruned" if is_pruned else "waiting")
     messages = _messages(request, index, responses)
     if len(rows[0].steps) > len(at):
-        return _node(run_id, replace(request, names=None), rows, StepRecord(index, worker, messages=messages), at=at)
+        record = StepRecord(index, worker, messages=messages)
+        return _node(run_id, replace(request, names=None), rows, record, at=at, is_running=is_running)
     last = next((row for row in rows if row.status == "finished" and not row.answer.tool_calls), rows[-1])
-    calls_tools = last.status == "finished" and last.answer.tool_calls
+    status = _status_of(last, is_running=is_running)
     usage, paid_usd, list_usd = cost_of(_replies(rows))
     plain: dict[str, Any] = {
         "worker_name": last.worker,
         "messages": messages,
         "started": rows[0].started,
-        "finished": last.finished,
+        "finished": None if status == "running" else last.finished,
         "retries": sum(row.status in ("failed", "rejected") for row in rows),
-        "error": last.error,
+        "error": "" if status == "running" else last.error,
         "usage": usage,
         "paid_usd": paid_usd,
         "list_usd": list_usd,
     }
-    if last.status == "finished" and not calls_tools:
+    if status == "done":
         reply = last.answer
         plain |= {"response": reply.text, "finish": reply.finish, "model": reply.model, "thinking": reply.thinking}
-    status = "stopped" if calls_tools else _STATUS_OF.get(last.status, "stopped")
     return StepRecord(index, worker, status=status, **plain)
 
 
-def _node(run_id: str, request: RunRequest, rows: Sequence[CallRow], record: StepRecord, *, at: Path) -> StepRecord:
-    """A step whose worker is a Conductor, with the rounds that can be read again."""
+def _status_of(last: CallRow, *, is_running: bool) -> StepState:
+    """The state of a step whose last call is this. A call that failed is made again as long as the run goes on."""
+    if last.status == "finished" and not last.answer.tool_calls:
+        return "done"
+    if is_running:
+        return "running"
+    return "failed" if last.status in ("failed", "rejected") else "stopped"
+
+
+def _node(
+    run_id: str,
+    request: RunRequest,
+    rows: Sequence[CallRow],
+    record: StepRecord,
+    *,
+    at: Path,
+    is_running: bool,
+) -> StepRecord:
+    """A step whose worker is a Conductor, with the rounds that can be read again; only the last one may be running."""
     own = [row for row in rows if row.steps[len(at) + 1 :] == (OWN_STEP,)]
     is_root = record.worker < 0
     asked = replace(request, question=request.question if is_root else record.messages, previous=None)
     nested: list[Run] = []
-    for number in range(rows[-1].steps[len(at)] + 1):
+    latest = rows[-1].steps[len(at)]
+    for number in range(latest + 1):
         inside = [row for row in rows if row.steps[len(at)] == number and row not in own]
         written = [row.answer.text for row in own if row.steps[len(at)] == number and row.status == "finished"]
         workflow = _workflow_in(written[-1]) if written else None
         if workflow is None or not all(row.steps[len(at) + 1] < len(workflow) for row in inside) or not inside:
             break
         asked = replace(asked, workflow=workflow)
-        nested.append(_run(run_id, asked, inside, inside[0].started, at=(*at, number)))
+        goes_on = is_running and number == latest
+        nested.append(_run(run_id, asked, inside, inside[0].started, at=(*at, number), is_running=goes_on))
         asked = replace(asked, previous=(workflow[-1].subtask, nested[-1].answer or ""))
     usage, paid_usd, list_usd = cost_of(_replies(own))
     return replace(
         record,
         worker_name=own[0].worker if own else "",
         started=rows[0].started,
-        status="stopped",
+        status="running" if is_running else "stopped",
         nested=tuple(nested),
         usage=sum((run.usage for run in nested), usage),
         paid_usd=total_usd([paid_usd, *(run.paid_usd for run in nested)]),
@@ -207,6 +239,3 @@ def _messages(request: RunRequest, step: int, responses: dict[int, str]) -> tupl
         question_for=request.config.question_for,
         previous=request.previous,
     )
-
-
-_STATUS_OF: dict[str, StepState] = {"finished": "done", "failed": "failed", "rejected": "failed"}

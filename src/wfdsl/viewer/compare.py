@@ -14,13 +14,12 @@ from starlette.responses import Response
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
-from wfdsl.html_page import facts_of_run
 from wfdsl.interpreter.journal_reading import RunSummary
 from wfdsl.interpreter.record import Run
 from wfdsl.viewer.conversation import Excerpts
 from wfdsl.viewer.page import page
 from wfdsl.viewer.places import Path, Place
-from wfdsl.viewer.runs import RunRecords
+from wfdsl.viewer.runs import RunRecords, facts_in
 
 _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
 _MOST_WORDS: Final = 4_000
@@ -90,7 +89,7 @@ def compare(request: Request) -> Response:
         "compare.html",
         summaries=(first[0], second[0]),
         runs=runs,
-        facts=_facts(runs),
+        facts=_facts(request, runs),
         answer=diff(*(Excerpts(2)(run.answer).text for run in runs)),
         cut=Excerpts(2),
         is_cut=any(Excerpts(2)(run.answer).left for run in runs),
@@ -104,9 +103,9 @@ def _candidates(request: Request, first: RunSummary) -> list[RunSummary]:
     return sorted(others, key=lambda run: run.title != first.title)[:_MOST_CANDIDATES]
 
 
-def _facts(runs: tuple[Run, Run]) -> list[tuple[str, str, str]]:
+def _facts(request: Request, runs: tuple[Run, Run]) -> list[tuple[str, str, str]]:
     """What is known of both runs, a row for each figure."""
-    found = [{fact.label: fact.value for fact in facts_of_run(run)} for run in runs]
+    found = [{fact.label: fact.value for fact in facts_in(request, run)} for run in runs]
     labels = dict.fromkeys([*found[0], *found[1]])
     return [(label, found[0].get(label, ""), found[1].get(label, "")) for label in labels]
 

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from wfdsl.api import dumps
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
-from wfdsl.html_page import facts_of_run, facts_of_step, to_html
+from wfdsl.html_page import facts_of_step, to_html
 from wfdsl.interpreter.journal_reading import attempts_of, kept_replies
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.language.workflow import Workflow
@@ -27,7 +27,7 @@ from wfdsl.viewer.markdown import markdown_of
 from wfdsl.viewer.page import page
 from wfdsl.viewer.places import Place
 from wfdsl.viewer.redo_page import can_redo
-from wfdsl.viewer.runs import place_in, run_in
+from wfdsl.viewer.runs import facts_in, place_in, run_in
 from wfdsl.viewer.timeline import timeline_of
 
 VIEWS: Final = ("conversation", "graph", "time")
@@ -49,7 +49,7 @@ def show_run(request: Request) -> Response:
         version=version_of(summary),
         view=view,
         views=VIEWS,
-        facts=list(facts_of_run(run)),
+        facts=facts_in(request, run),
         excerpt=excerpts_for(run),
         problem=request.app.state.redoing.problems.get(run.id, ""),
         **_VIEWS[view](request, run),

@@ -9,8 +9,10 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from wfdsl.interpreter.journal_reading import RunSummary, run_of
+from wfdsl.html_page import facts_of_run
+from wfdsl.interpreter.journal_reading import RunSummary, run_of, runs_of_unknown_price
 from wfdsl.interpreter.record import Run
+from wfdsl.render.html import Fact
 from wfdsl.viewer.changes import RunIndex
 from wfdsl.viewer.places import Place, place_at
 
@@ -54,6 +56,14 @@ def run_in(request: Request) -> tuple[RunSummary, Run]:
     """
     records: RunRecords = request.app.state.records
     return records.find(request.path_params["id"])
+
+
+def facts_in(request: Request, run: Run) -> list[Fact]:
+    """What is known of a run; of what was paid nothing, as long as no reply says whether its workers are free."""
+    found = list(facts_of_run(run))
+    if run.paid_usd == 0 and runs_of_unknown_price(request.app.state.index.journal, run.id):
+        return [fact for fact in found if fact.label != "paid"]
+    return found
 
 
 def place_in(request: Request, run: Run) -> Place:

@@ -13,9 +13,9 @@ from wfdsl.interpreter.record import Run
 from wfdsl.render.status import duration
 from wfdsl.viewer.places import Path, Place, places
 
-Kind: TypeAlias = Literal["wait", "work", "retry", "lost", "inside"]
-"""What a part of a bar stands for: waiting, a call that counted, a call that failed, a call whose result is not known,
-or a Conductor's step, whose calls have bars of their own."""
+Kind: TypeAlias = Literal["wait", "work", "running", "retry", "lost", "inside"]
+"""What a part of a bar stands for: waiting, a call that counted, one in flight, one that failed, one whose result is
+not known, or a Conductor's step, whose calls have bars of their own."""
 _LONGEST_GAP: Final = 0.1
 """A gap in which nothing happened is squeezed if it takes more than this part of the whole. Our choice."""
 _SQUEEZED: Final = 0.03
@@ -74,8 +74,12 @@ class Timeline:
 def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
     """The bars of a run. Without attempts (a run that is not in the journal) they follow from the record alone.
 
-    `now` is where the bars of calls in flight end.
+    `now` is where the bars of calls in flight end; those of a run that has stopped, whose result is lost, end with the
+    last that is known of the run.
     """
+    if run.status != "running":
+        attempts = [_lost_if_open(attempt) for attempt in attempts]
+        now = max((attempt.finished or attempt.started for attempt in attempts), default=now)
     by_path: dict[Path, list[Attempt]] = {}
     for attempt in attempts:
         by_path.setdefault(attempt.path, []).append(attempt)
@@ -89,6 +93,10 @@ def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
     found.sort(key=lambda each: each[0])  # so a completion comes before the steps that it wrote
     rows = [_placed(row, parts, scale) for _, row, parts in found]
     return Timeline(rows, scale.gaps, scale.seconds)
+
+
+def _lost_if_open(attempt: Attempt) -> Attempt:
+    return attempt._replace(status="lost") if attempt.status == "started" else attempt
 
 
 def _parts(place: Place, attempts: Sequence[Attempt], now: float) -> Iterator[Part]:
@@ -111,11 +119,11 @@ def _parts(place: Place, attempts: Sequence[Attempt], now: float) -> Iterator[Pa
         yield from _some(Part(_KINDS.get(attempt.status, "retry"), attempt.started, at))
 
 
-_KINDS: Final[dict[str, Kind]] = {"finished": "work", "started": "work", "duplicate": "work", "lost": "lost"}
+_KINDS: Final[dict[str, Kind]] = {"finished": "work", "started": "running", "duplicate": "work", "lost": "lost"}
 
 
 def _some(*parts: Part) -> Iterator[Part]:
-    return (part for part in parts if part.end > part.start or part.kind == "work")
+    return (part for part in parts if part.end > part.start or part.kind in ("work", "running", "lost"))
 
 
 def _completions(
@@ -138,12 +146,19 @@ def _completions(
 
 
 def _words(parts: Sequence[Part]) -> str:
-    return ", ".join(f"{_WORDS[part.kind]} {duration(part.end - part.start)}" for part in parts) or "no time is known"
+    return ", ".join(map(_words_of, parts)) or "no time is known"
+
+
+def _words_of(part: Part) -> str:
+    if part.kind == "lost" and part.end == part.start:
+        return "result not known"
+    return f"{_WORDS[part.kind]} {duration(part.end - part.start)}"
 
 
 _WORDS: Final[dict[Kind, str]] = {
     "wait": "waited",
     "work": "worked",
+    "running": "running for",
     "retry": "failed after",
     "lost": "result not known after",
     "inside": "took",

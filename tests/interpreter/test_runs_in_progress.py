@@ -1,0 +1,168 @@
+"""A run that is looked at while its process works on it: its calls are running, and none of them is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.interpreter.chat_server import ChatServer
+
+from wfdsl import Step, Workflow
+from wfdsl.cli.main import main
+from wfdsl.conductor.policy import ROOT_WORKFLOW
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.journal import reply_to_json
+from wfdsl.interpreter.journal_reading import run_of, summaries
+from wfdsl.interpreter.journal_rebuilding import CallRow, put_together
+from wfdsl.protocols import Reply, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wfdsl.interpreter.record import Run
+
+THREE = Workflow((Step(0, "a"), Step(0, "b"), Step(0, "c", (0, 1))))
+WRITTEN = 'model_id = [0, 0]\nsubtasks = ["Plan.", "Solve."]\naccess_list = [[], [0]]'
+
+
+def row(*path: int, status: str = "started", text: str | None = None, error: str = "", **reply: object) -> CallRow:
+    """A call; with a text it has been answered, and with an error it has failed."""
+    status = "finished" if text is not None else "failed" if error else status
+    kept = None if text is None else reply_to_json(Reply(text, **reply))  # type: ignore[arg-type]
+    finished = None if status == "started" else 2.0
+    return CallRow(len(path), json.dumps(path), "w", status, 1.0, finished, kept, error, 1, 10, 0.5)
+
+
+def record(*rows: CallRow, workflow: Workflow = THREE, is_running: bool = True) -> Run:
+    return put_together("r", RunRequest(workflow=workflow, question="Q"), rows, 0.0, is_running=is_running)
+
+
+def test_a_call_in_flight_is_running_and_not_lost() -> None:
+    run = record(row(0), row(1, text="yes"))
+
+    assert (run.status, run.lost, run.finished) == ("running", (), None)
+    assert [step.status for step in run.steps] == ["running", "done", "waiting"]
+    assert [step.finished for step in run.steps] == [None, 2.0, None]
+
+
+def test_a_call_in_flight_of_a_process_that_died_is_lost_and_its_step_stopped() -> None:
+    run = record(row(0), row(1, text="yes"), is_running=False)
+
+    assert [lost.path for lost in run.lost] == [(0,)]
+    assert [step.status for step in run.steps] == ["stopped", "done", "waiting"]
+
+
+def test_a_call_that_an_earlier_process_lost_stays_lost_while_it_is_made_again() -> None:
+    run = record(row(0, status="lost"), row(0))
+
+    assert [lost.path for lost in run.lost] == [(0,)]
+    assert run.steps[0].status == "running"
+
+
+def test_a_step_that_will_be_tried_again_is_running() -> None:
+    step = record(row(0, error="HTTP 503")).steps[0]
+    ended = record(row(0, error="HTTP 503"), is_running=False).steps[0]
+
+    assert (step.status, step.finished, step.retries, step.error) == ("running", None, 1, "")
+    assert (ended.status, ended.finished, ended.error) == ("failed", 2.0, "HTTP 503")
+
+
+def test_a_step_whose_tools_are_called_is_running() -> None:
+    calls = row(0, text="", finish="tool_calls", tool_calls=(ToolCall("add", "{}", "1"),))
+
+    assert record(calls).steps[0].status == "running"
+    assert record(calls, is_running=False).steps[0].status == "stopped"
+
+
+def test_of_a_conductors_rounds_only_the_last_one_is_running() -> None:
+    first = (row(0, 0, -1, text=WRITTEN), row(0, 0, 0, text="planned"), row(0, 0, 1, error="HTTP 400"))
+    second = (row(0, 1, -1, text=WRITTEN), row(0, 1, 0))
+
+    run = record(*first, *second, workflow=ROOT_WORKFLOW)
+    (node,) = run.steps
+
+    assert node.status == "running"
+    assert [(nested.status, nested.finished) for nested in node.nested] == [("stopped", 2.0), ("running", None)]
+    assert [[step.status for step in nested.steps] for nested in node.nested] == [
+        ["done", "failed"],
+        ["running", "waiting"],
+    ]
+
+
+def test_a_round_that_is_over_is_done_while_the_conductor_writes_the_next() -> None:
+    first = (row(0, 0, -1, text=WRITTEN), row(0, 0, 0, text="planned"), row(0, 0, 1, text="solved"))
+
+    (node,) = record(*first, row(0, 1, -1), workflow=ROOT_WORKFLOW).steps
+
+    assert (node.status, [nested.status for nested in node.nested]) == ("running", ["done"])
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    chat = ChatServer(delay_s=60.0)
+    yield chat
+    chat.close()
+
+
+@pytest.fixture
+def flying(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose calls of steps a and b are in flight."""
+    (tmp_path / "two.wf").write_text('step a by 0: "A."\nstep b by 1: "B."\nstep c by 0 sees a, b: "C."\n')
+    workers = "".join(
+        f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.url}"\n'
+        for name in ("m", "n")
+    )
+    (tmp_path / "pool.toml").write_text(f'[pool]\nname = "slow"\n{workers}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    command = [sys.executable, "-m", "wfdsl", "run", "two.wf", "Q", "--pool", "pool.toml", "--quiet"]
+    with subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.DEVNULL) as process:
+        server.wait_for(2)
+        yield process
+        process.kill()
+
+
+def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
+    flying: subprocess.Popen[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*command: str) -> str:
+        main(list(command))
+        return "".join(capsys.readouterr())
+
+    traced, shown, resumed = said("trace", "last"), said("show", "--run", "last"), said("resume", "last")
+
+    assert f"being worked on by process {flying.pid}" in resumed
+    assert "a: worker 0 (m): running" in traced
+    assert "c: worker 0: waiting" in traced
+    for text in (traced, shown, resumed):
+        assert "in flight" not in text
+        assert "stopped" not in text
+    flying.kill()
+    flying.wait()
+    traced, shown = said("trace", "last"), said("show", "--run", "last")
+    assert "a: worker 0 (m): stopped" in traced
+    assert traced.count("was in flight when its process ended; stays charged") == 2
+    assert "stopped" in shown
+    journal = tmp_path / "journal.db"
+    assert len(run_of(journal, summaries(journal)[0].id).lost) == 2
+
+
+def test_the_calls_that_a_killed_run_has_lost_are_named_when_it_is_resumed(
+    flying: subprocess.Popen[bytes], server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flying.kill()
+    flying.wait()
+    server.delay_s = 0.0
+
+    code = main(["resume", "last", "--quiet"])
+
+    err = capsys.readouterr().err
+    assert code == 0
+    assert "step 0, m: was in flight; stays charged at up to " in err
+    assert "step 1, n: was in flight; stays charged at up to " in err
