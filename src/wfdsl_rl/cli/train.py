@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -27,12 +28,13 @@ from wfdsl.cli.options import (
     group,
     leases_of,
 )
-from wfdsl.cli.output import FAILED, OK, ended, print_json
+from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
     from wfdsl.interpreter.leases import LeaseClient
+    from wfdsl.interpreter.record import RunEnded
     from wfdsl.interpreter.running import RunOptions
     from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.plan import Plan
@@ -46,6 +48,8 @@ EXAMPLES = (
 EXIT_CODES = "exit codes: 0 fine, 2 usage or unreadable input, 3 failed, 4 budget spent, 130 interrupted"
 _STAGES = ("sft", "base", "pools", "recursion", "all")
 _RESOLVED = "resolved.json"
+_LIMITS_OF_RUNS = ("concurrency", "parallel", "timeout_s", "step_timeout_s", "longest_wait_s")
+"""Keys of [run] that change no result of a training."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,6 +96,7 @@ def _train(args: argparse.Namespace) -> int:
     else:
         seed = [] if args.seed is None else [f"train.seed={args.seed}"]
         name, settings, stage, out = args.experiment, [*args.set, *seed], args.stage, None
+    from wfdsl.interpreter.record import BudgetExhausted, RunEnded
     from wfdsl_rl.training.plan import read_plan
 
     plan = read_plan(name, settings)
@@ -99,17 +104,22 @@ def _train(args: argparse.Namespace) -> int:
     folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")
     if args.dry_run:
         return _dry_run(plan, stages, folder, args)
-    return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
+    try:
+        return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
+    except RunEnded as error:
+        spent = isinstance(error, BudgetExhausted)
+        print(f"wfdsl-train: {_advised(error, folder, spent=spent)}", file=sys.stderr)
+        return SPENT if spent else FAILED
 
 
 def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
     """The options of the training in a folder."""
-    if args.experiment is not None or args.set or args.seed is not None or args.out is not None:
-        raise UsageError("--resume uses the folder's options; remove the experiment, --set, --seed and --out")
+    if args.experiment is not None or args.seed is not None or args.out is not None:
+        raise UsageError("--resume uses the folder's options; remove the experiment, --seed and --out")
     folder = Path(args.resume)
     try:
         begun = json.loads((folder / _RESOLVED).read_text(encoding="utf-8"))
-        return begun["experiment"], list(begun["command"]["settings"]), begun["command"]["stage"], folder
+        return begun["experiment"], [*begun["command"]["settings"], *args.set], begun["command"]["stage"], folder
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{folder} does not hold a training: {_RESOLVED} cannot be read ({error})") from error
 
@@ -132,14 +142,14 @@ def _run(
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
         from wfdsl_rl.cli.train_output import Progress
-        from wfdsl_rl.training.pipeline import require_fresh, run_pipeline, save_resolved
+        from wfdsl_rl.fingerprints import hash_of
+        from wfdsl_rl.training.pipeline import run_pipeline
         from wfdsl_rl.training.plan import run_options
         from wfdsl_rl.training.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.setup import Setup
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
     processes = join_processes(plan.train.processes)
-    resolved = {**plan.resolved(), "processes": processes.count, "command": command}
     with ExitStack() as stack:
         watched: dict[str, Any] = {"say": lambda _: None}
         if processes.is_first:
@@ -161,15 +171,17 @@ def _run(
             **watched,
         )
 
-        def begin() -> None:
-            _require_same(folder, resolved, resume=args.resume is not None)
-            require_fresh(setup, stages, resume=args.resume is not None)
-            if args.resume is None:  # a resumed training keeps its file: a full disk could leave half of it
-                save_resolved(setup, resolved)
-
+        resolved = {
+            **plan.resolved(),
+            "tasks": hash_of([task.model_dump(mode="json") for task in setup.all_tasks]),
+            "processes": processes.count,
+            "command": command,
+        }
         try:
-            processes.on_first(begin)
-            setup.say(f"done: {run_pipeline(setup, stages, resume=args.resume is not None)}")
+            if args.resume is not None:
+                processes.on_first(lambda: _require_same(folder, resolved))
+            last = run_pipeline(setup, stages, resume=args.resume is not None, resolved=resolved)
+            setup.say(f"done: {last}")
             processes.leave()
         except (OtherProcessEnded, KeyboardInterrupt):
             if processes.is_first:
@@ -189,15 +201,33 @@ def _draw(options: RunOptions, leases: LeaseClient | None) -> None:
         options["budget"] = BudgetTracker(UNLIMITED, leases=leases)
 
 
-def _require_same(folder: Path, resolved: dict[str, Any], *, resume: bool) -> None:
-    """Refuse to resume with options other than the training's."""
+def _require_same(folder: Path, resolved: dict[str, Any]) -> None:
+    """Refuse to resume with options or tasks other than the training's; the budget and limits may change."""
     path = folder / _RESOLVED
-    if not resume:
-        return
-    begun = json.loads(path.read_text(encoding="utf-8"))
-    changed = [key for key in resolved if begun.get(key) != json.loads(json.dumps(resolved[key]))]
+    begun, now = (_fixed(json.loads(text)) for text in (path.read_text(encoding="utf-8"), json.dumps(resolved)))
+    begun.setdefault("tasks", now["tasks"])  # folders of earlier versions have none
+    changed = [key for key in now if begun.get(key) != now[key]]
     if changed:
-        raise UsageError(f"{path}: {', '.join(changed)} changed since the training began; start a new one")
+        raise UsageError(
+            f"{path}: {', '.join(changed)} changed since the training began; change it back, or start a new training "
+            "with another --out"
+        )
+
+
+def _fixed(resolved: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed training has to have in common with the one that began."""
+    workers = [{**worker, "limits": None} for worker in resolved["pool"]["workers"]]
+    run = {key: value for key, value in resolved["run"].items() if key not in _LIMITS_OF_RUNS}
+    fixed = {key: value for key, value in resolved.items() if key not in ("budget", "command")}
+    return {**fixed, "pool": {**resolved["pool"], "workers": workers}, "run": run}
+
+
+def _advised(error: RunEnded, folder: Path, *, spent: bool) -> str:
+    """What ended a training, and how to continue it: not the one run, as `wfdsl resume` does."""
+    again = f"wfdsl-train --resume {shlex.quote(str(folder))}"
+    if spent:
+        return f"{error}; continue with a larger budget (calls, tokens or usd): {again} --set budget.calls=N"
+    return f"{error}; fix the cause, then continue with: {again}"
 
 
 def _export_parser() -> argparse.ArgumentParser:

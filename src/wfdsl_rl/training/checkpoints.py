@@ -27,6 +27,8 @@ from wfdsl_rl.training.setup import Setup
 _NAME = re.compile(r"checkpoint-(\d+)")
 ADAPTER = "adapter_config.json"
 """The file that a folder with adapters has."""
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+"""The files with the weights of a model, one of which a folder has."""
 _OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*", "global_step*")
 """The state of the optimizer: of one process, of FSDP whole or in parts, of DeepSpeed."""
 

@@ -22,6 +22,19 @@ LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "v
 """Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
 
 
+_EXTRA: Final = {
+    "bf16": bool,
+    "activation_checkpointing": bool,
+    "use_vllm": bool,
+    "vllm_mode": str,
+    "vllm_gpu_memory_utilization": float,
+    "vllm_max_model_length": int,
+    "save_total_limit": int,
+}
+"""The arguments of TRL that the dry run reads, too."""
+_WRITTEN: Final = {bool: "true or false", str: "a text", float: "a number", int: "a whole number"}
+
+
 def _options(config: type[Any], key: str) -> tuple[PlainValidator, PlainSerializer]:
     """Read and write a table whose options are a dataclass of `wfdsl.config`."""
     read = PlainValidator(lambda value: value if isinstance(value, config) else from_table(config, value, key))
@@ -277,12 +290,20 @@ class TrainConfig(Table):
                 yield f"train.{name}.{key} is 0, so the stage {name} has nothing to do; set it to a positive number"
             if name != "sft" and (loss := self.grpo(name).loss) not in LOSSES:
                 yield f"train.{name}.loss: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}"
+        for key, kind in _EXTRA.items():
+            if key in self.extra and not _is_of(kind, self.extra[key]):
+                yield f"train.extra.{key}: {self.extra[key]!r} does not fit; write {_WRITTEN[kind]}"
         if self.offload and self.sharding == "none":
             yield 'train.offload moves what is divided among processes: set train.sharding = "fsdp" or "zero3"'
         if self.ablation.worker is not None and self.ablation.worker not in pool.indices:
             yield missing_worker("train.ablation.worker", self.ablation.worker, pool)
         if "pools" in stages and any(not 0 < count <= len(pool) for count in self.pools.pick):
             yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
+
+
+def _is_of(kind: type, value: Any) -> bool:
+    """Whether a value has a type; a whole number is a number, and a truth value is none."""
+    return type(value) is kind or (kind is float and type(value) is int)
 
 
 def missing_worker(key: str, worker: int, pool: Pool) -> str:

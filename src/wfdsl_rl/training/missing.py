@@ -37,7 +37,7 @@ def missing_for(
 ) -> list[str]:
     """One line for each thing that is missing; tasks that cannot be read are the caller's to tell."""
     return [
-        *_packages(plan),
+        *_packages(plan.train),
         *_gpus(plan),
         *_space(plan.train, host, disk),
         *_sharding(plan.train),
@@ -48,8 +48,13 @@ def missing_for(
     ]
 
 
-def _packages(plan: Plan) -> Iterator[str]:
-    train = plan.train
+def unusable(train: TrainConfig, processes: int) -> Iterator[str]:
+    """Of these, what a training of so many processes cannot start without, whatever the machine."""
+    yield from _packages(train)
+    yield from _sharding(train.model_copy(update={"processes": processes}))
+
+
+def _packages(train: TrainConfig) -> Iterator[str]:
     absent = [name for name in _PACKAGES if find_spec(name) is None]
     if train.lora is not None and find_spec("peft") is None:
         absent.append("peft")

@@ -10,8 +10,9 @@ import errno
 import gc
 import json
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -23,12 +24,13 @@ from safetensors import SafetensorError
 from transformers.integrations import get_reporting_integration_callbacks
 
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.interpreter.journal_file import Owner
+from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.callbacks import drop_lines_after, measure_single_workers
-from wfdsl_rl.training.checkpoints import ADAPTER, gguf_of, import_gguf, newest_complete, step_of
+from wfdsl_rl.training.checkpoints import ADAPTER, WEIGHTS, gguf_of, import_gguf, newest_complete, step_of
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
+from wfdsl_rl.training.missing import unusable
 from wfdsl_rl.training.processes import told_when_lost
 from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Extension, Setup, require_feasible
 from wfdsl_rl.training.stages import train_grpo, train_sft
@@ -41,12 +43,17 @@ class DiskFull(WfdslError):  # noqa: N818  (a state, as in ModuleNotFound)
     """The disk is full."""
 
 
-def run_pipeline(setup: Setup, stages: Sequence[StageName], *, resume: bool = False) -> Path:
+def run_pipeline(
+    setup: Setup, stages: Sequence[StageName], *, resume: bool = False, resolved: Mapping[str, Any] | None = None
+) -> Path:
     """Run the stages that are not complete yet; the folder of the last model.
 
+    Args:
+        resolved: The options, which are written once nothing speaks against the training.
+
     Raises:
-        UsageError: the folder has a training already, which is not to be resumed; a stage before the first one has
-            not been run; or something that the training needs is missing.
+        UsageError: the folder has a training already, which is not to be resumed, or which another process runs; a
+            stage before the first one has not been run; or something that the training needs is missing.
         DiskFull: the disk is full.
         Diverged: the loss or the gradient is not a finite number.
         NoOutcome: no completion of a batch could be graded.
@@ -54,62 +61,77 @@ def run_pipeline(setup: Setup, stages: Sequence[StageName], *, resume: bool = Fa
     quiet_libraries()
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_news)
     on_first = setup.processes.on_first
-    with _disk_full_said(setup), told_when_lost():
-        model = on_first(lambda: _prepare(setup, stages, resume=resume))
-        with _shown_as_running(setup):
-            extension = setup.extension.build(setup)
-            for name in stages:
-                final = setup.folder(name) / "final"
-                if on_first((final / DONE).is_file):
-                    setup.say(f"{name}: already complete, {final}")
-                else:
-                    model = extension.before(name, model)
-                    setup.say(f"{name}: starts from {model}")
-                    _run(setup, extension, name, model)
-                    on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
-                model = str(final)
+    with _disk_full_said(setup), told_when_lost(), ExitStack() as running:
+        model = on_first(lambda: _begin(setup, stages, running, resume=resume, resolved=resolved))
+        extension = setup.extension.build(setup)
+        for name in stages:
+            final = setup.folder(name) / "final"
+            if on_first((final / DONE).is_file):
+                setup.say(f"{name}: already complete, {final}")
+            else:
+                model = extension.before(name, model)
+                setup.say(f"{name}: starts from {model}")
+                _run(setup, extension, name, model)
+                on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
+            model = str(final)
     return setup.folder(stages[-1]) / "final"
 
 
-@contextmanager
-def _shown_as_running(setup: Setup) -> Iterator[None]:
-    """Lets other processes see that this one trains; a lock, which the system takes away from a process that died."""
-    if not setup.processes.is_first:
-        yield
-        return
-    with closing(Owner(setup.out / RUNNING)):
-        yield
-
-
-def _prepare(setup: Setup, stages: Sequence[StageName], *, resume: bool) -> str:
-    """What is done once before the stages; the model that the first one starts from."""
-    require_fresh(setup, stages, resume=resume)
+def _begin(
+    setup: Setup,
+    stages: Sequence[StageName],
+    running: ExitStack,
+    *,
+    resume: bool,
+    resolved: Mapping[str, Any] | None,
+) -> str:
+    """What is done once before the stages, checks first; the model that the first one starts from."""
+    if not resume:
+        _require_fresh(setup, stages)
+    model = _start(setup, stages[0])
     _require_all(setup, stages)
-    setup.out.mkdir(parents=True, exist_ok=True)
+    _show_as_running(setup, running)
+    if resolved is not None:
+        write_whole(setup.out / RESOLVED, json.dumps(resolved, indent=2) + "\n")
     together = "" if setup.processes.count == 1 else f", {setup.processes.count} processes"
     setup.say(f"{', '.join(stages)}: everything goes to {setup.out}{together}")
     if _graded(setup, stages):
         measure_single_workers(setup)
-    return _start(setup, stages[0])
+    return import_gguf(model, setup.out / "imported")
 
 
-def save_resolved(setup: Setup, plain: dict[str, Any]) -> None:
-    """Write the options of the training."""
-    setup.out.mkdir(parents=True, exist_ok=True)
-    (setup.out / RESOLVED).write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+def _show_as_running(setup: Setup, running: ExitStack) -> None:
+    """Let other processes see that this one trains, by a lock, which the system takes away from a process that died.
+
+    Only the first process of a training has one. It looks for others last, so that of two that start at the same time
+    no more than one goes on.
+    """
+    folder = setup.out / RUNNING
+    own = running.enter_context(closing(Owner(folder))).name
+    others = [path.name for path in folder.iterdir() if path.name != own and is_alive(folder, path.name)]
+    if others:
+        raise UsageError(
+            f"{setup.out}: process {others[0].partition('-')[0]} trains in this folder; wait until it has ended, or "
+            f"use another --out (if nothing trains there, remove {folder})"
+        )
 
 
-def require_fresh(setup: Setup, stages: Sequence[StageName], *, resume: bool) -> None:
-    """Refuse to overwrite a training that was begun.
+def _require_fresh(setup: Setup, stages: Sequence[StageName]) -> None:
+    """Refuse to overwrite a training that was begun: a stage that is there, or the options of one that has not ended.
 
     Raises:
-        UsageError: the folder has one of the stages already, and it is not to be resumed.
+        UsageError: the folder has one of the stages already, or has not finished another one.
     """
-    begun = [name for name in stages if setup.folder(name).exists()]
-    if begun and not resume:
-        raise UsageError(
-            f"{setup.out} has the stage {begun[0]} already; continue it with --resume {setup.out}, or use another --out"
-        )
+    for name in STAGES:
+        folder = setup.folder(name)
+        if not folder.exists():
+            continue
+        unfinished = not (folder / "final" / DONE).is_file()
+        if unfinished or name in stages:
+            state = "has begun the stage {} and not finished it" if unfinished else "has the stage {} already"
+            raise UsageError(
+                f"{setup.out} {state.format(name)}; continue it with --resume {setup.out}, or use another --out"
+            )
 
 
 def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> None:
@@ -118,6 +140,7 @@ def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> Non
         train_sft(setup, extension, model, checkpoint=checkpoint)
     else:
         train_grpo(setup, extension, name, model, checkpoint=checkpoint)
+    gc.unfreeze()  # vLLM in this process freezes all that there is when it starts, which would keep the trainer
     gc.collect()  # trainers refer to themselves, and the next stage needs their memory
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -144,12 +167,14 @@ def _start(setup: Setup, first: StageName) -> str:
             return str(final)
     if setup.train.model == "new" and first not in ("sft", "base"):
         raise UsageError(f"the stage {first} starts from the model of an earlier one, and {setup.out} has none")
-    return import_gguf(setup.train.model, setup.out / "imported")
+    return setup.train.model
 
 
 def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
     """Refuse to begin without something that is needed later."""
     require_feasible(setup.train, setup.extension, setup.pool, stages)
+    for problem in unusable(setup.train, setup.processes.count):
+        raise UsageError(problem)
     _require_arguments(setup, stages)
     _require_model(setup.train.model)
     if _graded(setup, stages):
@@ -169,6 +194,19 @@ def _require_arguments(setup: Setup, stages: Sequence[StageName]) -> None:
             callback()
     except (ValueError, RuntimeError, ImportError) as error:
         raise UsageError(f"train.report_to: {error}") from error
+    if "wandb" in setup.train.report_to and os.environ.get("WANDB_MODE", "online") == "online":
+        _require_wandb_key()
+
+
+def _require_wandb_key() -> None:
+    wandb = import_module("wandb")
+    try:
+        wandb.login(verify=False)
+    except wandb.Error as error:
+        raise UsageError(
+            f"train.report_to: Weights & Biases: {error} Or set WANDB_API_KEY, or WANDB_MODE=offline and send the "
+            "files later with `wandb sync`"
+        ) from error
 
 
 def _require_model(model: str) -> None:
@@ -181,6 +219,11 @@ def _require_model(model: str) -> None:
         raise UsageError(
             f"train.model: {model!r} is neither a local directory nor a Hugging Face model id: {reason}"
         ) from error
+    if Path(model).is_dir() and not any(next(Path(model).glob(kind), None) for kind in WEIGHTS):
+        raise UsageError(
+            f"train.model: the folder {model} has no weights ({', '.join(WEIGHTS)}); copy them there, or set "
+            "train.model to another folder"
+        )
 
 
 def _graded(setup: Setup, stages: Sequence[StageName]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,6 +25,7 @@ from wfdsl_rl.grading import code  # noqa: E402
 from wfdsl_rl.grading.sandbox import SandboxMissing  # noqa: E402
 from wfdsl_rl.scoring import RewardValues  # noqa: E402
 from wfdsl_rl.tasks.task import CodeTests, Task  # noqa: E402
+from wfdsl_rl.training import missing  # noqa: E402
 from wfdsl_rl.training.callbacks import Diverged, MetricLines  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
@@ -129,17 +131,49 @@ def test_metrics_are_reported_to_where_trl_reports_them(
     ("change", "message"),
     [
         ({"extra": {"nonsense": 3}}, "train.base, train.extra: TRL does not take these arguments: .*nonsense"),
+        ({"extra": {"use_vllm": True}}, "package: vllm; pip install"),
+        ({"sharding": "fsdp"}, "train.sharding: one process divides and offloads nothing; set train.processes"),
         ({"report_to": ("nonsense",)}, "train.report_to: nonsense is not supported"),
         ({"model": "no/such/folder/here"}, "train.model: 'no/such/folder/here' is neither a local directory nor"),
     ],
 )
 def test_what_cannot_be_trained_is_said_before_anything_is_begun(
-    trained: Setup, tmp_path: Path, change: dict[str, Any], message: str
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
 ) -> None:
+    monkeypatch.setattr(missing, "find_spec", lambda name: None if name == "vllm" else name)
     setup = replace(trained, out=tmp_path / "out", train=TRAIN.model_copy(update=change))
 
     with pytest.raises(UsageError, match=message):
         run_pipeline(setup, ("sft", "base"))
+
+    assert not setup.out.exists()
+
+
+def test_a_folder_without_weights_is_no_model(trained: Setup, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(trained.folder("sft") / "final", folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    setup = replace(trained, out=tmp_path / "out", train=TRAIN.model_copy(update={"model": str(folder)}))
+
+    with pytest.raises(UsageError, match=r"train.model: the folder .* has no weights .*; copy them there"):
+        run_pipeline(setup, ("base",))
+
+    assert not setup.out.exists()
+
+
+def test_without_a_key_for_weights_and_biases_nothing_is_begun(
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb = pytest.importorskip("wandb", reason="needs wandb, in the extra dev")
+
+    def refuse(**_: Any) -> None:
+        raise wandb.errors.UsageError("No API key configured.")
+
+    monkeypatch.setattr(wandb, "login", refuse)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    setup = replace(trained, out=tmp_path / "out", train=TRAIN.model_copy(update={"report_to": ("wandb",)}))
+
+    with pytest.raises(UsageError, match=r"No API key configured\. Or set WANDB_API_KEY, or WANDB_MODE=offline"):
+        run_pipeline(setup, ("base",))
 
     assert not setup.out.exists()
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,17 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
+from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402
+from wfdsl.interpreter.journal_file import Owner  # noqa: E402
 from wfdsl_rl.training.callbacks import drop_lines_after  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import run_options  # noqa: E402
+from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker
+    from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
@@ -114,6 +119,35 @@ def test_a_model_that_was_not_kept_whole_is_made_again(trained: Setup, tmp_path:
     run_pipeline(begun, ("sft", "base"), resume=True)
 
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
+
+
+@pytest.mark.parametrize("stage", ["base", "recursion"])
+def test_a_stage_that_has_not_ended_has_to_be_continued_before_another_one(
+    trained: Setup, tmp_path: Path, stage: StageName
+) -> None:
+    begun = copy_until(trained, 2, tmp_path / "begun")
+
+    with pytest.raises(UsageError, match=r"not finished it; continue it with --resume .*begun, or use another --out"):
+        run_pipeline(begun, (stage,), resolved={"experiment": "another"})
+
+    assert not begun.folder("recursion").exists()
+    assert not (begun.out / RESOLVED).exists()
+
+
+def test_a_folder_in_which_another_process_trains_is_left_alone(trained: Setup, tmp_path: Path) -> None:
+    begun = copy_until(trained, 6, tmp_path / "begun")
+
+    with closing(Owner(begun.out / RUNNING)) as other:
+        with pytest.raises(UsageError, match=f"process {os.getpid()} trains in this folder; wait until it has ended"):
+            run_pipeline(begun, ("sft", "base"), resume=True, resolved={"experiment": "another"})
+
+        assert [path.name for path in (begun.out / RUNNING).iterdir()] == [other.name]
+    assert not (begun.out / RESOLVED).exists()
+    assert not (begun.folder("base") / "final").exists()
+
+    run_pipeline(begun, ("sft", "base"), resume=True)  # once the other one has ended
+
+    assert (begun.folder("base") / "final" / DONE).is_file()
 
 
 def test_a_stage_that_starts_anew_forgets_its_metrics(trained: Setup, tmp_path: Path) -> None:

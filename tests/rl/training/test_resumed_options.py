@@ -1,0 +1,148 @@
+"""What may change before a training is resumed, and what may not; and what a spent budget says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+for package in ("torch", "transformers", "datasets", "trl"):
+    pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
+
+from tests.rl.engines.conftest import completion  # noqa: E402
+from wfdsl_rl.cli.train import main  # noqa: E402
+from wfdsl_rl.reward import make_reward  # noqa: E402
+from wfdsl_rl.training import pipeline  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EXPERIMENT = """
+[[pool.workers]]
+name = "four"
+provider = "scripted"
+options = { replies = ["4"], repeat = true }
+limits = { concurrency = 2 }
+
+[budget]
+calls = 1
+
+[run]
+concurrency = 8
+
+[train]
+model = "none"
+tasks = "tasks.jsonl"
+eval_count = 0
+
+[train.base]
+iterations = 1
+"""
+
+
+def task(number: int, question: str = "What is 2 + 2?") -> str:
+    return json.dumps({"id": f"t{number}", "question": question, "gold": "4", "kind": "math"}) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a training in `out`, of whose stages only the options are written."""
+    (tmp_path / "train.toml").write_text(EXPERIMENT, encoding="utf-8")
+    (tmp_path / "tasks.jsonl").write_text(task(1) + task(2), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pipeline, "run_pipeline", only_write)
+    assert main(["train.toml", "--out", "out"]) == 0
+    return tmp_path
+
+
+def only_write(setup: Any, *_: Any, resolved: Any, **__: Any) -> str:
+    setup.out.mkdir(exist_ok=True)
+    (setup.out / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
+    return "written"
+
+
+def in_file(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """A change of a file of the experiment."""
+
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text("utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+
+    return change
+
+
+def test_a_larger_budget_and_other_limits_hold_when_a_training_is_resumed(folder: Path) -> None:
+    in_file("train.toml", "calls = 1", "calls = 100")(folder)
+    in_file("train.toml", "limits = { concurrency = 2 }", "limits = { requests_per_minute = 9 }")(folder)
+    in_file("train.toml", "concurrency = 8", "timeout_s = 7.0")(folder)
+
+    assert main(["--resume", "out"]) == 0
+
+    resolved = json.loads((folder / "out/resolved.json").read_text("utf-8"))
+    assert resolved["budget"]["calls"] == 100
+    assert resolved["pool"]["workers"][0]["limits"]["requests_per_minute"] == 9
+    assert resolved["run"]["timeout_s"] == 7.0
+
+
+def test_a_budget_that_is_set_when_a_training_is_resumed_holds_from_then_on(folder: Path) -> None:
+    assert main(["--resume", "out", "--set", "budget.calls=100"]) == 0
+    assert main(["--resume", "out"]) == 0
+
+    assert json.loads((folder / "out/resolved.json").read_text("utf-8"))["budget"]["calls"] == 100
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (in_file("train.toml", 'replies = ["4"]', 'replies = ["5"]'), "pool"),
+        (in_file("train.toml", "[run]", "[run]\nrun_dead_steps = true"), "run"),
+        (in_file("train.toml", "iterations = 1", "iterations = 2"), "train"),
+        (in_file("tasks.jsonl", "What is 2 + 2?", "What is 1 + 3?"), "tasks"),
+        (in_file("tasks.jsonl", task(2), ""), "tasks"),
+    ],
+)
+def test_what_changes_the_result_is_named_and_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], change: Callable[[Path], None], named: str
+) -> None:
+    before = (folder / "out/resolved.json").read_bytes()
+    change(folder)
+
+    assert main(["--resume", "out"]) == 2
+
+    assert f"resolved.json: {named} changed since the training began" in capsys.readouterr().err
+    assert (folder / "out/resolved.json").read_bytes() == before
+
+
+def test_a_setting_that_changes_the_result_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--resume", "out", "--set", "train.seed=1"]) == 2
+
+    assert "resolved.json: train changed" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_hash_of_its_tasks_is_resumed(folder: Path) -> None:
+    path = folder / "out/resolved.json"
+    resolved = json.loads(path.read_text("utf-8"))
+    del resolved["tasks"]
+    path.write_text(json.dumps(resolved), encoding="utf-8")
+
+    assert main(["--resume", "out"]) == 0
+
+
+def test_a_spent_budget_names_the_command_that_continues_the_training(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def score_two(setup: Any, *_: Any, **__: Any) -> str:
+        with make_reward(setup.pool, setup.tasks, options=setup.options) as reward:
+            reward.sync([completion("Solve it.")] * 2, ["t1", "t2"])
+        return "scored"
+
+    monkeypatch.setattr(pipeline, "run_pipeline", score_two)
+
+    assert main(["--resume", "out"]) == 4
+
+    said = capsys.readouterr().err
+    assert "the budget of 1 call is spent; continue with a larger budget" in said
+    assert said.endswith(": wfdsl-train --resume out --set budget.calls=N\n")
