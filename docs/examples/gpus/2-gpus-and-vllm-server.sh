@@ -3,8 +3,10 @@
 # GPU 0    process 0; it also runs the workflows and writes all files
 # GPU 1    process 1
 # GPU 2    vLLM's server, which process 0 asks, and sends new weights to over NCCL
-# dry run  71 GiB of each GPU of the training: without vLLM beside them, no weights have to be offloaded;
+# dry run  68 GiB of each GPU of the training: without vLLM beside them, no weights have to be offloaded;
 #          85 GiB of the machine's memory; 1,217 GiB of disk
+# passes   of 4 completions in the stages base and pools, where the preset has 8: those would leave 6 GiB of each GPU
+#          for CUDA, NCCL and gradients on their way
 # server   0.9 of GPU 2, 72 GiB; without CUDA_VISIBLE_DEVICES it would take GPU 0. `trl vllm-serve` starts the same
 #          server, and is deprecated in TRL 1.16
 # begin    sh 2-gpus-and-vllm-server.sh --out runs/7b, and other options
@@ -24,6 +26,8 @@ trap 'kill $server 2>/dev/null && wait $server || :' EXIT
 export CUDA_VISIBLE_DEVICES=0,1
 [ "$1" = --resume ] || set -- paper-7b \
     --set train.offload=false \
+    --set train.base.micro_batch=4 \
+    --set train.pools.micro_batch=4 \
     --set train.extra.vllm_mode=server \
     --set train.extra.vllm_server_base_url=http://127.0.0.1:8000 \
     --set train.extra.vllm_server_timeout=900 \

@@ -6,6 +6,7 @@ discarded, and rows are read once and in order. So an interrupted run continues 
 
 from __future__ import annotations
 
+import atexit
 import os
 import warnings
 from collections.abc import Sequence
@@ -120,6 +121,9 @@ def _sharding_arguments(train: TrainConfig) -> dict[str, Any]:
                 "activation_checkpointing": _fsdp_recomputes(train),
                 "cpu_offload": train.offload,
             },
+            # Else each process keeps the whole gradient of all weights, undivided, until the last pass of a step. With
+            # offload this moves gradients to the machine's memory in each pass, where whole ones would fill the GPU.
+            "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
         }
     if train.sharding == "zero3":
         place = {"device": "cpu" if train.offload else "none"}
@@ -174,6 +178,17 @@ def grpo_trainer(
     )
     trainer.remove_callback(PrinterCallback)  # our callbacks show progress
     return trainer
+
+
+def leave_server(trainer: Any) -> None:
+    """Close the connection over which a vLLM server gets weights, because the next stage's trainer needs its port.
+
+    TRL 1.16 closes it when Python exits, and keeps it until then. Only the first process has one.
+    """
+    client = getattr(getattr(trainer, "vllm_generation", None), "vllm_client", None)
+    if client is not None:
+        client.close_communicator()
+        atexit.unregister(client.close_communicator)
 
 
 def sft_trainer(

@@ -19,10 +19,17 @@ from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import GrpoConfig, ModelSize, SftConfig, StageName, TrainConfig
 
 GIB: Final = 1 << 30
-_LORA_SHARE: Final = 0.01
-"""Weights of adapters, as a fraction of the model's. Our choice, about right for rank 16 in all linear layers."""
-_LAYER_BYTES: Final = 34
-"""Bytes of a layer's activations for each token and unit of width, in 16 bits. Source: arXiv 2205.05198, equation 1."""
+_LORA_SHARE: Final = 3.3e-4
+"""Weights of adapters for each rank, as a fraction of the model's: 2.52e6 of 7.6e9 in Qwen2.5-7B's linear layers."""
+_LORA_WIDTHS: Final = 25
+"""The same of a layer, in units of its width, where layers and width are known: 25.1 in Qwen2.5-7B, 25.6 in
+Qwen2.5-0.5B, 17.7 in SmolLM2-135M. Counted from the shapes of their linear layers."""
+_LAYER_BYTES: Final = {"all weights": 63.5, "adapters": 68.0}
+"""Bytes of a layer's activations for each token and unit of width, in 16 bits, by what is trained. Measured on a CPU,
+as what autograd saves of a layer with the proportions of Qwen2.5-7B, whose gated MLP is 5.3 times as wide as the layer.
+Equation 1 of arXiv 2205.05198 has 34, for an MLP that is not gated and 4 times as wide."""
+_COPY_BYTES: Final = 4
+"""ZeRO-3's second copy of each trained weight, which the optimizer changes. Measured with DeepSpeed 0.19."""
 _KEPT_BYTES: Final = {16: 50, 32: 80}
 """The same of a layer that is not recomputed, by the bits. Measured on SmolLM2-135M with adapters, on a CPU."""
 _TILE: Final = (4096, 32768)
@@ -77,7 +84,8 @@ class Host:
     training_gib: float
     """Weights, gradients and moments that train.offload keeps there."""
     saving_gib: float
-    """What is kept there, without gradients, and the whole model and its moments, gathered in the first process."""
+    """What is kept there, and the whole model, gathered in the first process; FSDP gathers moments too, and has no
+    gradients then."""
     limit_gib: float
     """What this machine has."""
 
@@ -195,7 +203,9 @@ def host_of(train: TrainConfig, size: ModelSize) -> Host:
     """The machine's memory of a training on GPUs, without that of programs and of vLLM."""
     frozen, trained = size.parameters / GIB, _trained(train, size) / GIB
     loading = (train.processes or 1) * (2 if half_frozen(train, on_cpu=False) else 4) * frozen
-    kept = 4 * frozen + (16 if train.lora is not None else 12) * trained if offloads(train) else 0.0
+    kept = _offloaded(train, size) / GIB
+    if _has_copies(train):  # DeepSpeed keeps its buffers of gradients, and each process writes its own moments
+        return Host(loading, kept, kept + 4 * frozen, memory_of_machine())
     gathered = 4 * frozen + (8 * trained if divides(train) else 0.0)
     return Host(loading, kept, max(kept - 4 * trained, 0.0) + gathered, memory_of_machine())
 
@@ -227,9 +237,11 @@ def offloads(train: TrainConfig) -> bool:
 def half_frozen(train: TrainConfig, *, on_cpu: bool) -> bool:
     """Whether the weights below adapters are kept in 16 bits: on a GPU that computes in 16 bits, if they are whole.
 
-    FSDP and ZeRO-3 divide 32-bit weights.
+    FSDP and ZeRO-3 divide 32-bit weights. For vLLM, TRL 1.16 adds the adapters to the weights before each generation
+    and takes them off again; rounding to 16 bits would change the weights a little each time.
     """
-    return train.lora is not None and train.sharding == "none" and not on_cpu and bool(train.extra.get("bf16", True))
+    rounds_well = train.sharding == "none" and not train.extra.get("use_vllm")
+    return train.lora is not None and rounds_well and not on_cpu and bool(train.extra.get("bf16", True))
 
 
 def recomputes(train: TrainConfig, *, on_cpu: bool) -> bool:
@@ -238,7 +250,27 @@ def recomputes(train: TrainConfig, *, on_cpu: bool) -> bool:
 
 
 def _trained(train: TrainConfig, size: ModelSize) -> float:
-    return size.parameters * (_LORA_SHARE if train.lora is not None else 1)
+    if train.lora is None:
+        return size.parameters
+    if size.layers and size.width:
+        return _LORA_WIDTHS * size.layers * size.width * train.lora.rank
+    return _LORA_SHARE * size.parameters * train.lora.rank
+
+
+def _has_copies(train: TrainConfig) -> bool:
+    return train.sharding == "zero3" and divides(train)
+
+
+def _offloaded(train: TrainConfig, size: ModelSize) -> float:
+    """Bytes of weights, gradients and moments in the machine's memory.
+
+    DeepSpeed has two buffers of gradients there: those of the passes, and those of its optimizer.
+    """
+    if not offloads(train):
+        return 0.0
+    adapters = 0 if train.lora is None else 4
+    more = 4 + _COPY_BYTES if _has_copies(train) else 0
+    return 4 * size.parameters + (12 + adapters + more) * _trained(train, size)
 
 
 def _checkpoints(train: TrainConfig, stage: StageName) -> tuple[int, int]:
@@ -265,6 +297,8 @@ def _of_weights(train: TrainConfig, size: ModelSize, largest: Pass, *, on_cpu: b
         yield Part("weights", weights * unit, f"{bits} bits, and adapters in 32{over}")
     else:
         yield Part("weights", 4 * trained * unit, f"32 bits{over}")
+    if _has_copies(train):
+        yield Part("copies", _COPY_BYTES * trained * unit, f"DeepSpeed's own of trained weights, in 32 bits{over}")
     yield Part("gradients", 4 * trained * unit, f"32 bits{over}")
     yield Part("optimizer", 8 * trained * unit, f"two moments in 32 bits{over}")
     if largest.beta and train.lora is None:
@@ -277,7 +311,8 @@ def _of_activations(train: TrainConfig, size: ModelSize, largest: Pass, *, on_cp
     bits = 16 if train.extra.get("bf16", not on_cpu) else 32
     rows = f"{largest.rows} x {largest.row_tokens:,} tokens"
     if recomputes(train, on_cpu=on_cpu):
-        bytes_each, how = size.layers * 2 + _LAYER_BYTES, f"{rows}, recomputed layer by layer"
+        of_layer = _LAYER_BYTES["all weights" if train.lora is None else "adapters"]
+        bytes_each, how = size.layers * 2 + of_layer, f"{rows}, recomputed layer by layer"
     else:
         bytes_each, how = size.layers * _KEPT_BYTES[bits], f"{rows}, of all layers, in {bits} bits"
     yield Part("activations", largest.tokens * size.width * bytes_each / GIB, how)

@@ -11,7 +11,7 @@ from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpo
 from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, stage_rows
-from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, on_cpu, sft_trainer
+from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.memory import half_frozen
 from wfdsl_rl.training.prefix_cache import share_prompts
@@ -109,6 +109,7 @@ def train_grpo(
         if extension.after(stage, final) and setup.eval_tasks:
             _evaluate_again(trainer, final)
             setup.processes.on_first(lambda: reports.write(trainer.state.global_step))
+    leave_server(trainer)
     return final
 
 

@@ -117,6 +117,16 @@ class Fixed(Extension):
             return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
 
         trainer._generate_single_turn = generate
+        trained = trainer.training_step
+
+        def step(model, *batch, **options):
+            loss = trained(model, *batch, **options)
+            whole = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
+            with Path(f"undivided-{rank}").open("a") as file:
+                print(len(whole), file=file)
+            return loss
+
+        trainer.training_step = step
 '''
 SHARDED = {name: ("--set", f"train.sharding={name}") for name in ("fsdp", "zero3")}
 """Each process has a part of the weights, gradients and moments."""
@@ -245,6 +255,15 @@ def test_weights_are_divided(name: str, part: str, two: Path, request: pytest.Fi
 
     assert (divided / "base/checkpoint-6" / part).exists()
     assert not (two / "base/checkpoint-6" / part).exists()
+
+
+def test_fsdp_divides_gradients_after_each_pass_of_a_step(one: Path, tmp_path: Path) -> None:
+    out = trained(tmp_path, 2, *SHARDED["fsdp"], "--set", "train.base.micro_batch=4")
+
+    passes = (tmp_path / "undivided-0").read_text().split()
+    assert passes == ["0"] * (6 * 24 // 2 // 4)
+    for key, expected in weights(one).items():
+        torch.testing.assert_close(weights(out)[key], expected, atol=1e-4, rtol=1e-3)
 
 
 def test_each_run_is_in_the_journal_once(one: Path, three: Path) -> None:
