@@ -83,6 +83,7 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.server.app import build_app
     from wfdsl.server.listening import address_of, listen, serve
     from wfdsl.server.model_cards import ModelCards
+    from wfdsl.server.open_files import allow_connections
     from wfdsl.server.served_model import served_models
 
     settings = experiment.serve
@@ -93,6 +94,8 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     cards = ModelCards(models, [args.config])
     viewer = _viewer(experiment) if args.view else None
     journal = Journal(default_path()) if experiment.run.journal else None
+    if problem := allow_connections(settings.max_requests, settings.max_requests):
+        print_now(problem)
     try:
         with listen(settings.host, settings.port) as listening, leases_of(args) as leases:
             app = build_app(

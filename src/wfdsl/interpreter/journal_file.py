@@ -349,7 +349,8 @@ class SoleUse:
         Raises:
             UsageError: another process has it.
         """
-        lock = path.with_name(path.name + ".lock")
+        file = path.resolve()  # a link to a journal is the same journal
+        lock = file.with_name(file.name + ".lock")
         lock.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), _PRIVATE)
         if not _try_lock(self._descriptor):

@@ -7,6 +7,7 @@ only the beginning.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import math
 import re
@@ -192,6 +193,12 @@ def _transport_failure(error: Exception, scrub: Scrubber) -> WorkerFailure:
     what = f"the connection to {server} broke" if sent else f"{server} cannot be reached"
     if isinstance(cause, httpx2.TimeoutException):
         what = f"{server} was silent for too long" if sent else f"{server} did not take the connection in time"
+    if _has_no_files_left(error):
+        return WorkerFailure(
+            _sentence(f"{server} cannot be reached: this process has too many open files", "raise `ulimit -n`"),
+            retryable=True,
+            sent=False,
+        )
     usable = not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError | httpx2.InvalidURL)
     detail = scrub(str(cause) or type(cause).__name__)
     if "CERTIFICATE_VERIFY_FAILED" in detail:
@@ -199,6 +206,16 @@ def _transport_failure(error: Exception, scrub: Scrubber) -> WorkerFailure:
             _sentence(f"{what}: {detail}", "name its certificates in ca_file"), retryable=False, sent=False
         )
     return WorkerFailure(_sentence(f"{what}: {detail}", ""), retryable=usable, sent=sent and usable)
+
+
+def _has_no_files_left(error: BaseException | None) -> bool:
+    """Whether an error, or what it came from, is that of a process that may open no further file."""
+    if error is None:
+        return False
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return True
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return any(map(_has_no_files_left, (error.__cause__, error.__context__, *inner)))
 
 
 def _place(error: Any) -> str:
