@@ -66,8 +66,9 @@ class KeyUsage:
         self._accounts: dict[str, _Account] = {}
         self._opening = asyncio.Lock()
 
-    async def allowance(self, caller: Caller) -> Allowance:
-        """What a request may use; the request counts from now on.
+    async def allowance(self, caller: Caller, *, also_spent: bool = False) -> Allowance:
+        """What a request may use; the request counts from now on. With `also_spent`, a key that has spent its budget
+        may ask for what needs no call: its account refuses all calls.
 
         Raises:
             ApiError: its key has spent its budget, or has sent too many requests.
@@ -77,7 +78,11 @@ class KeyUsage:
             return Allowance(caller.name, account=self._within)
         if limits.requests_per_minute is not None:
             self._count(caller.name, limits.requests_per_minute)
-        account = self._within if limits.usd is None else await self._account(caller.name, limits.usd, limits.per)
+        account = self._within
+        if limits.usd is not None:
+            account = await self._account(caller.name, limits.usd, limits.per)
+            if account.spent.usd >= limits.usd and not also_spent:
+                raise _spent(caller.name, limits.usd, limits.per)
         return Allowance(caller.name, limits.without, limits.models, account)
 
     def _count(self, key: str, limit: int) -> None:
@@ -100,11 +105,6 @@ class KeyUsage:
             known = self._accounts.get(key)
             if known is None or known.since != since or known.tracker.budget.usd != usd:
                 known = self._accounts[key] = await self._open(key, usd, since, known)
-        if known.tracker.spent.usd >= usd:
-            when = "" if per == "ever" else f" of this {per}"
-            raise ApiError(
-                429, f"the key {key!r} has spent its ${usd:g}{when}", code="insufficient_quota", headers=NO_RETRY
-            )
         return known.tracker
 
     async def _open(self, key: str, usd: float, since: float, before: _Account | None) -> _Account:
@@ -113,6 +113,11 @@ class KeyUsage:
         else:
             spent = before.tracker.spent if before is not None and before.since == since else NOTHING_SPENT
         return _Account(since, BudgetTracker(Budget(usd=usd), spent, within=self._within))
+
+
+def _spent(key: str, usd: float, per: str) -> ApiError:
+    when = "" if per == "ever" else f" of this {per}"
+    return ApiError(429, f"the key {key!r} has spent its ${usd:g}{when}", code="insufficient_quota", headers=NO_RETRY)
 
 
 def _begin(per: str, now: float) -> float:

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,6 +22,9 @@ _LONGEST_HEAD = 65_536  # bytes of the headers of a request; our choice
 _KEEP_ALIVE_S = 75
 """Seconds for which an idle connection stays open, as in nginx: a client that sends its next request in the moment in
 which the server closes the connection sees an error."""
+FINISHED: Final = "finished"
+"""Where an application keeps, in the state of its lifespan, a function that returns a coroutine. Its end is waited for
+as requests in progress are, for work that no request waits for."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 _COLLECTED_AFTER = (5_000, 50, 100)
 """When garbage is collected, as `gc.set_threshold` counts. A pass over all objects stops every request for up to 80 ms,
@@ -58,7 +62,7 @@ def serve(
     receive_s: float = RECEIVE_S,
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C; `ending` is called with the signal's name. Requests in progress then
-    have `drain_s` seconds, or until the second signal.
+    have `drain_s` seconds, or until the second Ctrl-C, and so has what `FINISHED` waits for; then they are cancelled.
     """
     config = uvicorn.Config(
         app,
@@ -140,8 +144,12 @@ class _Server(uvicorn.Server):
             self._say_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the requests in progress, and what waits for none of them."""
+        """End the requests in progress, and what no request waits for."""
         self._ending(next((signal.Signals(each).name for each in self._captured_signals), "an error"))
+        if (finished := self.lifespan.state.get(FINISHED)) is not None:
+            tasks, task = self.server_state.tasks, asyncio.create_task(finished())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
         await super().shutdown(sockets)
 
     @contextmanager

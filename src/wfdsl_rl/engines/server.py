@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -10,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import NO_RETRY, ApiError
@@ -21,10 +22,11 @@ from wfdsl.server.key_usage import Allowance, KeyUsage
 from wfdsl.server.leases import Leases
 from wfdsl.server.limit_endpoints import LimitEndpoints
 from wfdsl.server.limit_metrics import limit_readings
+from wfdsl.server.listening import FINISHED
 from wfdsl.server.live_limits import LiveLimits, limits_by_name
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import Sample, SampleReader
-from wfdsl_rl.engines.service import RewardService
+from wfdsl_rl.engines.service import RewardService, shutting_down
 
 _PAGE: Final = 1000
 """Tasks in one answer at most."""
@@ -51,7 +53,14 @@ def build_app(
         Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
         *server.ends.routes,
     ]
-    return server.app(routes, server.lifespan)
+    app = server.app(routes, server.lifespan)
+
+    async def finishing(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" and "state" in scope:
+            scope["state"][FINISHED] = service.finished
+        await app(scope, receive, send)
+
+    return finishing
 
 
 class _Server(Endpoints):
@@ -141,12 +150,18 @@ class _Server(Endpoints):
 
     @asynccontextmanager
     async def _asked(self, request: Request) -> AsyncIterator[tuple[Allowance, bytes]]:
-        """What a request may use, and its body, which is read once the request has its place."""
-        allowance = await self._allowance(request)
+        """What a request may use, and its body, which is read once the request has its place.
+
+        Raises:
+            ApiError: as `_allowance`, `take_place` and `received` do, or the server ends before there is an answer.
+        """
+        allowance = await self._allowance(request, also_spent=True)  # what was paid for is answered
         self.take_place()
         try:
             async with self.received(request) as body:
                 yield allowance, body
+        except asyncio.CancelledError:  # the time that requests have at the server's end is over
+            raise shutting_down() from None
         finally:
             self.leave_place()
 
@@ -163,13 +178,13 @@ class _Server(Endpoints):
         except ClientLeft:
             raise ClientDisconnect from None
 
-    async def _allowance(self, request: Request) -> Allowance:
-        """What a request may use; the request counts from now on.
+    async def _allowance(self, request: Request, *, also_spent: bool = False) -> Allowance:
+        """What a request may use, as `KeyUsage.allowance` has it; the request counts from now on.
 
         Raises:
             ApiError: it has no key that is accepted, or one that is used up or is for some models or workers.
         """
-        allowance = await self._usage.allowance(self.caller(request))
+        allowance = await self._usage.allowance(self.caller(request), also_spent=also_spent)
         if allowance.without or allowance.models:
             what = f"the key {allowance.key!r} is for some models or workers, and this server cannot tell; take another"
             raise ApiError(403, what, code="worker_not_allowed", headers=NO_RETRY)

@@ -115,6 +115,11 @@ class RewardService:
                 raise each
         return [each for each in found if isinstance(each, dict)]
 
+    async def finished(self) -> None:
+        """Wait until no run that has begun is in progress, also those whose clients have left."""
+        while begun := [each.task for each in self._live.values() if each.begun]:
+            await asyncio.wait(begun)
+
     async def end(self) -> None:
         """End all runs; what they have paid for is in the journal."""
         tasks = [each.task for each in self._live.values()]
@@ -136,7 +141,7 @@ class RewardService:
             if not scoring.waiting and not scoring.begun:
                 scoring.task.cancel()
         if scoring.task.cancelled():
-            raise ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
+            raise shutting_down()
         return scoring.task.result()
 
     async def _joined(self, sample: Sample) -> _Scoring:
@@ -177,6 +182,11 @@ class RewardService:
         self._live.pop(sample_id, None)
         if not task.cancelled():
             task.exception()  # without this, asyncio would complain about an error that no request waited for
+
+
+def shutting_down() -> ApiError:
+    """The error for a request that the server cannot answer before it ends."""
+    return ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
 
 
 def _require_same(sample: Sample, digest: str) -> None:

@@ -196,6 +196,33 @@ def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve,
     assert key not in "".join(server.lines)
 
 
+def test_a_key_that_has_spent_its_budget_gets_what_it_has_paid_for_and_no_call(
+    serve: Serve, provider: Provider, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", "ann", "--keys", "keys.toml"]
+    command += ["--usd", str(2 * CALL_USD)]
+    pool = tmp_path / "pool.toml"
+    pool.write_text(pool.read_text().replace("input = 1000.0, output = 2000.0", "input = 0.0, output = 7000.0"))
+    pool.write_text(pool.read_text().replace("max_tokens = 20", "max_tokens = 2"))  # a call costs its bound
+    key = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+    def ask(server: RewardProcess, name: str) -> tuple[int, Any]:
+        sample = {"task": "t0", "completion": completion(f"Do {name}."), "sample_id": name}
+        reply = post(f"{server.url}/v1/score", json=sample, headers={"authorization": f"Bearer {key}"})
+        return reply.status_code, reply.json().get("error", {}).get("code")
+
+    server = serve("--keys", "keys.toml")
+    replies = [ask(server, name) for name in ("k1", "k2", "k3", "k1")]
+    leases = {"holder": "node", "worker": "ann", "calls": [[1, CALL_USD]]}
+    refused = post(f"{server.url}/v1/leases", json=leases, headers={"authorization": f"Bearer {key}"})
+    server.stop()
+    replies += [ask(serve("--keys", "keys.toml"), "k2")]
+
+    assert replies == [(200, None), (200, None), (429, "insufficient_quota"), (200, None), (200, None)]
+    assert (refused.status_code, "the key 'ann' has spent its $" in refused.text) == (429, True)
+    assert len(provider.asked) == 2
+
+
 def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(serve: Serve) -> None:
     server = serve("--receive", "0.5", "--log", "json")
     heads, bodies = (socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(2))
@@ -270,13 +297,57 @@ def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, 
     assert len(provider.asked) == 1
 
 
+def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_client_has_left(
+    serve: Serve, provider: Provider
+) -> None:
+    server, sample = serve("--drain", "60"), {"task": "t0", "completion": ONE, "sample_id": "s1"}
+    provider.going.clear()
+    with ThreadPoolExecutor(1) as clients:
+        left = clients.submit(post, f"{server.url}/v1/score", json=sample, timeout=2.0)
+        provider.wait_for(1)
+        with pytest.raises(httpx.ReadTimeout):
+            left.result(60)
+    eventually(lambda: "wfdsl_requests_in_progress 0.0" in get(f"{server.url}/metrics").text)
+    server.process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.process.wait(2)
+    provider.going.set()
+    assert server.stop() == 0
+
+    again = post(f"{serve().url}/v1/score", json=sample).json()
+
+    assert (again["score"], again["replayed"]) == (1.0, 1)
+    assert len(provider.asked) == 1
+
+
+def test_a_request_that_the_server_cannot_answer_before_it_ends_is_told_to_ask_again(
+    serve: Serve, provider: Provider
+) -> None:
+    server = serve("--drain", "1")
+    provider.going.clear()
+    with ThreadPoolExecutor(1) as clients:
+        asked = clients.submit(post, f"{server.url}/v1/score", json={"task": "t0", "completion": ONE})
+        provider.wait_for(1)
+        code = server.stop()
+        answer = asked.result(60)
+
+    assert (answer.status_code, answer.json()["error"]["code"], code) == (503, "shutting_down", 0)
+    assert answer.headers["retry-after"] == "5"
+    assert "Traceback" not in "".join(server.lines)
+    assert any(line.startswith("POST /v1/score 503 ") for line in server.lines)
+
+
 def test_it_has_no_options_that_only_a_model_has(serve: Serve) -> None:
     with pytest.raises(AssertionError, match="unrecognized arguments: --log-texts"):
         serve("--log-texts")
 
 
-def test_two_servers_cannot_use_one_journal(serve: Serve) -> None:
+def test_two_servers_cannot_use_one_journal(serve: Serve, tmp_path: Path) -> None:
     serve()
 
     with pytest.raises(AssertionError, match=r"another process answers with the journal journal\.db; stop it"):
         serve()
+
+    (tmp_path / "link.db").symlink_to("journal.db")
+    with pytest.raises(AssertionError, match=r"another process answers with the journal link\.db; stop it"):
+        serve("--journal", "link.db")
