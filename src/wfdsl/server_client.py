@@ -29,6 +29,10 @@ SILENCE_S: Final = 3.0
 """After which a server that does not answer is told of. Our choice: a restart takes about as long."""
 _START: Final = "; start it, or stop this and correct the address"
 _AGAIN: Final = {429, 500, 502, 503, 504}
+_TOO_LARGE: Final = 413
+
+_Answer = tuple[int, Mapping[str, str], bytes]
+"""Status, headers, and content."""
 
 
 class ServerGone(WfdslError):  # noqa: N818  (a state of the world, like a lost connection)
@@ -42,6 +46,10 @@ class ServerRefused(UsageError):  # noqa: N818  (as JournalFailure is)
         super().__init__(message)
         self.status = status
         self.code = code
+
+
+class _Unanswered(TimeoutError):  # noqa: N818  (as ServerGone is)
+    """A connection was made, and no answer came in time."""
 
 
 class ServerClient:
@@ -63,7 +71,8 @@ class ServerClient:
         Args:
             url: Where the server is.
             key: An API key, unless the URL has one.
-            patience_s: How long a request is repeated while the server does not answer.
+            patience_s: How long a request is repeated while the server does not answer. One that has not answered an
+                attempt in time, and answers `/health`, is busy: the time begins again.
             timeout_s: How long one attempt waits for its answer.
             threads: The most requests of `ask` at a time; each waits in a thread.
             say: Takes a line for the user when requests have failed for a while, once until those succeed.
@@ -82,8 +91,8 @@ class ServerClient:
         self._timeout_s = timeout_s
         self._say = say
         self._silence_s = silence_s
-        self._told = False
-        """Whether the user knows that requests fail."""
+        self._told = set[bool]()
+        """What the user knows of requests that fail: that the server is busy (`True`), that it fails (`False`)."""
         self._failing = set[object]()
         """The requests in progress that have failed for a while."""
         self._idle: list[HTTPConnection] = []
@@ -107,7 +116,7 @@ class ServerClient:
             ServerRefused: the server refused it for good.
             ServerGone: there was no answer in time, or the client was closed.
         """
-        content = None if body is None else json.dumps(body).encode()
+        content = None if body is None else _json(body)
         request = object()
         try:
             answer = self._repeat(request, method, path, content)
@@ -115,30 +124,36 @@ class ServerClient:
             with self._lock:
                 self._failing.discard(request)
         with self._lock:
-            self._told = self._told and bool(self._failing)
+            if not self._failing:
+                self._told.clear()
         return answer
 
     def _repeat(self, request: object, method: str, path: str, content: bytes | None) -> Any:
-        begun, wait_s, failing_since = time.monotonic(), _FIRST_WAIT_S, 0.0
+        first = begun = time.monotonic()
+        wait_s, failing_since = _FIRST_WAIT_S, 0.0
         while not self._closed.is_set():
-            asked_s, advice, tried = 0.0, "", time.monotonic()
+            asked_s, advice, busy, tried = 0.0, "", False, time.monotonic()
             try:
                 status, headers, answer = self._once(method, path, content)
                 if status < 400:
                     return json.loads(answer)
                 why = f"refuses for now: {self._refusal(status, headers, answer)}"
                 asked_s = _seconds(headers.get("retry-after"))
-                since = time.monotonic()
+                now = since = time.monotonic()
             except (OSError, HTTPException, ValueError) as error:
-                why, advice = f"does not answer ({str(error) or type(error).__name__})", _START
+                why, advice, now = f"does not answer ({str(error) or type(error).__name__})", _START, time.monotonic()
                 # One that was cut off may have had its answer on the way until now.
-                since = tried if isinstance(error, TimeoutError) else time.monotonic()
-            now, pause_s = time.monotonic(), max(asked_s, wait_s * (0.5 + random.random() / 2))
+                since = tried if isinstance(error, TimeoutError) else now
+                busy = isinstance(error, _Unanswered) and self._is_alive()
+            pause_s = max(asked_s, wait_s * (0.5 + random.random() / 2))
             failing_since = failing_since or since
-            if now + pause_s > begun + self._patience_s:
+            if busy:
+                begun, why, advice = now, f"is still working on it ({now - first:.0f} s)", ""
+            if not busy and now + pause_s > begun + self._patience_s:
                 raise ServerGone(f"the server at {self.url} {why}")
             if now - failing_since >= self._silence_s:
-                self._note_failure(request, f"{why}{advice}", begun + self._patience_s - now)
+                left = "waited for" if busy else f"asked for another {begun + self._patience_s - now:.0f} s"
+                self._note_failure(request, f"{why}{advice}; it is {left}", busy=busy)
             self._closed.wait(pause_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
         raise ServerGone(f"the server at {self.url} was not waited for any longer")
@@ -153,34 +168,42 @@ class ServerClient:
                 self._idle.pop().close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _note_failure(self, request: object, why: str, left_s: float) -> None:
+    def _note_failure(self, request: object, why: str, *, busy: bool) -> None:
         """Tell the user, unless the user knows."""
         with self._lock:
-            known, self._told = self._told, True
+            known = busy in self._told
+            self._told.add(busy)
             self._failing.add(request)
         if self._say is not None and not known:
-            self._say(f"the server at {self.url} {why}; it is asked for another {left_s:.0f} s")
+            self._say(f"the server at {self.url} {why}")
 
-    def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
-        connection = self._connection()
+    def _is_alive(self) -> bool:
+        """Whether the server, which did not answer in time, answers at all."""
+        try:
+            return self._once("GET", "/health", None, fresh_for_s=min(_CONNECT_S, self._timeout_s))[0] < 500
+        except (OSError, HTTPException):
+            return False
+
+    def _once(self, method: str, path: str, content: bytes | None, *, fresh_for_s: float | None = None) -> _Answer:
+        """The answer; with `fresh_for_s`, on a connection of its own, within this time."""
+        fresh = fresh_for_s is not None
+        connection = self._connection(fresh=fresh)
         try:
             if connection.sock is None:
-                _connect(connection, self._timeout_s)
+                _connect(connection, self._timeout_s if fresh_for_s is None else fresh_for_s)
             if self._closed.is_set():  # and `close` may not have seen this connection
                 raise ConnectionError("the client is closed")
-            connection.request(method, self._parts.path.rstrip("/") + path, content, self._headers)
-            answer = connection.getresponse()
-            found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+            found = _exchange(connection, method, self._parts.path.rstrip("/") + path, content, self._headers)
         except BaseException:
             self._give_back(connection, reusable=False)
             raise
-        self._give_back(connection, reusable=True)
+        self._give_back(connection, reusable=not fresh)
         return found
 
-    def _connection(self) -> HTTPConnection:
+    def _connection(self, *, fresh: bool) -> HTTPConnection:
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         with self._lock:
-            if self._idle:
+            if self._idle and not fresh:
                 found = self._idle.pop()
             else:
                 found = kind(self._parts.hostname or "", self._parts.port, timeout=_CONNECT_S)
@@ -206,6 +229,8 @@ class ServerClient:
             message, code = str(error["message"]), str(error["code"])
         except (ValueError, KeyError, TypeError):
             message, code = f"status {status}", ""
+        if status == _TOO_LARGE:
+            message += "; send less at a time, such as fewer samples"
         if status not in _AGAIN or headers.get("x-should-retry") == "false":
             raise ServerRefused(f"the server at {self.url} refuses: {message}", status, code)
         return message
@@ -215,6 +240,35 @@ def _connect(connection: HTTPConnection, timeout_s: float) -> None:
     """Connect soon or not at all, and then wait this long for answers."""
     connection.connect()
     connection.sock.settimeout(timeout_s)
+
+
+def _exchange(
+    connection: HTTPConnection, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+) -> _Answer:
+    try:
+        try:
+            connection.request(method, path, content, headers)
+        except (BrokenPipeError, ConnectionResetError):  # a server may refuse before it has read everything
+            try:
+                return _answer(connection)
+            finally:
+                connection.close()
+        return _answer(connection)
+    except TimeoutError as error:
+        raise _Unanswered(str(error)) from error
+
+
+def _answer(connection: HTTPConnection) -> _Answer:
+    answer = connection.getresponse()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+
+def _json(body: Any) -> bytes:
+    """UTF-8, which takes a half to a third of the bytes of escapes; escapes for halves of surrogate pairs."""
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body).encode()
 
 
 def _end(connection: HTTPConnection) -> None:

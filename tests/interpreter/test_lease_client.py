@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
 import time
@@ -17,7 +18,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.protocols import WorkerFailure
-from wfdsl.server_client import ServerClient, ServerGone
+from wfdsl.server_client import ServerClient, ServerGone, ServerRefused
 
 BOUND = BudgetUsage(1, 100, 0.5)
 SOON_S = 20.0
@@ -33,14 +34,24 @@ class Answers(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.by_path: dict[str, tuple[int, object]] = {}
         self.asked: list[str] = []
+        self.bodies: list[bytes] = []
+        self.going = threading.Event()
+        """Unset, requests with POST wait for it."""
+        self.going.set()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         assert isinstance(self.server, Answers)
-        self.rfile.read(int(self.headers["content-length"]))
+        self.server.bodies.append(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append(self.path)
+        self.server.going.wait(SOON_S)
+        with suppress(ConnectionError):  # the client may have left
+            self.do_GET()
+
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Answers)
         status, answer = self.server.by_path.get(self.path, (200, {}))
         content = json.dumps(answer).encode()
         self.send_response(status)
@@ -57,6 +68,7 @@ def server() -> Iterator[Answers]:
     with Answers() as found:
         threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True).start()
         yield found
+        found.going.set()
         found.shutdown()
 
 
@@ -156,6 +168,71 @@ def test_a_server_that_hangs_is_told_of_after_one_timeout(silent_url: str) -> No
     client.close()
 
     assert len(said) == 1
+
+
+def test_a_server_that_is_busy_is_waited_for_beyond_the_patience(server: Answers) -> None:
+    said: list[str] = []
+    client = ServerClient(server.url, patience_s=1.0, timeout_s=0.5, say=said.append, silence_s=0.0)
+    server.going.clear()
+    asked = client.submit("POST", "/a", {})
+    while server.asked.count("/a") < 3 and not asked.done():
+        time.sleep(0.01)
+    server.going.set()
+
+    assert asked.result(SOON_S) == {}
+    client.close()
+    (line,) = said
+    assert re.fullmatch(f"the server at {server.url} is still working on it \\(\\d+ s\\); it is waited for", line)
+
+
+def test_a_server_that_was_busy_and_answers_no_more_is_told_of_and_given_up(server: Answers) -> None:
+    said: list[str] = []
+    client = ServerClient(server.url, patience_s=1.0, timeout_s=0.5, say=said.append, silence_s=0.0)
+    server.going.clear()
+    asked = client.submit("POST", "/a", {})
+    while not said:
+        time.sleep(0.01)
+    server.by_path["/health"] = DOWN
+
+    with pytest.raises(ServerGone, match=r"does not answer \(timed out\)"):
+        asked.result(SOON_S)
+    client.close()
+    assert ["still working" in line for line in said] == [True, False]
+
+
+def test_a_request_that_is_refused_as_too_large_while_it_is_sent_is_sent_once() -> None:
+    heads: list[bytes] = []
+
+    def refuse(listening: socket.socket) -> None:
+        with suppress(OSError):  # the test is over
+            while True:
+                with listening.accept()[0] as connection:
+                    heads.append(connection.recv(100))
+                    content = json.dumps(refusal(413, "the body must have at most 9 bytes", "body_too_large")[1])
+                    head = f"HTTP/1.1 413 Large\r\nconnection: close\r\ncontent-length: {len(content)}\r\n\r\n"
+                    connection.sendall(f"{head}{content}".encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=refuse, args=(listening,), daemon=True).start()
+        client = ServerClient(f"http://127.0.0.1:{listening.getsockname()[1]}", patience_s=1.0)
+        with pytest.raises(
+            ServerRefused, match="at most 9 bytes; send less at a time, such as fewer samples"
+        ) as refused:
+            client.request("POST", "/a", "x" * 30_000_000)
+        client.close()
+        listening.shutdown(socket.SHUT_RDWR)
+
+    assert (refused.value.status, refused.value.code) == (413, "body_too_large")
+    assert len(heads) == 1
+
+
+@pytest.mark.parametrize(("text", "sent"), [("é€", '"é€"'), ("é\ud800", '"\\u00e9\\ud800"')])
+def test_texts_are_sent_in_utf_8_unless_it_cannot_hold_them(server: Answers, text: str, sent: str) -> None:
+    client = ServerClient(server.url)
+    client.request("POST", "/a", text)
+    client.close()
+
+    assert server.bodies == [sent.encode()]
 
 
 async def test_a_normal_end_waits_for_a_server_that_is_restarted_and_a_stop_does_not(

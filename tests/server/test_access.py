@@ -11,8 +11,11 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from starlette.requests import Request
 
 from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
+from wfdsl.server.api_errors import ApiError
+from wfdsl.server.middleware import read_body
 
 from .conftest import Serve
 from .provider import Provider
@@ -92,6 +95,35 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve: Serve) -> 
 
     assert (streamed.status_code, streamed.json()["error"]["code"]) == (413, "body_too_large")
     assert server.client.models.list().data
+
+
+@pytest.mark.parametrize(
+    ("headers", "read"),
+    [
+        ({"content-length": "1800"}, 3),
+        ({"content-length": "2400"}, 0),
+        ({}, 4),
+        ({"content-length": "1800", "expect": "100-continue"}, 0),
+    ],
+    ids=["up to twice", "more", "unstated", "unsent"],
+)
+async def test_a_body_up_to_twice_too_large_is_read_since_clients_send_it_before_they_read_the_answer(
+    headers: dict[str, str], read: int
+) -> None:
+    left = [{"type": "http.request", "body": b"x" * 600, "more_body": number < 3} for number in range(4)]
+    if read == 3:
+        left[2:] = [{**left[2], "more_body": False}]
+    sent = len(left)
+
+    async def receive() -> dict[str, Any]:
+        return left.pop(0)
+
+    fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+    with pytest.raises(ApiError, match="at most 1000 bytes") as refused:
+        await read_body(Request({"type": "http", "headers": fields}, receive), 1000)
+
+    assert refused.value.status == 413
+    assert sent - len(left) == read
 
 
 @pytest.mark.parametrize(

@@ -28,23 +28,31 @@ RECEIVE_S: Final = 60.0
 async def read_body(request: Request, limit: int, seconds: float = RECEIVE_S) -> bytes:
     """The body of a request.
 
+    One up to twice as large as it may be is read and forgotten, since many clients read no answer before they have sent
+    everything; a client that waits to be told to send is refused before.
+
     Raises:
         ApiError: it is too large, or does not come in time.
     """
-    found = bytearray()
     stated = request.headers.get("content-length", "0")
+    found, size = bytearray(), int(stated) if stated.isdecimal() else 0
+    most, read = limit if "expect" in request.headers else 2 * limit, 0
     try:
         async with asyncio.timeout(seconds):
-            if not (stated.isdecimal() and int(stated) > limit):
+            if size <= most:
                 async for piece in request.stream():
-                    found += piece
-                    if len(found) > limit:
+                    read += len(piece)
+                    size = max(size, read)
+                    if size <= limit:
+                        found += piece
+                    elif size > most:
                         break
-                else:
+                if size <= limit:
                     return bytes(found)
     except TimeoutError:
-        what = f"the body did not come within {seconds:g} s"
-        raise ApiError(408, what, code="request_timeout", headers=_CLOSE) from None
+        if size <= limit:
+            what = f"the body did not come within {seconds:g} s"
+            raise ApiError(408, what, code="request_timeout", headers=_CLOSE) from None
     raise ApiError(413, f"the body must have at most {limit} bytes", code="body_too_large", headers=_CLOSE)
 
 

@@ -49,6 +49,8 @@ class SourceOptions:
     budget_usd: float | None = None
     """Without a server, the most that this process spends, in US dollars. With a journal, what all processes that share
     it had spent when this one started counts; what the others spend afterwards does not."""
+    patience_s: float = 600.0
+    """With a server, how long a request is repeated while it does not answer. A busy server is waited for longer."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SourceOptions:
@@ -125,7 +127,8 @@ def reward_source(options: SourceOptions) -> RewardSource:
     """
     if options.url is not None:
         _require_in_process(options)
-        return RewardClient(options.url, os.environ.get(_SERVER_KEY), run=options.run, say=_LOG.warning)
+        key = os.environ.get(_SERVER_KEY)
+        return RewardClient(options.url, key, run=options.run, patience_s=options.patience_s, say=_LOG.warning)
     if options.pool is None or options.tasks is None:
         raise UsageError("give url, the address of a reward server, or pool and tasks")
     tasks = load_tasks(options.tasks, limit=options.limit, seed=options.seed)

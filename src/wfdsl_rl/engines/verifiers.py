@@ -35,6 +35,7 @@ class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
     run: str = ""
     journal: str | None = None
     budget_usd: float | None = None
+    patience_s: float = 600.0
     unscored: float = 0.5
     """The reward of a completion about which nothing is known: that of a wrong answer."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
+from wfdsl.server_client import ServerGone
 from wfdsl_rl import gym, make_reward
 from wfdsl_rl.cli.reward import main
 from wfdsl_rl.engines.rows import ENGINES, engine_rows, sample_of
@@ -88,6 +90,14 @@ def test_a_thread_without_a_loop_is_scored_too() -> None:
 def test_options_that_name_no_source_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         reward_source(SourceOptions.of(options))
+
+
+def test_the_patience_with_a_server_is_an_option() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        source = opened({"url": f"http://127.0.0.1:{held.getsockname()[1]}", "patience_s": 0.2})
+        with pytest.raises(ServerGone, match="does not answer"):
+            source.score_sync([{"task": "t0", "completion": ""}])
 
 
 def test_a_process_spends_no_more_than_its_budget_also_after_a_restart(tmp_path: Path) -> None:
