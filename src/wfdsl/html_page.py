@@ -14,6 +14,7 @@ from wfdsl.render.html import Fact, Labelled, Link, Page, Section, Span, StepTex
 from wfdsl.render.model import Drawing, Options, Panel
 from wfdsl.render.status import dollars, duration
 from wfdsl.render.svg import svg_of
+from wfdsl.render.text import counted
 
 
 def to_html(value: Drawable, **options: Unpack[Options]) -> str:
@@ -154,7 +155,7 @@ def facts_of_step(step: StepRecord) -> Iterator[Fact]:
     if step.queue_s >= 0.001:
         yield Fact("queued", f"{duration(step.queue_s)} queued")
     if step.retries:
-        yield Fact("retries", f"{step.retries} failed attempt{'s' if step.retries > 1 else ''}")
+        yield Fact("retries", counted(step.retries, "failed attempt"))
     if step.usage.total_tokens:
         yield Fact("tokens", f"{step.usage.input_tokens:,} + {step.usage.output_tokens:,} tokens")
     if step.list_usd is None:

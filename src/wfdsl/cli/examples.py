@@ -15,6 +15,7 @@ from wfdsl.cli.display.streams import print_exactly
 from wfdsl.cli.options import count
 from wfdsl.cli.question_files import read_records
 from wfdsl.errors import UsageError
+from wfdsl.render.text import counted
 
 EXAMPLES = (
     "wfdsl examples show mixed",
@@ -69,7 +70,7 @@ def _extract(args: argparse.Namespace) -> int:
             f"no line has a right answer with a strictly valid workflow; mark right answers with {args.right!r}: true"
         )
     print_exactly(to_toml(args.name, found))
-    print(f"{len(found)} example{'' if len(found) == 1 else 's'}", file=sys.stderr)
+    print(counted(len(found), "example"), file=sys.stderr)
     return 0
 
 

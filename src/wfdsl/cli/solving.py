@@ -51,6 +51,7 @@ from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, wor
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import dollars
+from wfdsl.render.text import counted
 from wfdsl.workers.pool import Pool
 
 _LINES = 20  # how many lines report progress where there is no terminal; our choice
@@ -180,7 +181,7 @@ def _require_two_files(source: str, target: str) -> None:
 
 def _print_dry_run(solving: Solving, left: list[Asked], *, as_json: bool) -> None:
     if not as_json:
-        print(f"{len(left)} question{'' if len(left) == 1 else 's'} would be asked")
+        print(f"{counted(len(left), 'question')} would be asked")
         return
     for asked in left:
         row: dict[str, Any] = {"id": asked.id, "question": asked.question}

@@ -17,9 +17,9 @@ from wfdsl.protocols import Reply
 
 KEY: Final = "conductor"
 NO_WORKFLOW: Final = "no valid workflow, and no default workflow"
+"""The reason of a round in which nothing could be run."""
 UNWRITTEN: Final = "no valid workflow in "
 """What the failure of such a Conductor begins with."""
-"""The reason of a round in which nothing could be run."""
 _MOST_PROBLEMS: Final = 5
 """Errors that a re-ask carries back. Our choice: later ones are often consequences of the first."""
 _MOST_PROBLEM_CHARS: Final = 300

@@ -35,6 +35,7 @@ from wfdsl.interpreter.retry import UnusableReply
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message, Reply, Worker, WorkerFailure
+from wfdsl.render.text import counted
 
 _NOTHING: Final = "(an empty reply)"
 """What is shown of an empty completion: some providers refuse empty messages."""
@@ -240,10 +241,9 @@ class Rounds:
 
 
 def _no_workflow(written: tuple[Completion, ...]) -> WorkerFailure:
-    count = f"{len(written)} completion{'' if len(written) == 1 else 's'}"
     problems = "; ".join(written[-1].problems)
     return WorkerFailure(
-        f"{UNWRITTEN}{count}; the last one: {problems}; "
+        f"{UNWRITTEN}{counted(len(written), 'completion')}; the last one: {problems}; "
         "give a default workflow, more re-asks, a grammar or a stronger model",
         retryable=False,
     )

@@ -19,6 +19,7 @@ from wfdsl.language.workflow import Step, Workflow
 from wfdsl.notebook import ReadInNotebooks
 from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage
 from wfdsl.render.status import State, StepStatus
+from wfdsl.render.text import counted
 
 FORMAT: Final = "wfdsl-run"
 VERSION: Final = 1
@@ -102,7 +103,7 @@ class StepRecord:
         else:
             state = self.status
         if self.retries:
-            notes.append(f"{self.retries} failed attempt{'s' if self.retries > 1 else ''}")
+            notes.append(counted(self.retries, "failed attempt"))
         if self.replayed:
             notes.append("from the journal")
         if self.finish not in (None, "stop"):
@@ -160,7 +161,7 @@ class Run(ReadInNotebooks):
     """Versions of wfdsl and Python."""
 
     def __repr__(self) -> str:
-        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        steps = counted(len(self.steps), "step")
         return f"Run({self.id!r}, {self.status}, {steps}, answer={shortened(self.answer)})"
 
     @property

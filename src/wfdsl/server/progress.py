@@ -19,6 +19,7 @@ from wfdsl.interpreter.events import (
     StepStarted,
 )
 from wfdsl.interpreter.record import Run
+from wfdsl.render.text import counted
 
 
 class Said(NamedTuple):
@@ -81,7 +82,7 @@ class Progress:
             self._answering = (*event.path, count - 1)
         if not event.path:
             return ""
-        return f"round {event.path[-1]}: a workflow of {count} step{'' if count == 1 else 's'}"
+        return f"round {event.path[-1]}: a workflow of {counted(count, 'step')}"
 
     def _title(self, path: Path) -> str:
         run = self._runs.get(path[:-1])

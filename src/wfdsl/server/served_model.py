@@ -25,6 +25,7 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.render.text import counted
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported
 from wfdsl.server.chat_request import ChatRequest
 from wfdsl.server.key_usage import Allowance
@@ -288,7 +289,7 @@ def _model(name: str, experiment: Experiment, description: str | None, others: C
         origin, what = {"file": str(Path(solver).absolute())}, f"The workflow {Path(solver).name}"
     origin |= {} if pool_name is None else {"pool": pool_name}
     count = len(pool.indices)
-    about = f"{what} on the pool {pool.name}, which has {count} worker{'' if count == 1 else 's'}"
+    about = f"{what} on the pool {pool.name}, which has {counted(count, 'worker')}"
     return ServedModel(
         id=name, description=description or about, policy=policy, pool=pool, experiment=experiment, origin=origin
     )

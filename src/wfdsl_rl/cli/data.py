@@ -10,6 +10,7 @@ from wfdsl._version import __version__
 from wfdsl.cli.options import Parser, complete, run_command
 from wfdsl.cli.output import OK
 from wfdsl.errors import UsageError
+from wfdsl.render.text import counted
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
     from collections.abc import Sequence
@@ -152,7 +153,7 @@ def _show(args: argparse.Namespace) -> int:
 def _summary(tasks: list[Task]) -> list[str]:
     from collections import Counter
 
-    lines = [f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"]
+    lines = [counted(len(tasks), "task")]
     for name, values in (
         ("kinds", Counter(task.kind for task in tasks)),
         ("sources", Counter(f"{task.source or 'unnamed'}{task.split and ' ' + task.split}" for task in tasks)),

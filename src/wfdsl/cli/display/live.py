@@ -46,6 +46,7 @@ from wfdsl.interpreter.journal_file import default_path
 from wfdsl.interpreter.record import Run, RunEnded, StepRecord, known_costs
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.render.status import dollars, duration
+from wfdsl.render.text import counted
 
 _TAIL = 60
 """How many characters of a response that is being written are shown."""
@@ -340,7 +341,7 @@ def budget_line(charged: BudgetCharged) -> str:
 def _opening(event: RunStarted) -> str:
     count = len(event.workflow) - len(event.pruned)
     dead = f", {len(event.pruned)} left out because they cannot change the answer" if event.pruned else ""
-    return f"run {event.run_id}: {count} step{'s' if count != 1 else ''}{dead}"
+    return f"run {event.run_id}: {counted(count, 'step')}{dead}"
 
 
 def _closing(record: StepRecord, *, simulated: bool) -> str:
