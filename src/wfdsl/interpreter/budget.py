@@ -127,8 +127,8 @@ class BudgetTracker:
 
     @property
     def reserved(self) -> BudgetUsage:
-        """What is reserved for calls in flight."""
-        return BudgetUsage(self._calls - self.calls, self._tokens - self.tokens, self._usd - self.usd)
+        """What is reserved for calls in flight. Sums of dollars are rounded, so their difference may be below 0."""
+        return BudgetUsage(self._calls - self.calls, self._tokens - self.tokens, max(self._usd - self.usd, 0.0))
 
     def change(self, budget: Budget) -> None:
         """Set other limits, which also hold again if a reply had taken more than its bound; `look_again` lets calls

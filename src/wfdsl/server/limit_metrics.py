@@ -38,9 +38,4 @@ def limit_readings(limits: LiveLimits, leases: Leases) -> Iterator[Reading]:
 def _of_budget(budget: dict[str, Any]) -> Iterator[Reading]:
     for unit in ("calls", "tokens", "usd"):
         for what, amounts in (("limit", budget), ("spent", budget["spent"]), ("reserved", budget["reserved"])):
-            yield Reading(f"wfdsl_budget_{what}_{unit}", f"The budget: {unit}, {what}", {"": _whole(amounts[unit])})
-
-
-def _whole(amount: float | None) -> float | None:
-    """An amount that a rounding of sums has not left below nothing."""
-    return None if amount is None else max(amount, 0)
+            yield Reading(f"wfdsl_budget_{what}_{unit}", f"The budget: {unit}, {what}", {"": amounts[unit]})
