@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Lifespan
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import ApiError
@@ -39,9 +39,7 @@ class Endpoints:
         self._active = 0
         self._held_bytes = 0
 
-    def app(
-        self, routes: Sequence[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]
-    ) -> ASGIApp:
+    def app(self, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> ASGIApp:
         """The server as an ASGI application, with these routes besides its own."""
         own = [
             Route("/health", self.health),

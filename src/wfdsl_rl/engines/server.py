@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import NO_RETRY, ApiError
@@ -53,14 +53,7 @@ def build_app(
         Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
         *server.ends.routes,
     ]
-    app = server.app(routes, server.lifespan)
-
-    async def finishing(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" and "state" in scope:
-            scope["state"][FINISHED] = service.finished
-        await app(scope, receive, send)
-
-    return finishing
+    return server.app(routes, server.lifespan)
 
 
 class _Server(Endpoints):
@@ -80,7 +73,7 @@ class _Server(Endpoints):
         self.ends = LimitEndpoints(self, self._allowance)
 
     @asynccontextmanager
-    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
+    async def lifespan(self, app: Starlette) -> AsyncIterator[Mapping[str, Any]]:  # noqa: ARG002  (Starlette passes it)
         """Keep the workers' clients up while the server runs, and end all runs before they close."""
         service = self._service
         async with service.opened():
@@ -91,7 +84,7 @@ class _Server(Endpoints):
             async with self.ends.leases.running():
                 self.is_ready = True
                 try:
-                    yield
+                    yield {FINISHED: service.finished}
                 finally:
                     self.is_ready = False
                     await service.end()
