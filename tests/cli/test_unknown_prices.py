@@ -102,7 +102,7 @@ def test_a_price_that_is_known_of_one_worker_is_no_sum(wfdsl: Command, ask: Ask)
 
 
 @pytest.mark.parametrize("prices", [NONE, FREE])
-def test_before_the_first_reply_nobody_knows_whether_a_worker_is_free(
+def test_before_the_first_reply_it_is_not_known_whether_a_worker_is_free(
     wfdsl: Command, place: Path, ask: Ask, prices: str
 ) -> None:
     ask(prices)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ONE = Workflow((Step(0, "a"),))
 IN_NAMESPACE = ["unshare", "--map-root-user", "--mount"]
-"""Runs a command with mounts of its own, for which nobody has to be root where the system allows it."""
+"""Runs a command with mounts of its own, which need no root where the system allows it."""
 FULL, READ_ONLY = "dd if=/dev/zero of=$home/fill bs=1k 2>/dev/null", "mount -o remount,ro $home"
 MOUNTED = """
 home=$1 kept=$2; shift 2

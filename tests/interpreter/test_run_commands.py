@@ -354,7 +354,7 @@ options = { provider = "scripted", replies = ["I do not know."], repeat = true, 
 """
 
 
-def test_a_conductor_node_without_a_workflow_says_how_the_run_goes_on(
+def test_a_conductor_node_without_a_workflow_says_how_to_continue_the_run(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("node.wf").write_text('step core by 0: "Say."\nstep sol by conductor sees core: "Solve."\n')
@@ -369,7 +369,7 @@ def test_a_conductor_node_without_a_workflow_says_how_the_run_goes_on(
     assert capsys.readouterr().out == "fine\n"
 
 
-def test_a_run_on_the_small_model_that_nobody_named_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_on_the_small_model_says_that_no_pool_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def notes(*more: str) -> str:
         assert main(["run", "plan.txt", "-q", "Q", "--dry-run", "--set", "run.max_depth=0", *more]) == 0
         return capsys.readouterr().err

@@ -20,7 +20,7 @@ SMALL_MODEL: Final = (
     "no pool is named, so a very small model on this machine (135 million parameters) {}, and is often wrong; "
     "for real answers name models, such as --pool openai:gpt-5-mini with the key in OPENAI_API_KEY"
 )
-"""Said where nobody has named a pool; with what the model does."""
+"""Said where no pool is named; with what the model does."""
 
 
 class Interrupted(KeyboardInterrupt):

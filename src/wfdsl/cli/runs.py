@@ -120,7 +120,7 @@ def _print_as_json(path: Path, runs: list[RunSummary]) -> None:
 
     unknown = runs_of_unknown_price(path) if runs else ()
     for run in runs:
-        print_json({**_plain(run), "usd": None if run.id in unknown else run.charged.usd})
+        print_json(_plain(run) | ({"usd": None} if run.id in unknown else {}))
 
 
 def _is_asked_for(run: RunSummary, asked: dict[str, Any]) -> bool:

@@ -167,7 +167,7 @@ def _step(
 
 
 def _status_of(last: CallRow, *, is_running: bool) -> StepState:
-    """The state of a step whose last call is this. A call that failed is made again as long as the run goes on."""
+    """The state of a step whose last call is this. A call that failed is made again as long as the run continues."""
     if last.status == "finished" and not last.answer.tool_calls:
         return "done"
     if is_running:
@@ -197,8 +197,8 @@ def _node(
         if workflow is None or not all(row.steps[len(at) + 1] < len(workflow) for row in inside) or not inside:
             break
         asked = replace(asked, workflow=workflow)
-        goes_on = is_running and number == latest
-        nested.append(_run(run_id, asked, inside, inside[0].started, at=(*at, number), is_running=goes_on))
+        is_open = is_running and number == latest
+        nested.append(_run(run_id, asked, inside, inside[0].started, at=(*at, number), is_running=is_open))
         asked = replace(asked, previous=(workflow[-1].subtask, nested[-1].answer or ""))
     usage, paid_usd, list_usd = cost_of(_replies(own))
     return replace(

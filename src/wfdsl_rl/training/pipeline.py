@@ -104,7 +104,7 @@ def _show_as_running(setup: Setup, running: ExitStack) -> None:
     """Let other processes see that this one trains, by a lock, which the system takes away from a process that died.
 
     Only the first process of a training has one. It looks for others last, so that of two that start at the same time
-    no more than one goes on.
+    no more than one continues.
     """
     folder = setup.out / RUNNING
     own = running.enter_context(closing(Owner(folder))).name
