@@ -87,7 +87,7 @@ unit: $(SETUP)
 quick: lint
 	WFDSL_HYPOTHESIS=quick $(BIN)/python -m pytest -q -n 2 -m "not slow and not local" \
 		-k "not kill and not http and not transformers" \
-		tests/test_*.py tests/language tests/interpreter tests/cli tests/rl/test_*.py tests/rl/evaluation
+		tests/test_*.py tests/language tests/interpreter tests/cli tests/rl/test_*.py tests/evaluation
 
 format: $(SETUP)
 	$(BIN)/ruff check --fix .

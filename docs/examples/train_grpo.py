@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
+import wfdsl
 import wfdsl_rl
 
 
@@ -39,7 +40,7 @@ def main() -> None:
     parser.add_argument("--out", default="trained", help="folder for the checkpoints")
     args = parser.parse_args()
 
-    tasks = wfdsl_rl.load_tasks(args.tasks, limit=960, seed=0)
+    tasks = wfdsl.load_tasks(args.tasks, limit=960, seed=0)
     model, tokenizer = (args.model, None) if args.model else tiny_model()
     config = GRPOConfig(
         output_dir=args.out,

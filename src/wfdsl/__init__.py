@@ -1,4 +1,4 @@
-"""wfdsl: the workflow language, interpreter and training kit for LLM Conductors.
+"""wfdsl: the workflow language of LLM Conductors, its interpreter, tasks with gold answers, grading and evaluation.
 
 The public names. Each is imported when it is first used, so that `import wfdsl` costs next to nothing.
 """
@@ -23,8 +23,24 @@ if TYPE_CHECKING:
     from wfdsl.errors import JournalFailure as JournalFailure
     from wfdsl.errors import UsageError as UsageError
     from wfdsl.errors import WfdslError as WfdslError
+    from wfdsl.evaluation.evaluate import evaluate as evaluate
+    from wfdsl.evaluation.report import read_report as read_report
+    from wfdsl.evaluation.summary import summarise as summarise
+    from wfdsl.evaluation.trials import Evaluation as Evaluation
+    from wfdsl.evaluation.trials import Trial as Trial
+    from wfdsl.evaluation.workflow_statistics import WorkflowStatistics as WorkflowStatistics
+    from wfdsl.evaluation.workflow_statistics import statistics_of as statistics_of
     from wfdsl.experiment import Experiment as Experiment
     from wfdsl.experiment import read_experiment as read_experiment
+    from wfdsl.grading.code import grade_program as grade_program
+    from wfdsl.grading.extraction import final_answer as final_answer
+    from wfdsl.grading.extraction import final_code as final_code
+    from wfdsl.grading.grade import grade as grade
+    from wfdsl.grading.grade import grade_sync as grade_sync
+    from wfdsl.grading.sandbox.isolation import SandboxLimits as SandboxLimits
+    from wfdsl.grading.sandbox.isolation import SandboxMissing as SandboxMissing
+    from wfdsl.grading.sandbox.sandbox import Sandbox as Sandbox
+    from wfdsl.grading.verdict import Verdict as Verdict
     from wfdsl.graph import to_dag as to_dag
     from wfdsl.html_page import to_html as to_html
     from wfdsl.interpreter.budget import Budget as Budget
@@ -72,6 +88,10 @@ if TYPE_CHECKING:
     from wfdsl.protocols import Usage as Usage
     from wfdsl.protocols import Worker as Worker
     from wfdsl.protocols import WorkerFailure as WorkerFailure
+    from wfdsl.tasks.loading import load_tasks as load_tasks
+    from wfdsl.tasks.task import CodeTests as CodeTests
+    from wfdsl.tasks.task import Task as Task
+    from wfdsl.tasks.task import save_tasks as save_tasks
     from wfdsl.workers.entry import WorkerEntry as WorkerEntry
     from wfdsl.workers.pool import Pool as Pool
 
@@ -82,12 +102,14 @@ _HOMES = {
     "Call": "protocols",
     "CheckConfig": "language.check",
     "Checked": "api",
+    "CodeTests": "tasks.task",
     "CompletionFinished": "interpreter.events",
     "CompletionStarted": "interpreter.events",
     "Conductor": "conductor.conductor",
     "ConductorConfig": "conductor.config",
     "Delta": "interpreter.events",
     "Diagnostic": "language.diagnostics.diagnostic",
+    "Evaluation": "evaluation.trials",
     "Event": "interpreter.events",
     "Experiment": "experiment",
     "FellBack": "interpreter.events",
@@ -106,6 +128,9 @@ _HOMES = {
     "RunOptions": "interpreter.running",
     "RunStarted": "interpreter.events",
     "RunSuspended": "interpreter.record",
+    "Sandbox": "grading.sandbox.sandbox",
+    "SandboxLimits": "grading.sandbox.isolation",
+    "SandboxMissing": "grading.sandbox.isolation",
     "Solution": "conductor.policy",
     "Source": "language.source",
     "Span": "language.source",
@@ -113,26 +138,41 @@ _HOMES = {
     "StepFinished": "interpreter.events",
     "StepRecord": "interpreter.record",
     "StepStarted": "interpreter.events",
+    "Task": "tasks.task",
     "ToolCall": "protocols",
     "Tools": "interpreter.tools",
+    "Trial": "evaluation.trials",
     "Usage": "protocols",
     "UsageError": "errors",
+    "Verdict": "grading.verdict",
     "WfdslError": "errors",
     "Worker": "protocols",
     "WorkerEntry": "workers.entry",
     "WorkerFailure": "protocols",
     "Workflow": "language.workflow",
     "WorkflowError": "language.diagnostics.workflow_error",
+    "WorkflowStatistics": "evaluation.workflow_statistics",
     "analyze": "api",
     "dumps": "api",
+    "evaluate": "evaluation.evaluate",
+    "final_answer": "grading.extraction",
+    "final_code": "grading.extraction",
+    "grade": "grading.grade",
+    "grade_program": "grading.code",
+    "grade_sync": "grading.grade",
     "load": "api",
+    "load_tasks": "tasks.loading",
     "parse": "api",
     "read_experiment": "experiment",
+    "read_report": "evaluation.report",
     "redo": "interpreter.redoing",
     "resume": "interpreter.running",
     "run": "interpreter.running",
     "run_sync": "interpreter.running",
+    "save_tasks": "tasks.task",
+    "statistics_of": "evaluation.workflow_statistics",
     "stream": "interpreter.running",
+    "summarise": "evaluation.summary",
     "to_dag": "graph",
     "to_dot": "pictures",
     "to_html": "html_page",

@@ -31,6 +31,8 @@ from wfdsl.conductor.effort import Effort
 from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
+from wfdsl.grading.code import RemoteSandbox
+from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.journal import Journal
@@ -38,11 +40,9 @@ from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.grading.code import RemoteSandbox
-from wfdsl_rl.grading.sandbox import Sandbox
 from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
-from wfdsl_rl.tasks.task import Task
 
 Row: TypeAlias = dict[str, Any]
 """What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:

@@ -17,6 +17,10 @@ from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
 from wfdsl.errors import JournalFailure, WfdslError
+from wfdsl.grading.code import RemoteSandbox
+from wfdsl.grading.grade import grade
+from wfdsl.grading.sandbox import Sandbox
+from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import BudgetTracker
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import Run, RunFailed, total_usd
@@ -24,12 +28,8 @@ from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.grading.code import RemoteSandbox
-from wfdsl_rl.grading.grade import grade
-from wfdsl_rl.grading.sandbox import Sandbox
-from wfdsl_rl.grading.verdict import Verdict
-from wfdsl_rl.tasks.task import Task
 
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 """The result of a completion: `invalid` cannot be parsed; `wrong` and `right` have an answer that was graded;

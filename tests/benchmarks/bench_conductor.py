@@ -42,7 +42,7 @@ from wfdsl_rl.training.data import Draw
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl.tasks.task import Task
 
 QUESTIONS, SUBSET_QUESTIONS, SEED, LUCK = 4000, 2000, 77, 4
 """How many questions, of which series (training has others), and draws of luck for each completion."""

@@ -17,19 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wfdsl_rl.baselines.fitted import write_fit_costs
-from wfdsl_rl.baselines.validation import FitCost
+from wfdsl.evaluation.baselines.fitted import write_fit_costs
+from wfdsl.evaluation.baselines.validation import FitCost
+from wfdsl.evaluation.equal_cost import cost_in_usd, rival_of
+from wfdsl.evaluation.plots import draw_accuracy_against_cost
+from wfdsl.evaluation.report import EQUAL_COST, UNKNOWN, equal_cost_table, markdown_table, read_report, standings_in
+from wfdsl.evaluation.statistics import scores_of
 from wfdsl_rl.cli.eval import main as wfdsl_eval
-from wfdsl_rl.evaluation.equal_cost import cost_in_usd, rival_of
-from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost
-from wfdsl_rl.evaluation.report import EQUAL_COST, UNKNOWN, equal_cost_table, markdown_table, read_report, standings_in
-from wfdsl_rl.evaluation.statistics import scores_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wfdsl_rl.evaluation.equal_cost import Rival, Scores, Standing
-    from wfdsl_rl.evaluation.report import Report
+    from wfdsl.evaluation.equal_cost import Rival, Scores, Standing
+    from wfdsl.evaluation.report import Report
 
 PRESET = "gym/axes"
 SERIES, LIMIT = 90_210, 600

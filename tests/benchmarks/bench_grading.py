@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wfdsl_rl.grading.grade import grade
-from wfdsl_rl.grading.math_processes import shared_processes
-from wfdsl_rl.grading.verdict import Verdict
-from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.task import Task
+from wfdsl.grading.grade import grade
+from wfdsl.grading.math_processes import shared_processes
+from wfdsl.grading.verdict import Verdict
+from wfdsl.tasks.loading import load_tasks
+from wfdsl.tasks.task import Task
 
 NUMBER_PHRASINGS = (
     "{gold}",

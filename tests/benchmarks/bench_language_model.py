@@ -23,8 +23,8 @@ from tests.benchmarks.bench_conductor import best_alone, marks_of
 from tests.benchmarks.writing import Writer
 from wfdsl import Pool
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.evaluation.baselines.random_policies import random_workflow
 from wfdsl_rl import gym
-from wfdsl_rl.baselines.random_policies import random_workflow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

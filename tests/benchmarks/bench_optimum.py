@@ -29,8 +29,8 @@ from tests.benchmarks.gym_optimum import best_of, difference, publish, published
 from tests.benchmarks.gym_search import SAYS_NOTHING, Effort, judged, questions_of, search, vocabulary
 from wfdsl import load
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.plots import FAINT, colour_of, figure, save
 from wfdsl.language.tree import ALL
-from wfdsl_rl.evaluation.plots import FAINT, colour_of, figure, save
 from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy
 from wfdsl_rl.gym.world.optimum import MAX_STEPS, Found, Optimum, Team, optimum, workflow_of
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of

@@ -40,7 +40,7 @@ from wfdsl_rl.training.data import revision_messages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl.tasks.task import Task
 
 TRAINED_ON, PRESETS = "gym/paper7", ("gym/paper7", "gym/shifted")
 QUESTIONS, SEED, SEARCHED = 4000, 177, 1200

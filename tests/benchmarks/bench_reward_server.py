@@ -22,10 +22,10 @@ from wfdsl import Pool
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.protocols import Call, Reply
+from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Limits, WorkerEntry
 from wfdsl_rl.engines.capacity import Capacity
 from wfdsl_rl.reward import make_reward
-from wfdsl_rl.tasks.task import Task
 
 AT_ONCE, DELAY_S, WAITING, WAIT_S = 1000, 0.05, 10_000, 2.0
 REQUESTS = int(os.environ.get("WFDSL_REQUESTS", "50000"))

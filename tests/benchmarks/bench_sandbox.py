@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from wfdsl_rl.grading.code import VerdictCache, grade_program
-from wfdsl_rl.grading.sandbox import Sandbox
-from wfdsl_rl.tasks.task import CodeTests
+from wfdsl.grading.code import VerdictCache, grade_program
+from wfdsl.grading.sandbox import Sandbox
+from wfdsl.tasks.task import CodeTests
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -59,7 +59,7 @@ def main() -> None:
 
 def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
-    from wfdsl_rl.grading.code import SHARED_CACHE
+    from wfdsl.grading.code import SHARED_CACHE
     from wfdsl_rl.gym.checkpoints import GYM_TINY, load
     from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wfdsl import Workflow
     from wfdsl.conductor.effort import Effort
     from wfdsl.conductor.listing import WorkerListing
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl.tasks.task import Task
 
 SHIPPED = "src/wfdsl_rl/gym/checkpoints/gym-tiny"
 _AT_A_TIME, _MOST_TOKENS = 250, 140

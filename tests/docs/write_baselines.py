@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wfdsl_rl.baselines.catalogue import BASELINES, Baseline
-from wfdsl_rl.baselines.parameters import Parameter
+from wfdsl.evaluation.baselines.catalogue import BASELINES, Baseline
+from wfdsl.evaluation.baselines.parameters import Parameter
 
 
 def baseline_table() -> str:

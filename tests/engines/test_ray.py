@@ -21,7 +21,7 @@ import pytest
 
 from tests.engines.ray_cluster import PYTHON, Cluster, eventually
 from tests.rl.engines.conftest import POOL, Provider, RewardProcess
-from wfdsl_rl.evaluation.trials import Trial, read_trials
+from wfdsl.evaluation.trials import Trial, read_trials
 
 GYM_TASKS = os.environ.get("WFDSL_RAY_TASKS", "100")
 GYM = ("--policy", "worker:sim-gpt-5", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/paper7")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.engines.ray_cluster import PYTHON, Cluster, eventually
+from tests.grading.sandboxes import needs_sandbox
 from tests.rl.engines.conftest import Provider, RewardProcess, completion, verdict, write_files
-from tests.rl.grading.sandboxes import needs_sandbox
 from wfdsl.errors import UsageError
 from wfdsl.workers.model_folder import shipped_file
 

@@ -14,11 +14,11 @@ from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import conductor_name, conductor_names, model_entry, named_conductor
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.checkpoints import GYM_TINY, GYM_TINY_AXES, load
 from wfdsl_rl.gym.world.presets import PRESETS
-from wfdsl_rl.policy_names import policies_of
 
 MOST_BYTES = 4_000_000
 FILES = {"README.md", "config.json", "model.gguf", "model.safetensors", "tokenizer.json", "wfdsl-prompt.json"}

@@ -18,12 +18,12 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
 from wfdsl_rl.gym import make
 from wfdsl_rl.reward import offer_of
 from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
-from wfdsl_rl.tasks.task import Task
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -171,10 +171,10 @@ def test_sync_passes_errors_on_and_can_be_used_again() -> None:
 
 def test_a_program_that_forgets_to_close_ends_all_the_same() -> None:
     program = (
-        "import wfdsl_rl\n"
+        "import wfdsl, wfdsl_rl\n"
         "async def up(messages): return 'yes'\n"
         "from wfdsl.workers.pool import Pool\n"
-        "task = wfdsl_rl.Task(id='t', question='?', gold='yes', kind='text')\n"
+        "task = wfdsl.Task(id='t', question='?', gold='yes', kind='text')\n"
         f"print(wfdsl_rl.make_reward(Pool.from_functions([up]), [task]).sync([{RIGHT!r}], ['t'])[0].score)\n"
     )
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from wfdsl.errors import UsageError
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
 from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
 from wfdsl_rl.scoring import NoScore as Refused
-from wfdsl_rl.tasks.task import Task
 
 TASK = Task(id="t", question="Is it?", gold="yes", kind="text")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -114,7 +114,7 @@ async def test_a_worker_that_fails_gives_no_score() -> None:
 
 
 async def test_an_answer_that_cannot_be_graded_gives_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(id="c", question="?", gold="", kind="custom", grader="tests.rl.grading.graders:breaks")
+    task = Task(id="c", question="?", gold="", kind="custom", grader="tests.grading.graders:breaks")
 
     found = await Scorer().score(Rollout(completion=RIGHT, task=task, sample_id="s"), answering("yes"))
 

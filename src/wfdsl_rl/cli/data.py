@@ -15,7 +15,7 @@ from wfdsl.render.text import counted
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
     from collections.abc import Sequence
 
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl.tasks.task import Task
 
 COMMANDS = {
     "show": "look at tasks: how many of what kind, and the first few",
@@ -128,15 +128,15 @@ def _configure_gym(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(args: argparse.Namespace) -> list[Task]:
-    from wfdsl_rl.tasks.conversion import parse_mapping
-    from wfdsl_rl.tasks.loading import load_tasks
+    from wfdsl.tasks.conversion import parse_mapping
+    from wfdsl.tasks.loading import load_tasks
 
     columns = parse_mapping(args.map) if args.map else None
     return load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
 
 
 def _show(args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.task import task_line
+    from wfdsl.tasks.task import task_line
 
     tasks = _read(args)
     if args.json:
@@ -177,7 +177,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _write(tasks: list[Task], out: str | None) -> int:
-    from wfdsl_rl.tasks.task import save_tasks, task_line
+    from wfdsl.tasks.task import save_tasks, task_line
 
     if out is None or out == "-":
         for task in tasks:
@@ -188,8 +188,8 @@ def _write(tasks: list[Task], out: str | None) -> int:
 
 
 def _select(args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.loading import load_tasks
-    from wfdsl_rl.tasks.selection import (
+    from wfdsl.tasks.loading import load_tasks
+    from wfdsl.tasks.selection import (
         HARDER,
         PAPER_COUNT,
         Criteria,
@@ -199,7 +199,7 @@ def _select(args: argparse.Namespace) -> int:
         save_manifest,
         select,
     )
-    from wfdsl_rl.tasks.task import save_tasks
+    from wfdsl.tasks.task import save_tasks
 
     criteria = Criteria(
         seed=args.seed,
@@ -229,7 +229,7 @@ def _report(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -
 
 
 def _gym(args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.loading import generate_tasks
+    from wfdsl.tasks.loading import generate_tasks
 
     if args.count < 1:
         raise UsageError(f"-n must be at least 1 (got {args.count})")
@@ -238,7 +238,7 @@ def _gym(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from wfdsl_rl.grading.gold_check import check_gold
+    from wfdsl.grading.gold_check import check_gold
 
     tasks = _read(args)
     checked = check_gold(tasks)
@@ -253,8 +253,8 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _formats(_args: argparse.Namespace) -> int:
-    from wfdsl_rl.tasks.formats import FORMATS
-    from wfdsl_rl.tasks.rows import SHORT_NAMES
+    from wfdsl.tasks.formats import FORMATS
+    from wfdsl.tasks.rows import SHORT_NAMES
 
     print("formats, recognised by their columns or named with --task-format:")
     for known in FORMATS.values():

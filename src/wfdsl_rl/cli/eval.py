@@ -178,7 +178,7 @@ def completed(arguments: list[str], parse: Callable[[Sequence[str]], argparse.Na
     """
     args = parse(arguments)
     if args.resume and not args.policy and not args.tasks:
-        from wfdsl_rl.evaluation.manifest import read_manifest
+        from wfdsl.evaluation.manifest import read_manifest
 
         args = parse([*read_manifest(Path(args.resume))["command"], *arguments])
     args.out = args.resume or args.out

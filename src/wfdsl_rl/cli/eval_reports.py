@@ -14,9 +14,9 @@ from rich.text import Text
 from wfdsl.cli.display.consoles import stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.errors import UsageError
-from wfdsl_rl.evaluation.equal_cost import EVERYONE, cost_in_usd, named
-from wfdsl_rl.evaluation.plots import draw_accuracy_against_cost, draw_strategies, require_matplotlib
-from wfdsl_rl.evaluation.report import (
+from wfdsl.evaluation.equal_cost import EVERYONE, cost_in_usd, named
+from wfdsl.evaluation.plots import draw_accuracy_against_cost, draw_strategies, require_matplotlib
+from wfdsl.evaluation.report import (
     COMPARED,
     EQUAL_COST,
     Report,
@@ -30,9 +30,9 @@ from wfdsl_rl.evaluation.report import (
     strategy_table,
     write_summaries,
 )
-from wfdsl_rl.evaluation.statistics import difference_of
-from wfdsl_rl.evaluation.summary import Comparison, Summary
-from wfdsl_rl.workflow_statistics import STRUCTURE_RULES, WORDING_RULES
+from wfdsl.evaluation.statistics import difference_of
+from wfdsl.evaluation.summary import Comparison, Summary
+from wfdsl.evaluation.workflow_statistics import STRUCTURE_RULES, WORDING_RULES
 
 _PADDING: Final = 1
 

@@ -20,24 +20,24 @@ from wfdsl.cli.display.live import stopped_by_signals
 from wfdsl.cli.options import experiment_of, leases_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl.evaluation.estimate import estimate_policies, estimate_text
+from wfdsl.evaluation.evaluate import evaluate
+from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
+from wfdsl.evaluation.plots import require_matplotlib
+from wfdsl.evaluation.policy_names import policies_of
+from wfdsl.evaluation.report import RESULTS, Report, read_report, write_summaries
+from wfdsl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.render.status import dollars
-from wfdsl_rl.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl.tasks.task import Task
 from wfdsl_rl.cli.eval_reports import print_summary, print_table
 from wfdsl_rl.cli.task_options import tasks_of
-from wfdsl_rl.evaluation.estimate import estimate_policies, estimate_text
-from wfdsl_rl.evaluation.evaluate import evaluate
-from wfdsl_rl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
-from wfdsl_rl.evaluation.plots import require_matplotlib
-from wfdsl_rl.evaluation.report import RESULTS, Report, read_report, write_summaries
-from wfdsl_rl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
-from wfdsl_rl.fingerprints import is_simulated
-from wfdsl_rl.policy_names import policies_of
-from wfdsl_rl.tasks.task import Task
 
 _SEED = 0
 _LINES: Final = 20
@@ -100,7 +100,7 @@ class _Session:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
     def _evaluate_on_ray(self, settled: Mapping[TrialKey, Trial]) -> str:
-        from wfdsl_rl.engines.ray_engine import Plan, cluster, evaluate_on_ray
+        from wfdsl.evaluation.ray_engine import Plan, cluster, evaluate_on_ray
 
         evaluation, args = self._evaluation, self._args
         plan = Plan(

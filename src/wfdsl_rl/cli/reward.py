@@ -43,10 +43,10 @@ from wfdsl_rl.cli.task_options import add_task_options, tasks_of
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
     from wfdsl.interpreter.journal import Journal
+    from wfdsl.tasks.task import Task
     from wfdsl.workers.pool import Pool
     from wfdsl_rl.engines.ray_workers import ClusterWork
     from wfdsl_rl.engines.service import RewardService
-    from wfdsl_rl.tasks.task import Task
 
 PROGRAM: Final = "wfdsl-reward"
 EXAMPLES: Final = (
@@ -228,7 +228,7 @@ def _cluster(args: argparse.Namespace) -> Iterator[None]:
     if args.engine == "local":
         yield
         return
-    from wfdsl_rl.engines.ray_engine import cluster
+    from wfdsl.evaluation.ray_engine import cluster
 
     with cluster(args.address):
         yield
@@ -236,10 +236,10 @@ def _cluster(args: argparse.Namespace) -> Iterator[None]:
 
 def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
     from wfdsl.experiment import run_options
+    from wfdsl.grading.sandbox import Sandbox
     from wfdsl.interpreter.config import RunConfig
     from wfdsl.server.metrics import Metrics
     from wfdsl_rl.engines.service import RewardService
-    from wfdsl_rl.grading.sandbox import Sandbox
     from wfdsl_rl.reward import budget_tracker, make_reward
     from wfdsl_rl.scoring import RewardValues
 

@@ -9,7 +9,7 @@ from wfdsl.cli.options import INPUT, count, count_or_zero, group
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl.tasks.task import Task
 
 
 def add_task_options(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
     Raises:
         UsageError: they cannot be read, or there are none.
     """
-    from wfdsl_rl.tasks.loading import load_tasks
+    from wfdsl.tasks.loading import load_tasks
 
     if not args.tasks:
         raise UsageError("give --tasks: FILE.jsonl, a data set or gym/paper7")

@@ -141,8 +141,8 @@ def _run(
 ) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
+        from wfdsl.evaluation.fingerprints import hash_of
         from wfdsl_rl.cli.train_output import Progress
-        from wfdsl_rl.fingerprints import hash_of
         from wfdsl_rl.training.pipeline import run_pipeline
         from wfdsl_rl.training.plan import run_options
         from wfdsl_rl.training.processes import OtherProcessEnded, join_processes

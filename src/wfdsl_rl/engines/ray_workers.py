@@ -20,16 +20,16 @@ from ray.exceptions import RayActorError
 
 from wfdsl._version import __version__
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.placing import MOST_LOSSES, NodeLost
+from wfdsl.evaluation.ray_engine import answer_of, node_count, placed, reason_of
+from wfdsl.grading.code import grade_program
+from wfdsl.grading.sandbox import Sandbox, SandboxFailed, SandboxLimits, SandboxMissing
+from wfdsl.grading.verdict import Verdict
 from wfdsl.protocols import WorkerFailure
+from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import LocalServer, model_file, server_command
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.engines.placing import MOST_LOSSES, NodeLost
-from wfdsl_rl.engines.ray_engine import answer_of, node_count, placed, reason_of
-from wfdsl_rl.grading.code import grade_program
-from wfdsl_rl.grading.sandbox import Sandbox, SandboxFailed, SandboxLimits, SandboxMissing
-from wfdsl_rl.grading.verdict import Verdict
-from wfdsl_rl.tasks.task import CodeTests, Task
 
 _AHEAD: Final = 2
 """Programs that a node has at a time for each slot, so that the next one starts at once. Our choice."""

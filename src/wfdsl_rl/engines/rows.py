@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from wfdsl.errors import UsageError
+from wfdsl.files import write_whole
 from wfdsl.installation import install_command
-from wfdsl_rl.files import write_whole
+from wfdsl.tasks.rows import optional_module
 from wfdsl_rl.reward import Reward, Row
-from wfdsl_rl.tasks.rows import optional_module
 
 EngineRow: TypeAlias = dict[str, Any]
 ENV_ID: Final = "wfdsl"

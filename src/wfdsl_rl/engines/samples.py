@@ -14,10 +14,10 @@ from wfdsl.interpreter.journal_leases import PREFIX
 from wfdsl.server.api_errors import ApiError, shown
 from wfdsl.server.key_usage import Allowance
 from wfdsl.server.middleware import json_object
+from wfdsl.tasks.task import Task
 from wfdsl_rl.engines.questions import Questions
 from wfdsl_rl.reward import Reward, offer_of
 from wfdsl_rl.scoring import Rollout
-from wfdsl_rl.tasks.task import Task
 
 MOST_SAMPLES: Final = 4096
 """Samples of one request. Our choice: their results come together, and hold the memory of the server until then."""

@@ -16,11 +16,11 @@ from typing import Any, Final, Protocol
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
+from wfdsl.tasks.loading import load_tasks
 from wfdsl_rl.engines.client import RewardClient
 from wfdsl_rl.engines.results import Result, result_of
 from wfdsl_rl.reward import Reward, make_reward, offer_of
 from wfdsl_rl.scoring import Rollout, Scored
-from wfdsl_rl.tasks.loading import load_tasks
 
 _SERVER_KEY: Final = "WFDSL_SERVER_KEY"
 _LOG: Final = logging.getLogger(__name__)

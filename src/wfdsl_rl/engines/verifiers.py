@@ -16,10 +16,10 @@ import verifiers.v1 as vf
 
 from wfdsl.conductor.prompt import DEFAULT_PROMPT
 from wfdsl.errors import UsageError
+from wfdsl.tasks.loading import load_tasks
 from wfdsl_rl.engines.rows import sample_of
 from wfdsl_rl.engines.source import RewardSource, SourceOptions, numbers_of, reward_source
 from wfdsl_rl.reward import make_reward
-from wfdsl_rl.tasks.loading import load_tasks
 
 _SOURCE: Final = {each.name for each in fields(SourceOptions)}
 

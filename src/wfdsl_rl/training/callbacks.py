@@ -14,15 +14,15 @@ from transformers import TrainerCallback
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.workflow_statistics import statistics_of
+from wfdsl.files import write_whole
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.files import write_whole
-from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.reward import make_reward
 from wfdsl_rl.scoring import right_share
 from wfdsl_rl.training.plots import draw_stage
 from wfdsl_rl.training.samples import Curve
 from wfdsl_rl.training.setup import SINGLE_WORKERS, Setup, read_single_workers
-from wfdsl_rl.workflow_statistics import statistics_of
 
 _PATTERNS: Final = 50
 """How many distinct workflows the report shows, in order of appearance. Source: arXiv 2512.04388."""

@@ -11,7 +11,7 @@ from string import Template
 from typing import Any, Final
 
 from wfdsl.conductor.checkpoint import FILE
-from wfdsl_rl.fingerprints import SIMULATED
+from wfdsl.evaluation.fingerprints import SIMULATED
 from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.samples import Curve, Iteration
 from wfdsl_rl.training.setup import DONE, RESOLVED

@@ -226,7 +226,7 @@ class TrainConfig(Table):
     lora: LoraConfig | None = None
     """LoRA adapters; without the table, all weights are trained."""
     tasks: str
-    """Training tasks: anything that `wfdsl_rl.load_tasks` reads."""
+    """Training tasks: anything that `wfdsl.load_tasks` reads."""
     task_count: int = Field(default=960, gt=0)
     """How many tasks. Source: arXiv 2512.04388, section 4."""
     eval_tasks: str = ""

@@ -29,9 +29,9 @@ from wfdsl.conductor.effort import EFFORTS, Effort
 from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import row_of, text_of
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup

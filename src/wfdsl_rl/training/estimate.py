@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.protocols import Message, Usage
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.fingerprints import is_simulated
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import ModelSize, StageName, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.memory import Disk, Host, Memory, Pass, disk_of, host_of, most_memory, pass_of, recomputes

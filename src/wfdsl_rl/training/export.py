@@ -16,9 +16,9 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.fitted import TRAINING_COST
+from wfdsl.evaluation.baselines.validation import FitCost
 from wfdsl.installation import install_command
-from wfdsl_rl.baselines.fitted import TRAINING_COST
-from wfdsl_rl.baselines.validation import FitCost
 from wfdsl_rl.training.card import CARD, GGUF, PLOT, folders_of, model_card, plot_of, stages_of
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES

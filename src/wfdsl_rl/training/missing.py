@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from wfdsl.errors import UsageError
+from wfdsl.grading.sandbox.isolation import INSTALL
 from wfdsl.installation import install_command
+from wfdsl.tasks.task import Task
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
-from wfdsl_rl.grading.sandbox.isolation import INSTALL
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import StageName, TrainConfig
 from wfdsl_rl.training.memory import Disk, Host, Pass, divides
 from wfdsl_rl.training.plan import Plan

@@ -24,8 +24,8 @@ from safetensors import SafetensorError
 from transformers.integrations import get_reporting_integration_callbacks
 
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import Owner, is_alive
-from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.callbacks import drop_lines_after, measure_single_workers
 from wfdsl_rl.training.checkpoints import ADAPTER, WEIGHTS, gguf_of, import_gguf, newest_complete, step_of
 from wfdsl_rl.training.config import STAGES, StageName
@@ -234,7 +234,7 @@ def _graded(setup: Setup, stages: Sequence[StageName]) -> bool:
 def _require_sandbox(setup: Setup) -> None:
     """Without the sandbox every program is unjudged, and a kind of question would silently teach nothing."""
     if setup.has_programs:
-        from wfdsl_rl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
 
         asyncio.run(shared_sandbox().probe())
 

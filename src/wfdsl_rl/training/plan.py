@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.config import did_you_mean, to_table
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
 from wfdsl.interpreter.budget import UNLIMITED
@@ -21,13 +22,12 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.tasks.loading import load_tasks
+from wfdsl.tasks.rows import is_data_file
+from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.fingerprints import is_simulated
 from wfdsl_rl.reward import budget_tracker
-from wfdsl_rl.tasks.loading import load_tasks
-from wfdsl_rl.tasks.rows import is_data_file
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import NO_PRICES, StageName, TrainConfig
 from wfdsl_rl.training.setup import ExtensionConfig
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Final, NamedTuple
 
-from wfdsl_rl.evaluation.plots import COLOURS, FAINT, colour_of, figure, save, svg_of
+from wfdsl.evaluation.plots import COLOURS, FAINT, colour_of, figure, save, svg_of
 from wfdsl_rl.training.samples import Iteration
 
 _WINDOW: Final = 5

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
+from wfdsl.evaluation.baselines.random_policies import random_workflow
+from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
-from wfdsl_rl.baselines.random_policies import random_workflow
-from wfdsl_rl.files import write_whole
 from wfdsl_rl.training.data import draw_of, make_rows
 from wfdsl_rl.training.rewarding import Rewarder, make_rewarder
 from wfdsl_rl.training.setup import Setup

@@ -182,7 +182,7 @@ def programs_between_batches(setup: Setup, rewarder: Rewarder, loop: asyncio.Abs
     if not setup.has_programs:
         yield
         return
-    from wfdsl_rl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+    from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
 
     sandbox = shared_sandbox()
 

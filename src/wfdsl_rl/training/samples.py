@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wfdsl.evaluation.workflow_statistics import asked_steps
+from wfdsl.files import write_whole
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.record import Run, total_usd
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.files import write_whole
 from wfdsl_rl.scoring import Scored, right_share
-from wfdsl_rl.workflow_statistics import asked_steps
 
 
 @dataclass(frozen=True, slots=True)

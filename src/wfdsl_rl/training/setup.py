@@ -22,8 +22,8 @@ from typing import Any, ClassVar, Final
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.running import RunOptions
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import ModelSize, StageName, Table, TrainConfig
 from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample

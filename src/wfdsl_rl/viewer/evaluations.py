@@ -18,10 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wfdsl.errors import UsageError
-from wfdsl.viewer.app import Pages
-from wfdsl.viewer.evaluation import show_evaluation
-from wfdsl.viewer.page import page
-from wfdsl_rl.evaluation.report import (
+from wfdsl.evaluation.report import (
     COMPARED,
     RESULTS,
     Report,
@@ -30,9 +27,12 @@ from wfdsl_rl.evaluation.report import (
     cost_table,
     read_report,
 )
-from wfdsl_rl.evaluation.statistics import difference_of
-from wfdsl_rl.evaluation.summary import Comparison, Summary, benchmark_of, split_of
-from wfdsl_rl.evaluation.trials import Trial
+from wfdsl.evaluation.statistics import difference_of
+from wfdsl.evaluation.summary import Comparison, Summary, benchmark_of, split_of
+from wfdsl.evaluation.trials import Trial
+from wfdsl.viewer.app import Pages
+from wfdsl.viewer.evaluation import show_evaluation
+from wfdsl.viewer.page import page
 from wfdsl_rl.viewer.folders import begins_with, find_folders
 
 _PAGE: Final = 200

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from wfdsl.evaluation.fingerprints import SIMULATED
 from wfdsl.interpreter.journal_file import is_alive
-from wfdsl_rl.fingerprints import SIMULATED
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.plan import JOURNAL
 from wfdsl_rl.training.setup import DONE, METRICS, RESOLVED, RUNNING, read_single_workers

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
 from wfdsl.errors import WfdslError
+from wfdsl.evaluation.statistics import Mean, clustered_mean
+from wfdsl.evaluation.workflow_statistics import asked_steps
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.evaluation.statistics import Mean, clustered_mean
 from wfdsl_rl.scoring import NO_SCORE, Outcome
-from wfdsl_rl.workflow_statistics import asked_steps
 
 OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 SPLITS: Final[Mapping[str, str]] = {"step": "training", "eval": "held-out", "first": "first rounds"}

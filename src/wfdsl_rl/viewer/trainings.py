@@ -28,13 +28,13 @@ from starlette.types import Receive, Scope, Send
 
 from wfdsl.conductor.round_log import Completion
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.statistics import Mean
 from wfdsl.installation import install_command
 from wfdsl.viewer.app import Pages, Viewer
 from wfdsl.viewer.changes import RunIndex, event_stream
 from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.conversation import Excerpts
 from wfdsl.viewer.page import page
-from wfdsl_rl.evaluation.statistics import Mean
 from wfdsl_rl.training.plots import Means, curve_svg, running_means
 from wfdsl_rl.viewer.folders import find_folders
 from wfdsl_rl.viewer.training_folder import HELD_OUT, Stage, TrainingFolder, is_training, number_of

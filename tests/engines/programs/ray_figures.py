@@ -11,13 +11,13 @@ import ray
 from ray.cluster_utils import Cluster
 
 from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.evaluation.evaluate import evaluate
+from wfdsl.evaluation.ray_engine import Plan, evaluate_on_ray
+from wfdsl.evaluation.trials import Evaluation
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.engines.ray_engine import Plan, evaluate_on_ray
-from wfdsl_rl.evaluation.evaluate import evaluate
-from wfdsl_rl.evaluation.trials import Evaluation
-from wfdsl_rl.tasks.task import Task
 
 STORE_BYTES = 80_000_000
 

@@ -12,15 +12,15 @@ import pytest
 
 from tests.interpreter.toy_workers import on_test_clock
 from wfdsl import Pool
+from wfdsl.grading.sandbox import Sandbox
+from wfdsl.grading.sandbox.process import Ran
+from wfdsl.grading.sandbox.sandbox import Slot
 from wfdsl.interpreter.limits import WINDOW_S
 from wfdsl.protocols import Call, Reply, Usage
+from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.entry import Limits, WorkerEntry
 from wfdsl_rl.engines.capacity import Capacity
-from wfdsl_rl.grading.sandbox import Sandbox
-from wfdsl_rl.grading.sandbox.process import Ran
-from wfdsl_rl.grading.sandbox.sandbox import Slot
 from wfdsl_rl.reward import make_reward
-from wfdsl_rl.tasks.task import CodeTests, Task
 
 TASKS = [Task(id="t", question="Q?", gold="yes", kind="text")]
 PROGRAMS = [

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl.server.api_errors import ApiError
+from wfdsl.tasks.task import Task
 from wfdsl_rl.engines.questions import Questions
 from wfdsl_rl.engines.samples import Sample, Tasks
 from wfdsl_rl.engines.service import RecentResults
 from wfdsl_rl.scoring import Rollout
-from wfdsl_rl.tasks.task import Task
 
 TASK = Task(id="t", question="What is the sum of two and two?", gold="4", kind="text")
 TEXTS = st.text("ab", min_size=1, max_size=40)

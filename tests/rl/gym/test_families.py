@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.grading.grade import grade_sync
+from wfdsl.grading.grade import grade_sync
+from wfdsl.tasks.task import Kind, Task
 from wfdsl_rl.gym.world.families import FAMILIES, SPLITS, domain_of, draw, recognise, summary_of
 from wfdsl_rl.gym.world.families.catalogue import CATALOGUE
 from wfdsl_rl.gym.world.families.choice_options import LETTERS
 from wfdsl_rl.gym.world.families.form import Item, Split, bare
 from wfdsl_rl.gym.world.families.knowledge import CAPITALS, ELEMENTS, POLYGONS, QUANTITIES, SUN
-from wfdsl_rl.tasks.task import Kind, Task
 
 KINDS: tuple[Kind, ...] = ("math", "choice", "text", "code")
 SPLIT_NAMES: tuple[Split, ...] = get_args(Split)

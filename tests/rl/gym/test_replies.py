@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl_rl.grading.extraction import final_answer
-from wfdsl_rl.grading.grade import grade
+from wfdsl.grading.extraction import final_answer
+from wfdsl.grading.grade import grade
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.families.form import Item
 from wfdsl_rl.gym.world.making import items, task_of

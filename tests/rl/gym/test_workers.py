@@ -13,12 +13,13 @@ from tests.benchmarks.gym_search import vocabulary
 from tests.benchmarks.gym_teams import SUBTASKS, team
 from wfdsl import Call, Conductor, Pool, RunFailed, Step, UsageError, WorkerFailure, Workflow, run, run_sync
 from wfdsl.cli.main import main as wfdsl_command
+from wfdsl.grading.grade import grade
 from wfdsl.language.completion import print_completion
 from wfdsl.protocols import Message
+from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.scripted import ScriptedWorker
-from wfdsl_rl.grading.grade import grade
 from wfdsl_rl.gym import make
 from wfdsl_rl.gym.world.families import recognise
 from wfdsl_rl.gym.world.families.form import Item
@@ -26,7 +27,6 @@ from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.replies import read
 from wfdsl_rl.gym.world.simulate import simulate
 from wfdsl_rl.gym.world.workers import build
-from wfdsl_rl.tasks.task import Task
 
 POOL, PRESET = Pool.load("gym/paper7"), preset_of("gym/paper7")
 TASKS = make("gym/paper7", 40, 11)

@@ -10,8 +10,8 @@ from tests.rl.training.toy import EVAL_TASKS, TASKS, a_pool, a_prompt, a_setup
 
 if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
+    from wfdsl.tasks.task import Task
     from wfdsl.workers.pool import Pool
-    from wfdsl_rl.tasks.task import Task
     from wfdsl_rl.training.setup import Setup
 
 

@@ -14,7 +14,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.tasks.task import Task  # noqa: E402
+from wfdsl.tasks.task import Task  # noqa: E402
 from wfdsl_rl.training.data import Draw, make_rows, revision_messages  # noqa: E402
 from wfdsl_rl.training.grpo import completions_per_process, grpo_config  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402

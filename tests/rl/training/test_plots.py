@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rl.training.toy import curve_of
-from wfdsl_rl.evaluation.plots import colour_of
+from wfdsl.evaluation.plots import colour_of
 from wfdsl_rl.training.plots import draw_stage, smoothed, spread
 from wfdsl_rl.training.samples import Curve
 

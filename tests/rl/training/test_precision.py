@@ -16,7 +16,7 @@ from safetensors.torch import load_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
-from tests.rl.grading.sandboxes import needs_sandbox  # noqa: E402
+from tests.grading.sandboxes import needs_sandbox  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training import stages  # noqa: E402
 from wfdsl_rl.training.checkpoints import load_model, lost_updates  # noqa: E402

@@ -12,11 +12,11 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch, in the extra rl")
 
-from tests.rl.grading.sandboxes import left_running, needs_sandbox
+from tests.grading.sandboxes import left_running, needs_sandbox
 from tests.rl.training.toy import TASKS, a_prompt, a_setup
+from wfdsl.grading.code import SHARED_CACHE, shared_sandbox
+from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.grading.code import SHARED_CACHE, shared_sandbox
-from wfdsl_rl.tasks.task import CodeTests, Task
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 
@@ -84,7 +84,7 @@ def test_where_there_are_no_programs_no_sandbox_is_asked_for(tmp_path: Path, mon
     def missing() -> Any:
         raise AssertionError("no sandbox is needed")
 
-    monkeypatch.setattr("wfdsl_rl.grading.code.shared_sandbox", missing)
+    monkeypatch.setattr("wfdsl.grading.code.shared_sandbox", missing)
     setup = replace(a_setup(tmp_path), tasks=TASKS, eval_tasks=())
     rewarder = make_rewarder(setup, "base")
     before = list(rewarder.listeners)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl.conductor.prompt import Prompt
-    from wfdsl_rl.tasks.task import Task
+    from wfdsl.tasks.task import Task
     from wfdsl_rl.training.samples import Sample
 
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'

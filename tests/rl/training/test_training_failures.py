@@ -21,10 +21,10 @@ from trl import GRPOTrainer  # noqa: E402
 
 from tests.rl.training.toy import QUESTIONS, TRAIN, WORKERS, a_pool, from_warmup, metrics, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl_rl.grading import code  # noqa: E402
-from wfdsl_rl.grading.sandbox import SandboxMissing  # noqa: E402
+from wfdsl.grading import code  # noqa: E402
+from wfdsl.grading.sandbox import SandboxMissing  # noqa: E402
+from wfdsl.tasks.task import CodeTests, Task  # noqa: E402
 from wfdsl_rl.scoring import RewardValues  # noqa: E402
-from wfdsl_rl.tasks.task import CodeTests, Task  # noqa: E402
 from wfdsl_rl.training import missing  # noqa: E402
 from wfdsl_rl.training.callbacks import Diverged, MetricLines  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402

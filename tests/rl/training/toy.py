@@ -13,9 +13,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.tiny.config import NetworkConfig, TinyConfig
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import GrpoConfig, RecursionConfig, SftConfig, StageName, TrainConfig
 from wfdsl_rl.training.samples import Curve, Iteration
 

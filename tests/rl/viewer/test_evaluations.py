@@ -11,12 +11,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from wfdsl import Journal, Pool
+from wfdsl import Evaluation, Journal, Pool, Task, evaluate
+from wfdsl.evaluation.manifest import manifest_of, write_manifest
+from wfdsl.evaluation.policy_names import policies_of
+from wfdsl.evaluation.trials import Results
 from wfdsl.viewer.app import Viewer
-from wfdsl_rl import Evaluation, Task, evaluate
-from wfdsl_rl.evaluation.manifest import manifest_of, write_manifest
-from wfdsl_rl.evaluation.trials import Results
-from wfdsl_rl.policy_names import policies_of
 from wfdsl_rl.viewer.evaluations import pages
 
 

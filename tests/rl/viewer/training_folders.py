@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from wfdsl.tasks.task import Task
 from wfdsl_rl.reward import make_reward
 from wfdsl_rl.scoring import metrics_of
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import JOURNAL, read_plan
 from wfdsl_rl.training.rewarding import Rewarder

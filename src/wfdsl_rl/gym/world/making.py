@@ -8,11 +8,11 @@ from itertools import count, cycle
 from typing import Any
 
 from wfdsl.errors import UsageError
+from wfdsl.tasks.task import Task
 from wfdsl_rl.gym.world.families import SPLITS, draw
 from wfdsl_rl.gym.world.families.form import Item, Split
 from wfdsl_rl.gym.world.presets import preset_of
 from wfdsl_rl.gym.world.profiles import DOMAINS, Domain
-from wfdsl_rl.tasks.task import Task
 
 _PATIENCE = 100
 """After this many repeated questions in a row a family counts as exhausted."""

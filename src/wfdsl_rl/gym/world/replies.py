@@ -129,7 +129,7 @@ def _given(lines: list[str], domain: Domain) -> str | None:
 
 def _stranger(text: str, item: Item) -> ParsedReply:
     """A text of another origin: its final answer, as the graders find it; without one it is as good as a thin plan."""
-    from wfdsl_rl.grading.extraction import final_answer  # noqa: PLC0415  (start-up time: strangers are rare)
+    from wfdsl.grading.extraction import final_answer  # noqa: PLC0415  (start-up time: strangers are rare)
 
     given = final_answer(text, item.kind, choices=item.choices)
     if given is None:

@@ -18,6 +18,7 @@ from tests.rl.training.toy import a_prompt
 from wfdsl.api import analyze, parse
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.gym import make
@@ -35,7 +36,6 @@ from wfdsl_rl.gym.tiny.synthetic import CHECKS, PART_SHAPES, SHAPES, SyntheticWo
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import make_reward, offer_of
-from wfdsl_rl.tasks.task import Task
 from wfdsl_rl.training.config import SftConfig, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import read_plan

@@ -14,6 +14,7 @@ from itertools import count
 from types import MappingProxyType
 
 from wfdsl.errors import UsageError
+from wfdsl.tasks.task import Kind
 from wfdsl_rl.gym.world.families import (
     algebra,
     arithmetic,
@@ -28,7 +29,6 @@ from wfdsl_rl.gym.world.families import (
     units,
 )
 from wfdsl_rl.gym.world.families.form import Family, Fields, Form, Item, RandomStream, Split, jitter, reader
-from wfdsl_rl.tasks.task import Kind
 
 CATALOGUE = (
     arithmetic.FAMILY,

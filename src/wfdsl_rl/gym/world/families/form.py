@@ -15,7 +15,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Literal, TypeAlias, TypeVar
 
-from wfdsl_rl.tasks.task import CodeTests, Kind
+from wfdsl.tasks.task import CodeTests, Kind
 
 
 @dataclass(frozen=True, slots=True)

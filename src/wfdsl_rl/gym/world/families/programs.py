@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wfdsl.tasks.task import CodeTests
 from wfdsl_rl.gym.world.families.form import Answer, Family, Fields, Form, RandomStream
 from wfdsl_rl.gym.world.families.recipes import (
     CHANGE,
@@ -20,7 +21,6 @@ from wfdsl_rl.gym.world.families.recipes import (
     lists,
     phrase,
 )
-from wfdsl_rl.tasks.task import CodeTests
 
 
 def _draw_list(rng: RandomStream) -> dict[str, str]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
+from wfdsl.tasks.task import CodeTests
 from wfdsl_rl.gym.world.families.form import Answer, RandomStream
-from wfdsl_rl.tasks.task import CodeTests
 
 Apply: TypeAlias = Callable[[Any, Any], Any]
 """Called with what the part works on and with its parameter."""

@@ -1,0 +1,245 @@
+"""Evaluate policies on tasks, several times each: every trial is a run of its own, and each answer is graded once.
+
+Trials come task by task, all policies on a task before the next task, so that an interrupted evaluation can already be
+compared. A trial whose run fails is a result like any other. A spent budget ends the evaluation; the trials that it
+stopped are left for the next session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, TypeAlias
+
+from wfdsl.conductor.policy import Solution
+from wfdsl.evaluation.fingerprints import SIMULATED, task_hash
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, named_tasks, run_id_of, seed_of
+from wfdsl.evaluation.workflow_statistics import is_computed
+from wfdsl.grading.extraction import final_answer, final_code
+from wfdsl.grading.grade import grade
+from wfdsl.grading.verdict import Verdict
+from wfdsl.graph import graph_of
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.protocols import Usage
+from wfdsl.tasks.task import Task
+from wfdsl.workers.pool import Pool
+
+Grader: TypeAlias = Callable[[Task, str], Awaitable[Verdict]]
+"""Grades the answer to a task."""
+
+
+async def evaluate(
+    evaluation: Evaluation,
+    *,
+    keep: Callable[[Trial], None],
+    done: Collection[TrialKey] = (),
+    journal: Journal | None = None,
+    budget: Budget | BudgetTracker | None = None,
+    concurrency: int = 32,
+    grader: Grader | None = None,
+) -> str:
+    """Evaluate; the result is why it stopped early, and empty if every trial has its result.
+
+    Args:
+        evaluation: What is to be evaluated.
+        keep: Takes each trial as soon as it is there.
+        done: The trials that have a result already.
+        journal: Where each call is kept, so that an interrupted trial can be resumed.
+        budget: The most that may be spent on all trials together, or a tracker that counts other runs too.
+        concurrency: Trials that are run at a time.
+        grader: Grades answers instead of `wfdsl.grade`.
+
+    Raises:
+        UsageError: a policy cannot work on the pool, or a task cannot be graded at all.
+    """
+    work = _Work(evaluation, keep, _options(evaluation.options, journal, budget))
+    known = set(done)
+    left = iter([key for key in evaluation.trials() if key not in known])
+    try:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(evaluation.pool.open())
+            for policy in evaluation.policies.values():
+                if hasattr(policy, "open"):
+                    await stack.enter_async_context(policy.open())
+            async with asyncio.TaskGroup() as group:
+                grading = Grading(group, grader)
+                for _ in range(concurrency):
+                    group.create_task(work.take(left, grading))
+    except BaseExceptionGroup as several:
+        raise first_of(several) from several
+    return work.stopped
+
+
+class _Work:
+    """Runs the trials of one evaluation."""
+
+    def __init__(self, evaluation: Evaluation, keep: Callable[[Trial], None], options: RunOptions) -> None:
+        self._evaluation = evaluation
+        self._keep = keep
+        self._options = options
+        self._tasks = named_tasks(evaluation.tasks)
+        self._hashes = {name: task_hash(task) for name, task in self._tasks.items()}
+        self._open: dict[str, int] = {}
+        """How many trials of each task are being worked on."""
+        self.stopped = ""
+
+    async def take(self, left: Iterator[TrialKey], grading: Grading) -> None:
+        """Work on one trial after the other, until there are none or the budget is spent."""
+        for key in left:
+            if self.stopped:
+                return
+            self._open[key.task] = self._open.get(key.task, 0) + 1
+            trial = await self._trial(key, grading)
+            if trial is not None:
+                self._keep(trial)
+            self._close(key.task, grading)
+
+    def _close(self, name: str, grading: Grading) -> None:
+        self._open[name] -= 1
+        if not self._open[name]:
+            del self._open[name]
+            grading.forget(name)
+
+    async def _trial(self, key: TrialKey, grading: Grading) -> Trial | None:
+        evaluation, task = self._evaluation, self._tasks[key.task]
+        options: RunOptions = {
+            **self._options,
+            "run_id": run_id_of(evaluation.id, key, self._hashes[key.task]),
+            "seed": seed_of(evaluation.seed, key),
+            "origin": {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)},
+        }
+        try:
+            solution = await evaluation.policies[key.policy].solve(task.question, evaluation.pool, **options)
+        except BudgetExhausted as error:
+            self.stopped = str(error)
+            return None
+        except RunFailed as error:
+            return self._result(key, Solution(error.run), outcome="failed", reason=str(error))
+        if solution.answer is None:
+            return self._result(key, solution, outcome="failed", reason="the policy gave no answer")
+        verdict = await grading.verdict(key.task, task, solution.answer)
+        return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
+
+    def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
+        task, usage, workers = self._tasks[key.task], solution.usage, _answers(solution.rounds)
+        replayed = _replayed(solution.rounds)
+        return Trial(
+            **key._asdict(),
+            **graded,
+            task_hash=self._hashes[key.task],
+            source=task.source,
+            domain=domain_of(task),
+            answer=solution.answer,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            list_usd=solution.list_usd,
+            paid_usd=solution.paid_usd,
+            latency_s=latency_of(solution, self._evaluation.pool, replayed=replayed),
+            calls=sum(workers.values()),
+            completions=sum(len(note.completions) for note in solution.log),
+            replayed=replayed,
+            workers=workers,
+            rounds=tuple(run.workflow for run in solution.rounds),
+            run_id=solution.run.id,
+        )
+
+
+def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
+    tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
+    return {**options, "journal": journal, "budget": tracker}
+
+
+def _answers(runs: Sequence[Run]) -> dict[str, int]:
+    """Workers' answers in runs and in the runs inside them, by worker."""
+    counts: dict[str, int] = {}
+    for run in runs:
+        for step in run.steps:
+            if step.nested:
+                for name, count in _answers(step.nested).items():
+                    counts[name] = counts.get(name, 0) + count
+            elif step.status == "done" and not is_computed(step.worker):
+                counts[step.worker_name] = counts.get(step.worker_name, 0) + 1
+    return counts
+
+
+def _replayed(runs: Sequence[Run]) -> int:
+    return sum(_replayed(step.nested) if step.nested else step.replayed for run in runs for step in run.steps)
+
+
+def first_of(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception of a group, or of the groups in it."""
+    first = several.exceptions[0]
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+class Grading:
+    """Grades answers, the same final answer to the same task once."""
+
+    def __init__(self, group: asyncio.TaskGroup, grader: Grader | None = None) -> None:
+        """`group` holds what is being graded, so that nothing is left running; `grader` replaces `wfdsl.grade`."""
+        self._group = group
+        self._grader = grader
+        self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
+
+    async def verdict(self, name: str, task: Task, text: str) -> Verdict:
+        """The grader's verdict; `name` is the task's within the evaluation."""
+        key = (name, final_part(task, text) if self._grader is None else text)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self._group.create_task(self._graded(task, text))
+        return await asyncio.shield(found)
+
+    def forget(self, name: str) -> None:
+        """Drop what is remembered of a task."""
+        for key in [key for key, verdict in self._verdicts.items() if key[0] == name and verdict.done()]:
+            del self._verdicts[key]
+
+    async def _graded(self, task: Task, text: str) -> Verdict:
+        return await (self._grader or grade)(task, text)
+
+
+def final_part(task: Task, text: str) -> str | None:
+    """What a verdict on a text depends on: the program or final answer in it; of custom graders, all of it."""
+    if task.kind == "custom":
+        return text
+    if task.kind == "code":
+        return final_code(text, wanted=task.tests.entry_point if task.tests is not None else "")
+    return final_answer(text, task.kind, choices=task.choices)
+
+
+def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None:
+    """Seconds from question to answer; None if they were measured and a part of it came from the journal.
+
+    Simulated workers answer at once, so their seconds are those that the same calls would take, along the critical
+    path of each round. They have a method `simulated_seconds(usage)`.
+    """
+    clocks = _clocks(pool)
+    if clocks:
+        return sum(_simulated_seconds(run, clocks) for run in solution.rounds)
+    return None if replayed else solution.run.seconds
+
+
+def _clocks(pool: Pool) -> dict[int | str, Callable[[Usage], float]]:
+    """How long the calls of simulated workers would take, by worker index."""
+    found: dict[int | str, Callable[[Usage], float]] = {}
+    for index in pool.indices:
+        if pool.entry(index).provider in SIMULATED:
+            worker = pool.worker(index)
+            clock = getattr(getattr(worker, "worker", worker), "simulated_seconds", None)
+            if clock is not None:
+                found[index] = clock
+    return found
+
+
+def _simulated_seconds(run: Run, clocks: Mapping[int | str, Callable[[Usage], float]]) -> float:
+    seconds = [0.0] * len(run.steps)
+    for step in run.steps:
+        if step.nested:
+            seconds[step.step] = sum(_simulated_seconds(nested, clocks) for nested in step.nested)
+        elif step.status == "done" and step.worker in clocks:
+            seconds[step.step] = clocks[step.worker](step.usage)
+    return graph_of(run.workflow).critical_path(seconds).length

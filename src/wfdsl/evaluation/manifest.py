@@ -1,0 +1,166 @@
+"""The manifest of an evaluation: everything needed to repeat it, and the check that a resumed one is the same.
+
+A resumed evaluation must be the same in everything that can change an answer: policies, tasks, pool, seed, repeats.
+Concurrency, budget and time limits may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from wfdsl._version import __version__
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.config import to_table
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
+from wfdsl.evaluation.trials import Evaluation, named_tasks
+from wfdsl.files import write_whole
+from wfdsl.interpreter.record import workflow_to_list
+
+FORMAT: Final = "wfdsl-evaluation"
+VERSION: Final = 1
+_GRADERS: Final = ("math-verify", "sympy", "latex2sympy2_extended", "antlr4-python3-runtime")
+_ANSWERING: Final = ("question_for", "run_dead_steps", "max_depth")
+"""Run options that can change an answer."""
+
+
+def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command: Sequence[str]) -> dict[str, Any]:
+    """The manifest as plain values.
+
+    Args:
+        evaluation: What is evaluated.
+        task_sources: What `--tasks` named, files or data sets.
+        command: The arguments of the command.
+    """
+    named = named_tasks(evaluation.tasks)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": evaluation.id,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": list(command),
+        "simulated": is_simulated(evaluation.pool),
+        "policies": {name: description_of(policy) for name, policy in evaluation.policies.items()},
+        "pool": pool_description(evaluation.pool),
+        "tasks": {
+            "sources": [_source(name) for name in task_sources],
+            "count": len(named),
+            "ids": {name: task_hash(task) for name, task in named.items()},
+        },
+        "repeats": evaluation.repeats,
+        "seed": evaluation.seed,
+        "run": dict(evaluation.options),
+        "graders": {name: found for name in _GRADERS if (found := _version(name)) is not None},
+        "versions": {"wfdsl": __version__, "python": platform.python_version(), "platform": platform.platform()},
+    }
+
+
+def description_of(policy: Policy) -> dict[str, Any]:
+    """What makes a policy what it is, and a hash of that.
+
+    A policy may say so itself, with a method `describe() -> dict` of plain values; otherwise its class and `repr` stand
+    for it.
+    """
+    describe = getattr(policy, "describe", None)
+    if describe is not None:
+        plain = dict(describe())
+    elif isinstance(policy, WorkflowPolicy):
+        plain = {"kind": "workflow", "workflow": workflow_to_list(policy.workflow)}
+    else:
+        plain = _conductor(policy) or {"kind": type(policy).__qualname__, "repr": repr(policy)}
+    return {**plain, "hash": hash_of(plain)}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of an evaluation's folder.
+
+    Raises:
+        UsageError: there is none, or one of a later version.
+    """
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{folder} holds no evaluation: {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not a manifest of an evaluation: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise UsageError(f"{path} is not a manifest of an evaluation: its format is not {FORMAT!r}")
+    if manifest.get("version") != VERSION:
+        raise UsageError(f"{path} has version {manifest.get('version')}, this wfdsl knows {VERSION}; use a later wfdsl")
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a manifest, whole or not at all."""
+    write_whole(folder / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+
+
+def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
+    """Refuse to resume an evaluation under other conditions.
+
+    Raises:
+        UsageError: something that can change answers is not what it was; the message says what.
+    """
+    if changed := differences(before, now):
+        raise UsageError(
+            f"{folder} was started with other {', '.join(changed)}; give the same ones as {folder}/manifest.json, "
+            "or another --out"
+        )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What can change answers and is not the same in two manifests, in words."""
+    return [what for what, pick in _SAME.items() if pick(before) != pick(now)]
+
+
+_SAME: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "policies": lambda manifest: {name: each["hash"] for name, each in manifest["policies"].items()},
+    "tasks": lambda manifest: manifest["tasks"]["ids"],
+    "workers": lambda manifest: manifest["pool"]["hash"],
+    "repeats": lambda manifest: manifest["repeats"],
+    "seed": lambda manifest: manifest["seed"],
+    "run options": lambda manifest: [manifest["run"].get(name) for name in _ANSWERING],
+}
+
+
+def _conductor(policy: Policy) -> dict[str, Any] | None:
+    if not isinstance(policy, Conductor):
+        return None
+    settings = policy.settings
+    return {
+        "kind": "conductor",
+        **to_table(policy.config),
+        "model": policy.entry.model_dump(mode="json", exclude=HOW_ONLY),
+        "prompt": settings.prompt.fingerprint,
+        "max_rounds": settings.max_rounds,
+        "max_steps": settings.max_steps,
+        "default": None if settings.default is None else workflow_to_list(settings.default),
+        "grammar": repr(settings.grammar),
+    }
+
+
+def _source(name: str) -> dict[str, Any]:
+    path = Path(name)
+    if not path.is_file():
+        return {"name": name}
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return {"name": name, "sha256": digest.hexdigest(), "bytes": path.stat().st_size}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,255 @@
+"""Statistics of trials: accuracies with standard errors and bounds, and paired differences between policies.
+
+Answers to one question are not independent, so a question is the unit of every standard error (a cluster), whatever its
+tasks are called; with one repeat this is the usual standard error of a share. Unjudged answers and failed runs are in
+no accuracy: they are counted next to it, and the bounds say what it would be if all of them were wrong, or all right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist, StatisticsError, correlation
+from typing import NamedTuple
+
+from wfdsl.evaluation.trials import Trial
+
+CONFIDENCE = 0.95
+_MOST_REPEATS = 1000  # differences are fractions of repeats: floats are read back as such
+
+
+class Mean(NamedTuple):
+    """A figure and its standard error; the error is None where one task alone gives no idea of it."""
+
+    value: float
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """How often a policy was right."""
+
+    tasks: int
+    """Tasks with at least one judged answer; tasks with the same content count once."""
+    right: int
+    wrong: int
+    unjudged: int
+    failed: int
+    value: float | None
+    """Right answers among judged ones; None if nothing was judged."""
+    error: float | None
+    """The standard error of `value`, clustered by task; None with fewer than two tasks.
+
+    Where all tasks agree, it is the half width of Wilson's interval for one standard error: 0 of 50 is not certain.
+    """
+
+    @property
+    def trials(self) -> int:
+        """All results."""
+        return self.right + self.wrong + self.unjudged + self.failed
+
+    @property
+    def low(self) -> float:
+        """The accuracy if everything that is not judged were wrong; 0 without results."""
+        return self.right / max(self.trials, 1)
+
+    @property
+    def high(self) -> float:
+        """The accuracy if everything that is not judged were right; 1 without results."""
+        return (self.trials - self.wrong) / self.trials if self.trials else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How much more often the first of two policies was right, on the tasks that both were judged on."""
+
+    tasks: int
+    all_tasks: int
+    """Tasks that either has a result for: those that are not compared are the rest."""
+    first: float
+    """The accuracy of the first on these tasks, each task counting once."""
+    second: float
+    value: float
+    """first - second."""
+    low: float | None
+    """The lower end of the 95 % confidence interval; None where all tasks differ by the same."""
+    high: float | None
+    better: int
+    """Tasks on which the first did better."""
+    worse: int
+    p_value: float
+    """Of the two-sided exact sign-flip test on the differences (with one repeat, McNemar's exact test)."""
+
+
+def accuracy_of(trials: Iterable[Trial]) -> Accuracy:
+    """The accuracy over some trials of one policy."""
+    scores: dict[str, list[int]] = defaultdict(list)
+    counts = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0}
+    for trial in trials:
+        counts[trial.outcome] += 1
+        if trial.judged:
+            scores[trial.task_hash].append(trial.outcome == "right")
+    estimate = clustered_mean(scores.values())
+    if estimate is not None and estimate.error == 0:
+        estimate = Mean(estimate.value, wilson_error(estimate.value, len(scores)))
+    return Accuracy(
+        tasks=len(scores),
+        **counts,
+        value=None if estimate is None else estimate.value,
+        error=None if estimate is None else estimate.error,
+    )
+
+
+def clustered_mean(clusters: Iterable[Sequence[float]]) -> Mean | None:
+    """The mean over all values, and its standard error when values of a cluster go together; None without values.
+
+    With clusters i of sizes n_i, N values in all and G clusters: error² = G / (G - 1) · Σ_i (Σ_j (x_ij - mean))² / N².
+    """
+    groups = [list(cluster) for cluster in clusters if len(cluster)]
+    total = sum(map(len, groups))
+    if not total:
+        return None
+    mean = sum(map(sum, groups)) / total
+    if len(groups) < 2:
+        return Mean(mean, None)
+    squares = sum(sum(value - mean for value in group) ** 2 for group in groups)
+    return Mean(mean, math.sqrt(len(groups) / (len(groups) - 1) * squares) / total)
+
+
+def wilson_error(share: float, count: int) -> float:
+    """How far Wilson's interval of one standard error reaches from a share of this many.
+
+    Source: Wilson, Probable inference, the law of succession, and statistical inference, 1927.
+    """
+    centre = (share + 1 / (2 * count)) / (1 + 1 / count)
+    half = math.sqrt(share * (1 - share) / count + 1 / (4 * count**2)) / (1 + 1 / count)
+    return half + abs(centre - share)
+
+
+def mean_of(means: Sequence[Mean]) -> Mean | None:
+    """The unweighted mean of independent means, such as the average over benchmarks."""
+    if not means:
+        return None
+    errors = [estimate.error for estimate in means]
+    value = sum(estimate.value for estimate in means) / len(means)
+    known = [error for error in errors if error is not None]
+    if len(known) < len(errors):
+        return Mean(value, None)
+    return Mean(value, math.sqrt(sum(error * error for error in known)) / len(known))
+
+
+def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference | None:
+    """Compare two policies task by task; None if they have no judged task in common.
+
+    The interval is the paired normal one: mean of the differences per task, plus and minus Student's quantile times
+    their standard error. Tasks are the same if their content is, whatever they are called.
+    """
+    trials = [list(first), list(second)]
+    scores = [scores_of(each) for each in trials]
+    common = sorted(scores[0].keys() & scores[1].keys())
+    if not common:
+        return None
+    differences = [scores[0][task] - scores[1][task] for task in common]
+    mean, low, high = interval_of(differences)
+    better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
+    return Difference(
+        tasks=len(common),
+        all_tasks=len({trial.task_hash for each in trials for trial in each}),
+        first=sum(scores[0][task] for task in common) / len(common),
+        second=sum(scores[1][task] for task in common) / len(common),
+        value=mean,
+        low=low,
+        high=high,
+        better=better,
+        worse=worse,
+        p_value=sign_flip_test(differences),
+    )
+
+
+def sign_flip_test(differences: Sequence[float]) -> float:
+    """The two-sided exact p-value of a sum of differences, if each is as likely with the other sign."""
+    parts = [Fraction(abs(value)).limit_denominator(_MOST_REPEATS) for value in differences if value]
+    unit = math.lcm(*(part.denominator for part in parts))
+    sizes = [int(part * unit) for part in parts]
+    shares = {0: 1.0}
+    for size in sizes:
+        following: dict[int, float] = defaultdict(float)
+        for total, share in shares.items():
+            following[total + size] += share / 2
+            following[total - size] += share / 2
+        shares = following
+    found = abs(round(sum(differences) * unit))
+    return min(1.0, sum(share for total, share in shares.items() if abs(total) >= found))
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """A quantile of Student's distribution, to about 1 % from three degrees of freedom on.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5; exact for one and two degrees.
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (probability - 0.5))
+    if freedom == 2:
+        shift = 2 * probability - 1
+        return shift * math.sqrt(2 / (1 - shift * shift))
+    z, n = NormalDist().inv_cdf(probability), freedom
+    terms = (
+        (z**3 + z) / (4 * n),
+        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4),
+    )
+    return z + sum(terms)
+
+
+def scores_of(trials: Iterable[Trial]) -> dict[str, float]:
+    """The mean over repeats of each judged task, by the task's content."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for trial in trials:
+        if trial.judged:
+            found[trial.task_hash].append(trial.outcome == "right")
+    return {task: sum(values) / len(values) for task, values in found.items()}
+
+
+class Interval(NamedTuple):
+    """A mean with its 95 % confidence interval; no ends where all values are the same."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def interval_of(values: Sequence[float]) -> Interval:
+    """The mean of independent values, plus and minus Student's quantile times its standard error."""
+    mean = sum(values) / len(values)
+    half = _half_width(values, mean)
+    return Interval(mean, None if half is None else mean - half, None if half is None else mean + half)
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's rank correlation of pairs; equal values share their mean rank. None where one side is constant.
+
+    Source: Spearman, The proof and measurement of association between two things, 1904.
+    """
+    try:
+        return correlation(_ranks(first), _ranks(second))
+    except StatisticsError:
+        return None
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
+
+
+def _half_width(differences: Sequence[float], mean: float) -> float | None:
+    count = len(differences)
+    if count < 2:
+        return None
+    variance = sum((value - mean) ** 2 for value in differences) / (count - 1)
+    if not variance:
+        return None
+    return student_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)

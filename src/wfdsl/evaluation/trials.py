@@ -1,0 +1,301 @@
+"""Trials: one task under one policy, run once; their names, seeds, results and the file `results.jsonl`.
+
+A result holds everything that tables, comparisons and plots are made of. A run's id is made of the evaluation's id, the
+policy, the task's content and the repeat, so that a repeated trial finds its own calls in the journal, and those of no
+other evaluation. Seeds leave the policy out: compared policies draw the same random numbers on a task.
+
+Results are written as they come. A line counts once it ends; what a kill has cut off is removed before the next line
+is written. If a trial has several lines, because it failed at first, the last one counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import product
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from zlib import crc32
+
+from wfdsl.conductor.policy import Policy
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.fingerprints import hash_of, task_name
+from wfdsl.evaluation.workflow_statistics import asked_steps
+from wfdsl.graph import graph_of
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
+from wfdsl.interpreter.running import RunOptions
+from wfdsl.language.workflow import Workflow
+from wfdsl.tasks.task import Task
+from wfdsl.workers.pool import Pool
+
+TrialOutcome: TypeAlias = Literal["right", "wrong", "unjudged", "failed"]
+"""`unjudged`: there is an answer that could not be graded. `failed`: there is no answer."""
+
+
+class TrialKey(NamedTuple):
+    """What tells a trial from all others of an evaluation."""
+
+    policy: str
+    task: str
+    """The task's name within the evaluation: its source and id."""
+    repeat: int
+    """From 0."""
+
+
+def new_evaluation_id() -> str:
+    """A name for an evaluation: the second when it was made, so that names sort, and six random hexadecimal digits."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What is to be evaluated: policies x tasks x repeats."""
+
+    policies: Mapping[str, Policy]
+    """By the names under which results list them."""
+    tasks: Sequence[Task]
+    """What is asked."""
+    pool: Pool
+    """The workers."""
+    repeats: int = 1
+    """How often each question is asked under each policy."""
+    seed: int | None = 0
+    """What the seeds of all runs follow from; None: workers draw as they like."""
+    id: str = field(default_factory=new_evaluation_id)
+    """Tells the runs of this evaluation from all others in the journal."""
+    options: RunOptions = field(default_factory=RunOptions)
+    """Further options of every run, such as `timeout_s` or `max_depth`."""
+
+    def trials(self) -> list[TrialKey]:
+        """The trials, in the order in which they are taken on.
+
+        Raises:
+            UsageError: two tasks have the same name.
+        """
+        rounds = product(named_tasks(self.tasks), range(self.repeats), self.policies)
+        return [TrialKey(policy, task, repeat) for task, repeat, policy in rounds]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One result."""
+
+    policy: str
+    """The name of the policy."""
+    task: str
+    """The name of the task."""
+    task_hash: str
+    """Tells tasks apart by what they ask and how they are judged, so that evaluations can be compared."""
+    source: str
+    """The data set of the task."""
+    domain: str
+    """The domain of the task."""
+    repeat: int
+    """Which of the repeats it is, from 0."""
+    outcome: TrialOutcome
+    """The verdict, or `failed` if there is no answer."""
+    answer: str | None = None
+    """The policy's answer as it stands."""
+    extracted: str | None = None
+    """What the grader took as the final answer."""
+    reason: str = ""
+    """Why it was judged so, or why there is no answer."""
+    input_tokens: int = 0
+    """Tokens of what was sent."""
+    output_tokens: int = 0
+    """Includes thinking."""
+    list_usd: float | None = 0.0
+    """US dollars by the price list; None if a price is not known."""
+    paid_usd: float | None = 0.0
+    """US dollars paid, by all processes together; None if a price is not known."""
+    latency_s: float | None = None
+    """Seconds from question to answer; None if a part was answered from the journal."""
+    calls: int = 0
+    """Workers' answers, those inside Conductor nodes included."""
+    completions: int = 0
+    """What a Conductor wrote itself: workflows, and those it was asked to correct."""
+    replayed: int = 0
+    """Workers' answers that came from the journal."""
+    workers: Mapping[str, int]
+    """Answers by worker, by name."""
+    rounds: tuple[Workflow, ...] = ()
+    """The workflows that ran, one a round; one for a fixed workflow."""
+    run_id: str = ""
+    """The run in the journal."""
+
+    @property
+    def key(self) -> TrialKey:
+        """What tells it from all others."""
+        return TrialKey(self.policy, self.task, self.repeat)
+
+    @property
+    def judged(self) -> bool:
+        """Whether it is right or wrong."""
+        return self.outcome in ("right", "wrong")
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def steps(self) -> int:
+        """Live steps of all rounds that a worker is asked for."""
+        return sum(len(asked_steps(workflow)) for workflow in self.rounds)
+
+    @property
+    def topology(self) -> str:
+        """The topology class of the first round; empty if there was none."""
+        return graph_of(self.rounds[0]).topology if self.rounds else ""
+
+    def to_json(self) -> str:
+        """The trial as one line; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        plain["workers"] = dict(self.workers)
+        plain["steps"], plain["topology"] = self.steps, self.topology
+        plain["rounds"] = [workflow_to_list(workflow) for workflow in self.rounds]
+        text = json.dumps(plain, ensure_ascii=False)
+        return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Trial:
+        """The inverse of `to_json`, once the text has been parsed.
+
+        Raises:
+            KeyError, TypeError, ValueError: these are not a trial's values.
+        """
+        given = {name: plain[name] for name in _PLAIN}
+        rounds = tuple(workflow_from_list(each) for each in plain["rounds"])
+        return cls(**given, rounds=rounds, workers=dict(plain["workers"]))
+
+
+_PLAIN = tuple(field.name for field in fields(Trial) if field.name not in ("rounds", "workers"))
+
+
+def named_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
+    """Tasks by their names.
+
+    Raises:
+        UsageError: two have the same name.
+    """
+    named: dict[str, Task] = {}
+    for task in tasks:
+        name = task_name(task)
+        if name in named:
+            raise UsageError(f"two tasks are called {name!r}: ids have to be unique within a source")
+        named[name] = task
+    return named
+
+
+def domain_of(task: Task) -> str:
+    """The kind of question: `metadata["domain"]` if there is one, else the task's kind."""
+    return str(task.metadata.get("domain") or task.kind)
+
+
+def run_id_of(evaluation: str, key: TrialKey, content: str) -> str:
+    """The run of a trial; `content` is the task's hash."""
+    return f"{run_prefix(evaluation)}{hash_of([*key, content])[:20]}"
+
+
+def run_prefix(evaluation: str) -> str:
+    """How the names of all runs of an evaluation begin."""
+    return f"eval-{evaluation}-"
+
+
+def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
+    """What all runs of an evaluation have been charged so far, by a journal; lost calls at the most they may have cost.
+
+    Raises:
+        JournalFailure: the journal cannot be read.
+    """
+    prefix, spent = run_prefix(evaluation), NOTHING_SPENT
+    for summary in summaries(journal):
+        if summary.id.startswith(prefix):
+            spent = spent.plus(summary.charged)
+    return spent
+
+
+def seed_of(seed: int | None, key: TrialKey) -> int | None:
+    """The seed of a trial's run: the same for every policy; None stays None."""
+    return None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF
+
+
+_SYNC_EVERY_S: Final = 1.0
+"""Seconds of results that a power cut may lose; their calls are in the journal. Our choice."""
+
+
+class Results:
+    """A file of results that is open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it after its last whole line.
+
+        Raises:
+            UsageError: it cannot be written.
+        """
+        try:
+            self._file = path.open("ab")
+        except OSError as error:
+            raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+        self._file.truncate(_whole_bytes(path))
+        self._synced = time.monotonic()
+
+    def keep(self, trial: Trial) -> None:
+        """Write a trial."""
+        self._file.write(f"{trial.to_json()}\n".encode())
+        self._file.flush()
+        if time.monotonic() - self._synced > _SYNC_EVERY_S:
+            self._sync()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sync()
+        self._file.close()
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+
+def read_trials(path: Path) -> dict[TrialKey, Trial]:
+    """The trials of a file, by key; none if there is no file.
+
+    Raises:
+        UsageError: a line that ends is not a trial.
+    """
+    if not path.exists():
+        return {}
+    trials: dict[TrialKey, Trial] = {}
+    data = path.read_bytes()
+    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+        try:
+            trial = Trial.from_dict(json.loads(line))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"{path}:{number}: this is not a result ({error!r}); remove the line") from error
+        trials[trial.key] = trial
+    return trials
+
+
+def _whole_bytes(path: Path) -> int:
+    """How many bytes of a file are whole lines."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        while size:
+            start = max(size - 65_536, 0)
+            file.seek(start)
+            end = file.read(size - start).rfind(b"\n")
+            if end >= 0:
+                return start + end + 1
+            size = start
+    return 0

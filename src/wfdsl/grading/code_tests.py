@@ -1,0 +1,322 @@
+"""Tests of programs: by standard input, by calling a function, or by a checking text; and the comparison of results.
+
+The rules of comparison are those of LiveCodeBench's own runner, so that figures can be compared. Results are compared
+outside of the sandbox, on plain values. A checking text (HumanEval's `check(candidate)`, MBPP's asserts, unittest
+classes) holds the expected values, so it runs in a sandbox of its own. Every call that it makes is carried to the
+sandbox of the program, and the verdict comes from the checking side alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
+from math import isclose
+from typing import Any, Final, get_args
+
+from wfdsl.grading.sandbox.inside.values import dumps, loads
+from wfdsl.grading.sandbox.process import EndedError, Inside, Ran, TooMuchError
+from wfdsl.grading.sandbox.sandbox import Slot
+from wfdsl.grading.sandbox.usage import time_limit
+from wfdsl.grading.verdict import Outcome, Verdict
+from wfdsl.tasks.task import CodeTests
+
+_FUTURE: Final = re.compile(r"^from __future__ import [^\n]*", re.MULTILINE)
+_OUTCOMES: Final[dict[str, Outcome]] = {outcome: outcome for outcome in get_args(Outcome)}
+_FORGED: Final = "the program wrote into the channel of its results"
+_REPLIES: Final[dict[str, tuple[type, ...]]] = {
+    "loaded": (list,),
+    "result": (object, list),
+    "stuck": (str,),
+    "raised": (list, str, bool),
+}
+"""What each kind of reply holds."""
+_SHOWN: Final = 120  # characters of a value in a reason
+_RELATIVE: Final = 1e-9  # what the order of a sum may change, and no more. Our choice
+_LONGEST_NUMBER: Final = 400  # characters
+
+
+class _WrongError(Exception):
+    """What makes a program wrong, in one line."""
+
+    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+
+
+class _NoValueError(Exception):
+    """A result that is not data."""
+
+
+async def run_tests(program: str, tests: CodeTests, slot: Slot) -> Verdict:
+    """Run the tests of a program until one fails. Raises: SandboxFailed."""
+    try:
+        if tests.style == "stdin":
+            return await _run_stdin(program, tests, slot)
+        if tests.style == "function":
+            return await _run_function(program, tests, slot)
+        return await _run_checker(program, tests, slot)
+    except _WrongError as problem:
+        return Verdict("wrong", program, str(problem), problem.timed_out)
+
+
+async def _run_stdin(program: str, tests: CodeTests, slot: Slot) -> Verdict:
+    """Programs that read their input and print: a new process for each test."""
+    source = _after_preamble(program, tests.preamble)
+
+    async def check(given: str, expected: str) -> None:
+        _check_output(await slot.run(source, stdin=given, timeout_s=tests.timeout_s), expected, tests.timeout_s)
+
+    return await _each_test(program, tests, check)
+
+
+async def _run_function(program: str, tests: CodeTests, slot: Slot) -> Verdict:
+    """Programs that define a function, which is called in the sandbox."""
+    async with slot.processes("candidate", seconds=tests.timeout_s * (len(tests.inputs) + 1)) as (inside,):
+        await _load(inside, program, tests, [tests.entry_point])
+
+        async def check(given: str, expected: str) -> None:
+            await _check_call(inside, tests, given, expected)
+
+        return await _each_test(program, tests, check)
+
+
+async def _run_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
+    """Programs with a checking text. The whole text has the time of one test."""
+    seconds = tests.timeout_s * 2
+    async with slot.processes("candidate", "checker", seconds=seconds) as (candidate, checker):
+        await _load(candidate, program, tests, [tests.entry_point] if tests.entry_point else [])
+        await checker.send(json.dumps([tests.preamble, tests.checker, tests.entry_point]).encode("ascii"))
+        try:
+            async with time_limit([candidate, checker], tests.timeout_s):
+                outcome, reason = await _carry_calls(candidate, checker)
+        except TimeoutError:
+            raise _past_limit(tests.timeout_s) from None
+        return Verdict(outcome, program, reason)
+
+
+async def _each_test(program: str, tests: CodeTests, check: Callable[[str, str], Awaitable[None]]) -> Verdict:
+    """Check each input with its expected result. Raises: _WrongError, with the number of the test."""
+    count = len(tests.inputs)
+    for number, (given, expected) in enumerate(zip(tests.inputs, tests.expected, strict=True), start=1):
+        try:
+            await check(given, expected)
+        except _WrongError as problem:
+            raise _WrongError(f"test {number} of {count}: {problem}", timed_out=problem.timed_out) from problem
+    return Verdict("right", program, f"all {count} tests passed")
+
+
+def _past_limit(timeout_s: float) -> _WrongError:
+    return _WrongError(f"it ran past its time limit of {timeout_s:g} s", timed_out=True)
+
+
+def _after_preamble(program: str, preamble: str) -> str:
+    """Both as one text. Imports from the future come first, as Python requires; lines of the program stay lines."""
+    if not preamble:
+        return program
+    futures = "".join(f"{line}\n" for line in _FUTURE.findall(program))
+    return f"{futures}{preamble}{_FUTURE.sub('', program)}"
+
+
+def _check_output(ran: Ran, expected: str, timeout_s: float) -> None:
+    """Raises: _WrongError."""
+    if ran.ending == "timeout":
+        raise _past_limit(timeout_s)
+    if ran.ending == "output":
+        raise _WrongError("it wrote more than it may")
+    if ran.exit_code:
+        lines = ran.errors.strip().splitlines()
+        raise _WrongError(f"it ended with exit code {ran.exit_code}" + (f": {lines[-1][:200]}" if lines else ""))
+    if difference := output_difference(ran.output.decode("utf-8", "replace"), expected):
+        raise _WrongError(difference)
+
+
+async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str]) -> None:
+    """Run the program's text, which has to define what is needed. Raises: _WrongError."""
+    sent = json.dumps([tests.preamble, program, needed]).encode("ascii")
+    kind, *rest = await _exchange(inside, sent, tests.timeout_s)
+    if kind == "raised":
+        raise _WrongError(f"the program cannot be loaded: {_raised(rest)}")
+    if kind != "loaded" or not all(name in needed for name in rest[0]):
+        raise _WrongError(_FORGED)
+    if rest[0]:
+        raise _WrongError(f"the program does not define {', '.join(rest[0])}")
+
+
+async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: str) -> None:
+    """Raises: _WrongError."""
+    request = dumps(["call", tests.entry_point, json.loads(given), {}], _no_handle)
+    kind, *rest = await _exchange(inside, request, tests.timeout_s)
+    try:
+        if kind == "raised":
+            raise _WrongError(f"it raised {_raised(rest)}")
+        if kind != "result":
+            raise _WrongError(f"its result cannot be looked at: {rest[0][:200]}")
+        found = loads(json.dumps(rest[0]).encode("ascii"), _not_a_value)
+    except (ValueError, RecursionError):
+        raise _WrongError(_FORGED) from None
+    except _NoValueError as problem:
+        raise _WrongError(str(problem)) from None
+    wanted = json.loads(expected)
+    if not same_result(found, wanted):
+        raise _WrongError(f"the result is {shown(found)}, not {shown(wanted)}")
+
+
+async def _exchange(inside: Inside, payload: bytes, timeout_s: float) -> list[Any]:
+    """The reply to a request: its kind and contents. Taking the request in counts as time of the program.
+
+    Raises: _WrongError.
+    """
+    try:
+        async with time_limit([inside], timeout_s):
+            await inside.send(payload)
+            received = await inside.receive()
+    except TimeoutError:
+        raise _past_limit(timeout_s) from None
+    except (EndedError, TooMuchError) as problem:
+        raise _WrongError(str(problem)) from problem
+    try:
+        kind, *rest = json.loads(received)
+    except (ValueError, TypeError, RecursionError):
+        raise _WrongError(_FORGED) from None
+    holds = _REPLIES.get(kind) if isinstance(kind, str) else None
+    if holds is None or len(rest) != len(holds) or not all(map(isinstance, rest, holds)):
+        raise _WrongError(_FORGED)
+    return [kind, *rest]
+
+
+def _raised(rest: list[Any]) -> str:
+    """An exception in a reason."""
+    names, message, _ = rest
+    name = names[0] if names and isinstance(names[0], str) else "an exception"
+    return f"{name}: {message}"[:300].replace("\n", " ").removesuffix(": ")
+
+
+def _no_handle(value: object) -> list[Any]:
+    raise TypeError(f"JSON gave a value of the class {type(value).__name__}")
+
+
+def _not_a_value(packed: list[Any]) -> object:
+    """Raises: _NoValueError; or ValueError, if it cannot be read at all."""
+    kind, (_, name) = packed
+    raise _NoValueError(f"the result is an {shown(kind)} of the class {shown(name)}, not a value")
+
+
+async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome, str]:
+    """Carry calls to the program and results back, until the checking side has an outcome and its reason.
+
+    Raises: _WrongError.
+    """
+    answered = False
+    while True:
+        try:
+            asked = await checker.receive()
+        except (EndedError, TooMuchError) as problem:
+            if answered:
+                raise _WrongError("the check broke down on a result of the program") from problem
+            return "unjudged", f"the checking text broke down: {problem}"
+        if asked.startswith(b'["found"'):
+            _, outcome, reason = json.loads(asked)
+            return _OUTCOMES[outcome], str(reason)
+        await candidate.send(asked)
+        try:
+            await checker.send(await candidate.receive())
+        except (EndedError, TooMuchError) as problem:
+            raise _WrongError(str(problem)) from problem
+        answered = True
+
+
+def output_difference(output: str, expected: str) -> str:
+    """Where two outputs differ, in one line; empty if they do not.
+
+    Spaces at the ends of lines, and empty lines at the ends of the text, do not count. Two lines of numbers are equal
+    if their numbers are, so that `1.0` is `1`.
+    """
+    found, wanted = _lines(output), _lines(expected)
+    for number, (one, other) in enumerate(zip_longest(found, wanted), start=1):
+        if one is None:
+            return f"the output ends after {number - 1} of {len(wanted)} lines"
+        if other is None:
+            return f"the output has {len(found)} lines, not {len(wanted)}"
+        if one != other and not _same_numbers(one, other):
+            return f"line {number} of the output is {shown(one)}, not {shown(other)}"
+    return ""
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+def _same_numbers(one: str, other: str) -> bool:
+    found, wanted = one.split(), other.split()
+    if len(found) != len(wanted):
+        return False
+    return all(_same_number(left, right) for left, right in zip(found, wanted, strict=True))
+
+
+def _same_number(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    if max(len(one), len(other)) > _LONGEST_NUMBER:
+        return False
+    try:
+        found, wanted = Decimal(one), Decimal(other)
+    except InvalidOperation:
+        return False
+    if not (found.is_finite() and wanted.is_finite()):
+        return False
+    return found == wanted
+
+
+def same_result(found: Any, expected: Any) -> bool:
+    """Whether a result is the expected JSON value. A tuple is a list; floats may differ by what rounding does."""
+    if isinstance(found, list | tuple) and isinstance(expected, list):
+        return len(found) == len(expected) and all(map(same_result, found, expected))
+    if isinstance(found, dict) and isinstance(expected, dict):
+        return _same_members(found, expected)
+    if isinstance(found, bool) or isinstance(expected, bool):
+        return isinstance(found, bool | int) and isinstance(expected, bool | int) and found == expected
+    if isinstance(found, int) and isinstance(expected, int):
+        return found == expected
+    if isinstance(found, int | float) and isinstance(expected, int | float):
+        return _close(found, expected)
+    return type(found) is type(expected) and bool(found == expected)
+
+
+def _close(found: float, expected: float) -> bool:
+    try:
+        return found == expected or isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12)
+    except OverflowError:  # an integer that no float can hold
+        return False
+
+
+def _same_members(found: dict[Any, Any], expected: dict[Any, Any]) -> bool:
+    """JSON knows keys as texts only."""
+    named = {key if isinstance(key, str) else _key(key): value for key, value in found.items()}
+    return (
+        len(named) == len(found)
+        and named.keys() == expected.keys()
+        and all(same_result(value, expected[key]) for key, value in named.items())
+    )
+
+
+def _key(key: object) -> str:
+    if key is None or isinstance(key, bool):
+        return str(key).lower().replace("none", "null")
+    return _written(key, str)
+
+
+def shown(value: object) -> str:
+    """A value in a reason: short, and one line."""
+    text = _written(value, repr)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
+
+
+def _written(value: object, write: Callable[[object], str]) -> str:
+    """A value as text. Python refuses to write integers of more than 4,300 digits, and values that are too deep."""
+    try:
+        return write(value)
+    except (ValueError, RecursionError):
+        return f"a value of the class {type(value).__name__} that is too large to show"

@@ -1,0 +1,110 @@
+"""`grade`: whether a reply answers a task, for every kind of task; custom graders included."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, assert_never
+
+from wfdsl.errors import UsageError
+from wfdsl.grading.choice import grade_choice
+from wfdsl.grading.code import RemoteSandbox, grade_program
+from wfdsl.grading.extraction import final_answer, final_code
+from wfdsl.grading.mathematics import grade_math
+from wfdsl.grading.sandbox import Sandbox
+from wfdsl.grading.text import grade_text
+from wfdsl.grading.verdict import Verdict
+from wfdsl.tasks.task import Task
+
+
+async def grade(task: Task, text: str, *, sandbox: Sandbox | RemoteSandbox | None = None) -> Verdict:
+    """Whether the final answer of `text` is the gold one. A reply without a final answer is wrong.
+
+    A grader that fails has not graded: the verdict is unjudged, and its reason names the exception.
+
+    Raises:
+        UsageError: something that grading needs is missing, such as math-verify or a custom grader.
+    """
+    if task.kind == "custom":
+        return await _grade_custom(task, text)
+    try:
+        return await _grade_built_in(task, text, sandbox)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001  (what a model wrote must not end an evaluation)
+        return Verdict("unjudged", reason=f"the {task.kind} grader failed: {type(error).__name__}: {error}")
+
+
+def grade_sync(task: Task, text: str, *, sandbox: Sandbox | RemoteSandbox | None = None) -> Verdict:
+    """`grade`, for code that is not async."""
+    return asyncio.run(grade(task, text, sandbox=sandbox))
+
+
+async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | RemoteSandbox | None) -> Verdict:
+    if task.kind == "code":
+        return await _grade_code(task, text, sandbox)
+    assert task.kind != "custom"  # that is for the task's own grader
+    answer = final_answer(text, task.kind, choices=task.choices)
+    if answer is None:
+        return Verdict("wrong", None, "no final answer was found")
+    match task.kind:
+        case "math":
+            return await grade_math(task.gold, answer)
+        case "choice":
+            return grade_choice(task.gold, answer, task.choices)
+        case "text":
+            return grade_text(task.gold, answer)
+    assert_never(task.kind)
+
+
+def load_grader(name: str) -> Callable[[Task, str], Any]:
+    """The function that `module:function` names: `function(task, text) -> bool | Verdict`, async or not.
+
+    Raises:
+        UsageError: there is no such function, or it cannot be imported.
+    """
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise UsageError(f'grader {name!r}: write it as "module:function"')
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # last: a file of the current folder must not hide an installed package
+    try:
+        found: Any = import_module(module_name)
+        for part in function_name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"grader {name!r}: {error}. Looked for here and on PYTHONPATH") from error
+    if not callable(found):
+        raise UsageError(f"grader {name!r}: {function_name} is not a function")
+    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+
+
+async def _grade_code(task: Task, text: str, sandbox: Sandbox | RemoteSandbox | None) -> Verdict:
+    assert task.tests is not None  # a code task without tests cannot be made
+    program = final_code(text, wanted=task.tests.entry_point)
+    if program is None:
+        return Verdict("wrong", None, "no program was found")
+    return await grade_program(program, task.tests, sandbox=sandbox)
+
+
+async def _grade_custom(task: Task, text: str) -> Verdict:
+    """The verdict of the task's own grader; unjudged if it fails or returns something else."""
+    grader = load_grader(task.grader)
+    try:
+        if inspect.iscoroutinefunction(grader):
+            said = await grader(task, text)
+        else:
+            said = await asyncio.to_thread(grader, task, text)
+    except Exception as error:  # noqa: BLE001  (foreign code: whatever it raises, it has not graded)
+        return Verdict("unjudged", reason=f"the grader {task.grader} failed: {type(error).__name__}: {error}")
+    if isinstance(said, Verdict):
+        return said
+    if not isinstance(said, bool):
+        given = type(said).__name__
+        return Verdict("unjudged", reason=f"the grader {task.grader} returned {given}, not bool or Verdict")
+    return Verdict("right" if said else "wrong", reason=f"{task.grader} says so")

@@ -1,0 +1,90 @@
+"""The first code that runs inside: limits, then the message that it is ready, then a whole program or a role.
+
+This text needs no import but of built-in modules, because every program waits for it.
+"""
+
+from __future__ import annotations
+
+import posix
+import resource
+import sys
+
+from wfdsl.grading.sandbox.inside import READY
+
+
+def limit(memory: int, processes: int, file: int, opened: int) -> None:
+    """Limit this process and all that it starts in everything but time, which is sent later."""
+    bind(resource.RLIMIT_CORE, 0)
+    bind(resource.RLIMIT_AS, memory)
+    bind(resource.RLIMIT_NPROC, processes)
+    bind(resource.RLIMIT_FSIZE, file)
+    bind(resource.RLIMIT_NOFILE, opened)
+
+
+def bind(kind: int, most: int) -> None:
+    """One limit, which is never more than what was allowed before."""
+    allowed = resource.getrlimit(kind)[1]
+    if allowed != resource.RLIM_INFINITY:
+        most = min(most, allowed)
+    resource.setrlimit(kind, (most, most))
+
+
+def read_exactly(handle: int, count: int) -> bytes:
+    """This many bytes. Unbuffered: what follows is the program's own input."""
+    parts = []
+    while count:
+        part = posix.read(handle, min(count, 1 << 20))
+        if not part:
+            raise EOFError("the other side has closed")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def read_frame(handle: int) -> bytes:
+    """A length of 12 digits, and as many bytes."""
+    return read_exactly(handle, int(read_exactly(handle, 12)))
+
+
+def write_frame(handle: int, payload: bytes) -> None:
+    """The same, outwards."""
+    left = memoryview(b"%012d" % len(payload) + payload)
+    while left:
+        left = left[posix.write(handle, left) :]
+
+
+def quiet_channels() -> tuple[int, int]:
+    """Numbers of our own channel; what a program prints goes nowhere, and it reads nothing."""
+    inwards, outwards = posix.dup(0), posix.dup(1)
+    nothing = posix.open("/dev/null", posix.O_RDWR)
+    for number in range(3):
+        posix.dup2(nothing, number)
+    posix.close(nothing)
+    return inwards, outwards
+
+
+def usual_names() -> None:
+    """What `site` would have added, without reading any settings."""
+    import builtins  # noqa: PLC0415  (not left to the program as a name)
+
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
+
+
+def ready() -> None:
+    """Say that it is ready, and wait for the limit of processor time in seconds, which is sent next."""
+    posix.write(1, READY)
+    bind(resource.RLIMIT_CPU, int(read_exactly(0, 12)))
+
+
+def run_program() -> None:
+    """Run a whole program as `python program.py` would: its source comes first on standard input, then its input."""
+    import builtins  # noqa: PLC0415  (none of these names is left to the program)
+    import sys  # noqa: PLC0415
+
+    source = read_frame(0)
+    names = sys.modules["__main__"].__dict__
+    code = compile(source, "program.py", "exec", dont_inherit=True)
+    names.clear()
+    names.update(__name__="__main__", __builtins__=builtins, __file__="program.py")
+    sys.argv[:] = ["program.py"]
+    exec(code, names)

@@ -1,0 +1,163 @@
+"""A test of the sandbox before it is used: a hostile program, an endless one, and one that writes without end.
+
+The hostile program tries what programs have tried in practice, and says what it was able to do. If it could do
+anything, nothing is graded on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+from wfdsl.grading.sandbox.isolation import (
+    INSTALL,
+    MIB,
+    SandboxFailed,
+    SandboxLimits,
+    SandboxMissing,
+    inside_names,
+    runs_as_root,
+)
+from wfdsl.grading.sandbox.process import Ran
+
+_HOSTILE = """
+import ctypes, errno, json, os, resource, signal, socket
+
+libc = ctypes.CDLL(None, use_errno=True)
+broken = []
+LIMITS = json.loads(input())
+
+def attempt(name, act):
+    try:
+        if act():
+            broken.append(name)
+    except (OSError, MemoryError, ValueError):
+        pass
+
+def foreign_environment():
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            said = open(f"/proc/{process}/environ", "rb").read()
+        except OSError:
+            continue
+        names = {part.partition(b"=")[0].decode() for part in said.split(b"\\0") if part}
+        if names - set(LIMITS["names"]):
+            return True
+    return False
+
+def outside_process():
+    return any(int(name) > 60 for name in os.listdir("/proc") if name.isdigit())
+
+def writes(path):
+    with open(path, "w") as file:
+        file.write("x")
+    return True
+
+def fills(folder):
+    with open(folder + "/large", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, LIMITS["files"])
+    with open(folder + "/more", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, LIMITS["files"])
+    return True
+
+def connects():
+    with socket.socket() as one:
+        one.settimeout(0.2)
+        one.connect(("192.0.2.1", 80))
+    return True
+
+def networks():
+    return socket.if_nameindex() and {name for _, name in socket.if_nameindex()} - {"lo"}
+
+def forks():
+    children = []
+    try:
+        for _ in range(LIMITS["processes"] + 2):
+            child = os.fork()
+            if not child:
+                signal.pause()
+            children.append(child)
+        return True
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+attempt("read an environment", foreign_environment)
+attempt("see other processes", outside_process)
+attempt("read passwords", lambda: open("/etc/shadow").read())
+attempt("see home folders", lambda: os.listdir("/home"))
+for folder in ("/", "/dev/", "/usr/lib/", "/proc/sys/kernel/", os.path.dirname(os.__file__) + "/"):
+    attempt("write to " + folder, lambda: writes(folder + "wfdsl-probe"))
+attempt("fill /tmp", lambda: fills("/tmp"))
+attempt("fill /dev/shm", lambda: fills("/dev/shm"))
+attempt("make a user namespace", lambda: libc.unshare(0x10000000) == 0)
+attempt("make a memory file", lambda: libc.memfd_create(b"x", 0) >= 0)
+attempt("make shared memory", lambda: libc.shmget(0, 4096, 0o1600) >= 0)
+attempt("be root", lambda: 0 in os.getresuid() and LIMITS["root"])
+attempt("become root", lambda: os.setuid(0) or LIMITS["root"])
+attempt("reach a network", connects)
+attempt("see a network", networks)
+attempt("take too much memory", lambda: bytearray(LIMITS["memory"]))
+attempt("start too many processes", forks)
+print(json.dumps(broken))
+"""
+
+
+class RunProgram(Protocol):
+    """Runs a program in the sandbox, as `Slot.run`."""
+
+    async def __call__(self, source: str, *, stdin: str, timeout_s: float) -> Ran:
+        """Raises: SandboxFailed."""
+        ...
+
+
+async def probe(run: RunProgram, limits: SandboxLimits) -> None:
+    """Test the isolation of programs. Raises: SandboxMissing, naming what a program was able to do."""
+    try:
+        broken = await _broken(run, limits)
+    except SandboxFailed as problem:
+        raise SandboxMissing(f"{problem}\n{_cure(str(problem))}") from problem
+    if broken:
+        raise SandboxMissing(
+            f"the sandbox of this machine does not hold: a program in it could {', '.join(broken)}. "
+            "No program is graded. Update bubblewrap and the kernel (5.14 or later), or grade on another machine"
+        )
+
+
+async def _broken(run: RunProgram, limits: SandboxLimits) -> list[str]:
+    """What programs were able to do. Raises: SandboxFailed."""
+    hostile = await run(_HOSTILE, stdin=json.dumps(_facts(limits)), timeout_s=20.0)
+    endless = await run("while True: pass", stdin="", timeout_s=0.05)
+    flood = await run("while True: print('x' * 65536)", stdin="", timeout_s=20.0)
+    try:
+        broken = [str(name) for name in json.loads(hostile.output)]
+    except ValueError as problem:
+        raise SandboxFailed(
+            f"the test of the sandbox ended with {hostile.ending}: {hostile.errors[-600:]}"
+        ) from problem
+    if endless.ending != "timeout":
+        broken.append("outlive its time")
+    if flood.ending != "output":
+        broken.append("write without end")
+    return broken
+
+
+def _facts(limits: SandboxLimits) -> dict[str, object]:
+    return {
+        "names": inside_names(),
+        "root": runs_as_root(),
+        "files": limits.files_mib * MIB,
+        "memory": limits.memory_mib * MIB,
+        "processes": limits.processes,
+    }
+
+
+def _cure(said: str) -> str:
+    if "namespace" in said or "Permission denied" in said or "not permitted" in said:
+        return (
+            "This machine does not let you make namespaces: allow them (`sysctl kernel.unprivileged_userns_clone=1`, "
+            "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`), run as root, or give the container the "
+            "capability SYS_ADMIN"
+        )
+    return f"Otherwise: {INSTALL}"

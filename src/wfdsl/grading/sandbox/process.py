@@ -1,0 +1,308 @@
+"""A process in the sandbox, seen from outside: its code, what is written to it and read from it, and its end.
+
+Every read has a limit of bytes and of time; past it, all processes of the sandbox are killed. The caller that starts a
+process always ends it: that kills it with all that it started, and waits until they are gone. The code is compiled out
+here, because compiling takes as long as starting an interpreter, and the one inside is the same.
+"""
+
+from __future__ import annotations
+import __future__
+
+import asyncio
+import marshal
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from math import ceil
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from wfdsl.grading.sandbox.inside import READY
+from wfdsl.grading.sandbox.isolation import MIB, SandboxFailed, SandboxLimits, seccomp_filter, seccomp_supported
+from wfdsl.grading.sandbox.usage import Usage, time_limit, usage_of
+
+Role: TypeAlias = Literal["program", "candidate", "checker"]
+Ending: TypeAlias = Literal["ended", "timeout", "output"]
+START_S = 30.0  # the longest that isolation may take to start, on a machine that is busy
+_CHUNK = 1 << 16
+_LENGTH = 12  # digits of a number: the length of a frame, or the seconds that a program has
+_UNBOUND = 1 << 30  # where processes cannot be counted: without isolation they are the user's, not the program's
+_MODULES: dict[Role, tuple[str, ...]] = {
+    "program": ("start",),
+    "candidate": ("start", "values", "candidate"),
+    "checker": ("start", "values", "checker"),
+}
+_ENTRY_CALLS: dict[Role, str] = {
+    "program": "ready(); run_program()",
+    "candidate": "serve_candidate()",
+    "checker": "serve_checker()",
+}
+_ANNOTATIONS = __future__.annotations.compiler_flag
+_NEEDLESS = re.compile(r"^from (?:wfdsl\S+|typing|__future__) import (?:\([^)]*\)|.*)$", re.MULTILINE)
+"""Imports of each other, and imports for annotations only, which are slow."""
+_FIRST = """\
+import marshal, posix
+left, parts = int(posix.read(0, 12)), []
+while left:
+    parts.append(posix.read(0, left))
+    left -= len(parts[-1]) or left
+exec(marshal.loads(b"".join(parts)))
+"""
+
+
+class TooMuchError(Exception):
+    """A program that wrote more than it may."""
+
+
+class EndedError(Exception):
+    """A program that ended before it had replied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The result of a program."""
+
+    ending: Ending
+    """`ended` by itself, or killed for its time or for too much output."""
+    exit_code: int | None
+    """Of a program that ended by itself: 0 is success, 128 + n is death by signal n."""
+    output: bytes
+    errors: str
+    """The end of its error output."""
+    seconds: float
+    """Wall time, from the moment at which the interpreter was ready."""
+
+
+@dataclass(slots=True)
+class Inside:
+    """One process group inside the sandbox."""
+
+    process: asyncio.subprocess.Process
+    most: int
+    """Bytes that are read of each stream, or of one reply."""
+    code: bytes
+    """What the interpreter reads before all else."""
+    isolated: bool
+    """Whether the process is bubblewrap, with the interpreter in it, or the interpreter itself."""
+    ended: Callable[[], None]
+    """Called when nothing of it is left."""
+    is_ready: bool = False
+    """Whether the interpreter has said that it is ready."""
+    errors: bytearray = field(default_factory=bytearray)
+    exceeded: str = ""
+    """The limit for which it was killed, in words."""
+
+    async def write(self, data: bytes, *, last: bool = False) -> None:
+        """Write to its input; `last` closes it. A program need not read it."""
+        stream = self._stdin
+        with suppress(BrokenPipeError, ConnectionResetError):
+            stream.write(data)
+            await stream.drain()
+        if last:
+            stream.close()
+
+    async def send(self, payload: bytes) -> None:
+        """Write one frame."""
+        await self.write(b"%0*d" % (_LENGTH, len(payload)) + payload)
+
+    async def receive(self) -> bytes:
+        """Read one frame. Raises: EndedError, TooMuchError."""
+        stream = self._stdout
+        try:
+            length = await stream.readexactly(_LENGTH)
+            if not length.isdigit():
+                raise TooMuchError("the program wrote into the channel of its results")
+            if int(length) > self.most:
+                raise TooMuchError(f"a result of more than {self.most:,} bytes")
+            return await stream.readexactly(int(length))
+        except asyncio.IncompleteReadError as problem:
+            raise EndedError(self.exceeded or "the program ended its process before it gave a result") from problem
+
+    async def read_all(self) -> bytes:
+        """Its output until it ends. Raises: TooMuchError."""
+        found = bytearray()
+        while chunk := await self._stdout.read(_CHUNK):
+            found += chunk
+            if len(found) > self.most:
+                raise TooMuchError(f"more than {self.most:,} bytes of output")
+        return bytes(found)
+
+    async def read_errors(self) -> None:
+        """Its error output until it ends. Raises: TooMuchError."""
+        stream = self.process.stderr
+        assert stream is not None
+        while chunk := await stream.read(_CHUNK):
+            self.errors += chunk
+            if len(self.errors) > self.most:
+                raise TooMuchError(f"more than {self.most:,} bytes of error output")
+
+    async def wait_ready(self) -> None:
+        """Wait until the interpreter is ready. Raises: SandboxFailed."""
+        if self.is_ready:
+            return
+        await self.send(self.code)
+        try:
+            async with asyncio.timeout(START_S):
+                word = await self._stdout.readexactly(len(READY))
+        except TimeoutError as problem:
+            raise SandboxFailed(
+                f"the sandbox did not start within {START_S:g} s: this machine is too busy"
+            ) from problem
+        except asyncio.IncompleteReadError as problem:
+            await self.read_errors()
+            said = self.errors.decode("utf-8", "replace").strip()[-600:]
+            raise SandboxFailed(f"the sandbox did not start: {said or 'it said nothing'}") from problem
+        if word != READY:
+            raise SandboxFailed(f"the sandbox began with {word!r}")
+        self.is_ready = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still run something, as far as is known here."""
+        return self.process.returncode is None and not self._stdout.at_eof()
+
+    def usage(self) -> Usage:
+        """What it and all processes that it started use."""
+        return usage_of(self.process.pid)
+
+    async def begin(self, seconds: float) -> None:
+        """Set the limit of processor time for what is sent next: rounded up, and a second to end in."""
+        await self.write(b"%0*d" % (_LENGTH, ceil(seconds) + 1))
+
+    async def end(self) -> None:
+        """Kill it, and wait until it is gone."""
+        self.kill()
+        await asyncio.shield(self._gone())
+
+    def kill(self, exceeded: str = "") -> None:
+        """End every process inside, for a limit or because it is no longer needed.
+
+        The first process inside is killed first: all others there die with it, and bubblewrap reaps it. The other way
+        round it would be left to the machine's init process, which in a container may never reap anything.
+        """
+        if self.process.returncode is not None:
+            return
+        self.exceeded = self.exceeded or exceeded
+        if not self.isolated:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            for pid in _first_inside(self.process.pid) or [self.process.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    async def _gone(self) -> None:
+        """Close its pipes, whether or not all was read, and wait until it has ended.
+
+        In this order: asyncio waits for pipes as well, and one that is full and no longer read would never end.
+        """
+        transport = self.process._transport  # type: ignore[attr-defined]
+        for number in range(3):
+            transport.get_pipe_transport(number).close()
+        await self.process.wait()
+        self.ended()
+
+    @property
+    def _stdin(self) -> asyncio.StreamWriter:
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    @property
+    def _stdout(self) -> asyncio.StreamReader:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+
+async def start_process(
+    command: Callable[[int], Sequence[str]], *, code: bytes, most: int, isolated: bool, ended: Callable[[], None]
+) -> Inside:
+    """Start the command that `command` gives for the number of an open file with the filter of system calls.
+
+    `wait_ready` waits until it has started. `ended` is called when nothing is left of it, also if it could not be
+    started. Its environment is empty: bubblewrap's own environment could be read inside, at /proc/1/environ.
+
+    Raises: SandboxFailed.
+    """
+    try:
+        with tempfile.TemporaryFile() as rules:
+            rules.write(seccomp_filter() if seccomp_supported() else b"")
+            rules.seek(0)
+            process = await _spawned(command(rules.fileno()), rules.fileno())
+    except BaseException:
+        ended()
+        raise
+    return Inside(process, most, code, isolated, ended)
+
+
+async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: float) -> Ran:
+    """Run a program with its input in a process of the role `program` that is ready, and wait for its end."""
+    begun = time.monotonic()
+    text = source.encode("utf-8", "surrogatepass")
+    output: bytes = b""
+    ending: Ending = "ended"
+    given = b"%0*d" % (_LENGTH, len(text)) + text + stdin.encode("utf-8", "surrogatepass")
+    writing = asyncio.create_task(inside.write(given, last=True))
+    reading, reading_errors = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
+    try:
+        async with time_limit([inside], timeout_s):
+            output, _ = await asyncio.gather(reading, reading_errors)
+            await inside.process.wait()
+    except TimeoutError:
+        ending = "timeout"
+    except TooMuchError:
+        ending = "output"
+    finally:
+        inside.kill()
+        for task in (writing, reading, reading_errors):
+            task.cancel()
+        await asyncio.gather(writing, reading, reading_errors, return_exceptions=True)
+    code = inside.process.returncode if ending == "ended" else None
+    errors = inside.errors[-2000:].decode("utf-8", "replace") + (f"\n{inside.exceeded}" if inside.exceeded else "")
+    return Ran(ending, code, output, errors, time.monotonic() - begun)
+
+
+def first_source(role: Role, limits: SandboxLimits, *, isolated: bool) -> str:
+    """What the interpreter inside runs first: it reads the code of its role, and then sets its own limits."""
+    processes = limits.processes if isolated else _UNBOUND
+    numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
+    return f"{_FIRST}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
+
+
+@cache
+def code_of(role: Role) -> bytes:
+    """The compiled code of a role, as `marshal` writes it: the modules of `inside`, joined."""
+    folder = files("wfdsl.grading.sandbox.inside")
+    text = "\n".join(folder.joinpath(f"{name}.py").read_text("utf-8") for name in _MODULES[role])
+    whole = f"TYPE_CHECKING = False\nREADY = {READY!r}\n{_NEEDLESS.sub('', text)}"
+    return marshal.dumps(compile(whole, "sandbox", "exec", _ANNOTATIONS, dont_inherit=True))
+
+
+def _first_inside(outside: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{outside}/task/{outside}/children").read_text("ascii").split()]
+    except OSError:  # it has ended, or this kernel does not say
+        return []
+
+
+async def _spawned(command: Sequence[str], rules: int) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env={},
+            cwd="/",
+            pass_fds=(rules,),
+            start_new_session=True,
+        )
+    except OSError as problem:
+        raise SandboxFailed(f"the sandbox could not be started: {problem}") from problem

@@ -1,0 +1,263 @@
+"""Formats of data sets whose answers are programs: HumanEval, MBPP, BigCodeBench and LiveCodeBench.
+
+LiveCodeBench packs its private tests: JSON in a pickle, zlib and base64. A pickle can run any code when it is loaded,
+so it is never loaded: its opcodes are read, and it may hold one text only. The unpacked size is limited.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import binascii
+import pickletools
+import zlib
+
+from wfdsl.tasks.conversion import BadRow, Origin, Values, parsed, text, texts
+from wfdsl.tasks.task import CodeTests, Task
+
+_BIGCODEBENCH_TIMEOUT_S = 60.0  # our choice: its tests fit models and draw plots
+
+_LARGEST_UNPACKED = 1 << 30  # bytes, unpacked: the largest of release_v6 has some hundred million; a zip bomb has more
+
+_TEXT_OPCODES = frozenset(
+    {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}
+    | {"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
+)
+"""The opcodes of the pickle of one text, in every protocol."""
+
+_RUN_TEST_CASES = """
+import unittest as _unittest
+
+_result = _unittest.TestResult()
+_unittest.defaultTestLoader.loadTestsFromTestCase(TestCases).run(_result)
+for _test, _trace in [*_result.errors, *_result.failures]:
+    raise AssertionError(f"{_test.id()}: {_trace.strip().splitlines()[-1]}")
+if not _result.testsRun:
+    raise AssertionError("no test has run")
+"""
+"""BigCodeBench's tests are a `unittest` class, which has to be run and asked."""
+
+_COMPETITION_IMPORTS = """\
+from string import *
+from re import *
+from datetime import *
+from collections import *
+from heapq import *
+from bisect import *
+from copy import *
+from math import *
+from random import *
+from statistics import *
+from itertools import *
+from functools import *
+from operator import *
+from io import *
+from sys import *
+from json import *
+from typing import *
+from builtins import *
+import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics
+import itertools, functools, operator, io, sys, json
+sys.setrecursionlimit(50_000)
+"""
+"""Names that solutions of programming contests use without importing them. The built-in ones come last, since others
+hide some of them (`pow`, `open`). Source: the modules and the limit that LiveCodeBench's own runner gives programs."""
+
+
+def humaneval(row: Values, origin: Origin) -> Task:
+    """HumanEval: a signature with its docstring to complete, and a `check` function."""
+    prompt, entry_point = text(row, "prompt"), text(row, "entry_point")
+    return origin.task(
+        f"Complete this Python function. Answer with the whole function in one code block.\n\n{_block(prompt)}",
+        prompt + text(row, "canonical_solution"),
+        "code",
+        given_id=text(row, "task_id"),
+        tests=CodeTests(
+            style="program",
+            entry_point=entry_point,
+            preamble=prompt,
+            checker=f"{text(row, 'test')}\n\ncheck({entry_point})\n",
+        ),
+    )
+
+
+def mbpp(row: Values, origin: Origin) -> Task:
+    """MBPP, full and sanitized: the tests are shown with the question; those of the challenge list are not.
+
+    A program that only knows the shown tests passes them. So of the training split just the first one is shown: it
+    names the function.
+    """
+    code, given = text(row, "code"), texts(row, "test_list")
+    if not given:
+        raise BadRow('"test_list" is empty')
+    shown = given[:1] if origin.split == "train" else given
+    hidden = texts(row, "challenge_test_list") if row.get("challenge_test_list") else ()
+    hidden = (*given[len(shown) :], *hidden)
+    imports = texts(row, "test_imports") if row.get("test_imports") else ()
+    setup = str(row.get("test_setup_code") or "")
+    return origin.task(
+        f"{text(row, 'text', 'prompt').strip()} Answer with one Python code block that passes these tests:\n\n"
+        + _block("\n".join(shown)),
+        code,
+        "code",
+        given_id=text(row, "task_id"),
+        tests=CodeTests(
+            style="program",
+            entry_point=_tested_function(code, shown),
+            checker="\n".join([*imports, setup, *shown, *hidden, ""]),
+        ),
+        metadata={"hidden_tests": len(hidden)},
+    )
+
+
+def bigcodebench(row: Values, origin: Origin) -> Task:
+    """BigCodeBench: the instruction is asked, the tests are a `unittest` class."""
+    signature = text(row, "complete_prompt", "code_prompt")
+    return origin.task(
+        text(row, "instruct_prompt", "complete_prompt"),
+        signature + str(row.get("canonical_solution") or ""),
+        "code",
+        given_id=text(row, "task_id"),
+        tests=CodeTests(
+            style="program",
+            entry_point=text(row, "entry_point"),
+            preamble=signature,
+            checker=text(row, "test") + "\n" + _RUN_TEST_CASES,
+            timeout_s=_BIGCODEBENCH_TIMEOUT_S,
+        ),
+        metadata={"libraries": row.get("libs")},
+    )
+
+
+def livecodebench(row: Values, origin: Origin) -> Task:
+    """LiveCodeBench: programs that read standard input, or methods of `Solution`; public and private tests."""
+    cases = [*_cases(row, "public_test_cases"), *_cases(row, "private_test_cases")]
+    if not cases:
+        raise BadRow("it has no test cases")
+    called = _called(row)
+    return origin.task(
+        _contest_question(row),
+        "",
+        "code",
+        given_id=text(row, "question_id"),
+        tests=_called_tests(called, cases) if called else _stdin_tests(cases),
+        metadata={
+            "level": row.get("difficulty"),
+            "platform": row.get("platform"),
+            "title": row.get("question_title"),
+            "date": str(row.get("contest_date") or "")[:10],
+        },
+    )
+
+
+def _block(code: str) -> str:
+    return f"```python\n{code.strip()}\n```"
+
+
+def _tested_function(code: str, tests: tuple[str, ...]) -> str:
+    """The function of the solution that the first test calls; empty if that cannot be told."""
+    try:
+        defined = [node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)]
+        called = {
+            node.func.id
+            for node in ast.walk(ast.parse(tests[0]))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return next((name for name in reversed(defined) if name in called), "")
+
+
+def _cases(row: Values, column: str) -> list[dict[str, str]]:
+    value = row.get(column)
+    if value in (None, ""):
+        return []
+    if column == "private_test_cases" and isinstance(value, str) and value.lstrip()[:1] not in ("[", "{"):
+        value = _only_text(_unpacked(value))
+    cases = parsed(value, column)
+    if not isinstance(cases, list) or not all(_is_case(case) for case in cases):
+        raise BadRow(f'"{column}" is not a list of cases with "input" and "output"')
+    return cases
+
+
+def _is_case(case: object) -> bool:
+    return isinstance(case, dict) and isinstance(case.get("input"), str) and isinstance(case.get("output"), str)
+
+
+def _called(row: Values) -> str:
+    """The function that tests call; empty if they use standard input."""
+    known = parsed(row.get("metadata") or "{}", "metadata")
+    name = str(known.get("func_name") or "") if isinstance(known, dict) else ""
+    return f"Solution.{name}" if name and "class Solution" in str(row.get("starter_code") or "") else name
+
+
+def _contest_question(row: Values) -> str:
+    statement, starter = text(row, "question_content").strip(), str(row.get("starter_code") or "").strip()
+    if starter:
+        return (
+            f"{statement}\n\nComplete this code. Answer with all of it in one Python code block.\n\n{_block(starter)}"
+        )
+    return (
+        f"{statement}\n\nWrite a Python program that reads standard input and prints its answer to standard output. "
+        "Answer with the whole program in one code block."
+    )
+
+
+def _stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
+    return CodeTests(
+        style="stdin",
+        inputs=tuple(case["input"] for case in cases),
+        expected=tuple(case["output"] for case in cases),
+        preamble=_COMPETITION_IMPORTS,
+    )
+
+
+def _called_tests(entry_point: str, cases: list[dict[str, str]]) -> CodeTests:
+    return CodeTests(
+        style="function",
+        entry_point=entry_point,
+        inputs=tuple(_arguments(case["input"]) for case in cases),
+        expected=tuple(_one_json(case["output"]) for case in cases),
+        preamble=_COMPETITION_IMPORTS,
+    )
+
+
+def _arguments(lines: str) -> str:
+    """The list of arguments, of which the data set has one a line."""
+    return "[" + ", ".join(_one_json(line) for line in lines.strip().split("\n")) + "]"
+
+
+def _one_json(value: str) -> str:
+    parsed(value, "test case")
+    return value.strip()
+
+
+def _unpacked(value: str) -> bytes:
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(value, validate=True), _LARGEST_UNPACKED)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise BadRow(f'"private_test_cases" is neither JSON nor packed JSON: {error}') from error
+    if unpacker.unconsumed_tail:
+        raise BadRow(f'"private_test_cases" unpacks to more than {_LARGEST_UNPACKED >> 30} GiB: it is not read')
+    return data
+
+
+def _only_text(data: bytes) -> str:
+    """The one text that the pickle holds, read from its opcodes; nothing is executed."""
+    texts: list[str] = []
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name not in _TEXT_OPCODES:
+                raise BadRow(
+                    f'"private_test_cases" holds a pickle of more than one text ({opcode.name}): it is not loaded'
+                )
+            if isinstance(argument, str):
+                texts.append(argument)
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, BadRow):
+            raise
+        raise BadRow(f'"private_test_cases" holds a damaged pickle: {error}') from error
+    if len(texts) != 1:
+        raise BadRow(f'"private_test_cases" holds a pickle of {len(texts)} texts where one was expected')
+    return texts[0]

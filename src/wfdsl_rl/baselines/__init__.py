@@ -1,4 +1,0 @@
-"""What Conductors are compared with: fixed workflows in `.wf` files, and routers, votes and draws as small policies.
-
-`wfdsl_rl.baselines.catalogue` is the table of them all.
-"""

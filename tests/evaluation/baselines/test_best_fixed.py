@@ -1,0 +1,121 @@
+"""The search for the best workflow: what it finds, what it costs, and that its edits are valid workflows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfdsl import CheckConfig, Pool, analyze, dumps
+from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
+from wfdsl.evaluation.baselines.fitted import FittedPolicy
+from wfdsl.evaluation.baselines.search import Search, edited
+from wfdsl.evaluation.baselines.single_worker import alone
+from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, SUBTASKS
+from wfdsl.evaluation.baselines.validation import Validation
+from wfdsl.evaluation.policy_names import policy_of
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Call
+from wfdsl.tasks.task import Task
+
+from .toys import Asked, staff, tasks
+
+PLAN, CHECK = SUBTASKS["P"], SUBTASKS["V"]
+
+
+async def test_the_search_finds_the_workers_the_roles_and_what_they_see() -> None:
+    def answer(asked: Asked, call: Call) -> str:
+        checks = asked.worker == "cy" and asked.subtask.endswith(CHECK)
+        planned = asked.seen == ["a plan by bob"]
+        plan = asked.worker == "bob" and asked.subtask.endswith(PLAN)
+        question = call.messages[0]["content"]
+        right = checks if "red" in question else planned
+        return "a plan by bob" if plan else f"The answer is {question.split()[2] if right else 'unknown'}"
+
+    workers = staff(answer)
+    pool = workers.pool()
+    policy = FittedPolicy(BestFixed(max_steps=3, search_calls=6000), Validation(tasks(6)))
+
+    cost = await policy.fit(pool)
+
+    router: Any = policy._routers[pool]
+    assert router.workflow == Workflow((Step(1, PLAN), Step(2, CHECK, (0,))))
+    assert cost.calls == len(workers.calls) <= policy.fit_calls(pool)
+
+
+async def test_each_kind_of_question_gets_its_own_workflow() -> None:
+    def answer(asked: Asked, call: Call) -> str:
+        red = "red" in call.messages[0]["content"]
+        return f"The answer is {('red' if asked.worker == 'ann' else 'no') if red else ('blue' if asked.seen else '')}"
+
+    known = [
+        Task(id=task.id, question=task.question, gold=task.gold, kind="text", metadata={"domain": task.gold})
+        for task in tasks(24)
+    ]
+    pool = staff(answer).pool()
+    policy = FittedPolicy(BestFixedByKind(search_calls=2000), Validation(known))
+
+    await policy.fit(pool)
+
+    router: Any = policy._routers[pool]
+    assert router.workflow_for("Name the red thing 99.") == alone(0)
+    assert len(router.workflow_for("Name the blue thing 99.")) == 2
+    assert set(router.workflows) == {"red", "blue"}
+
+
+async def test_a_price_of_calls_makes_the_workflow_shorter() -> None:
+    async def measure(workflow: Workflow, asked: Sequence[int]) -> list[bool | None]:
+        return [at % 10 < 4 + len(workflow) for at in asked]
+
+    async def best(price: float) -> Workflow:
+        chance = random.Random(1)
+        search = Search(measure, range(40), (0, 1), 8000, price, 5, chance)
+        return (await search.run([alone(0)]))[0]
+
+    assert [len(await best(price)) for price in (0.0, 0.09, 0.11)] == [5, 5, 1]
+
+
+async def test_the_search_ends_with_its_calls_and_never_measures_twice() -> None:
+    asked: list[tuple[Workflow, int]] = []
+
+    async def measure(workflow: Workflow, chosen: Sequence[int]) -> list[bool | None]:
+        asked.extend((workflow, at) for at in chosen)
+        return [None] * len(chosen)
+
+    search = Search(measure, range(100), (0, 1, 2), 5000, 0.0, 4, random.Random(0))
+    await search.run([alone(0)])
+
+    assert len(asked) == len(set(asked))
+    assert search.spent == sum(len(workflow) for workflow, _ in asked[100:])
+    assert 5000 <= search.spent < 5000 + 24 * 4 * 100
+
+
+async def test_a_search_in_which_nothing_is_new_ends() -> None:
+    async def measure(workflow: Workflow, chosen: Sequence[int]) -> list[bool | None]:
+        return [True] * len(chosen)
+
+    search = Search(measure, range(2), (0,), 10**9, 0.0, 1, random.Random(0))
+
+    assert len(await search.run([alone(0)])) <= 4
+    assert 0 < search.spent <= 2 * sum(map(len, INSTRUCTIONS.values()))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_edits_of_a_valid_workflow_are_valid(seed: int, edits: int) -> None:
+    chance, workflow = random.Random(seed), alone(0)
+
+    for _ in range(edits):
+        workflow = edited(workflow, (0, 1, 2), chance)
+
+    checked = analyze(dumps(workflow), CheckConfig(pool=3, max_steps=None))
+    assert checked.workflow is not None, checked.diagnostics
+
+
+def test_the_search_of_a_name_has_its_parameters() -> None:
+    policy: Any = policy_of("best-fixed-by-kind:by=family,search_calls=10,limit=5", Pool.load("gym/paper7"))
+
+    assert policy.method == BestFixedByKind(by="family", search_calls=10)
+    assert policy.describe()["kind"] == "best-fixed-by-kind"

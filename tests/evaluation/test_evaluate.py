@@ -1,0 +1,334 @@
+"""Evaluating: every trial once, what becomes of it, and what stops an evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evaluation.toys import ONE, TWO, by_question, evaluation, grade_42, pool_of, tasks, trials_of
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.evaluate import final_part
+from wfdsl.evaluation.fingerprints import task_hash
+from wfdsl.evaluation.trials import Trial, run_id_of, seed_of, spent_on
+from wfdsl.grading.verdict import Verdict
+from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.journal import Journal
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Call, WorkerFailure
+from wfdsl.tasks.task import CodeTests, Task
+from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
+from wfdsl.workers.scripted import ScriptedWorker
+from wfdsl_rl.gym import make
+
+BOTH = {"one": WorkflowPolicy(ONE), "two": WorkflowPolicy(TWO)}
+
+
+async def test_every_policy_meets_every_task_as_often_as_asked() -> None:
+    pool, _ = pool_of(["42"], ["7"])
+    what = evaluation(pool, policies=BOTH, repeats=2)
+
+    trials, stopped = await trials_of(what)
+
+    assert sorted(trial.key for trial in trials) == sorted(what.trials())
+    assert len(trials) == 2 * 3 * 2
+    assert {(trial.policy, trial.outcome) for trial in trials} == {("one", "right"), ("two", "wrong")}
+    assert stopped == ""
+
+
+async def test_a_cell_says_what_happened() -> None:
+    pool, _ = pool_of(["42"], ["7 it is"])
+
+    (trial,), _ = await trials_of(evaluation(pool, policies={"two": WorkflowPolicy(TWO)}, count=1))
+
+    assert (trial.answer, trial.extracted, trial.reason) == ("7 it is", "7 it is", "compared")
+    assert (trial.calls, trial.steps, trial.topology, trial.workers) == (2, 2, "chain", {"ann": 1, "bob": 1})
+    assert (trial.output_tokens, trial.replayed, trial.rounds) == (4, 0, (TWO,))
+    assert trial.list_usd == pytest.approx(trial.tokens / 1_000_000)
+    assert trial.latency_s is not None
+
+
+async def test_a_failed_run_is_a_result_with_its_cost() -> None:
+    def fail(call: Call) -> WorkerFailure:
+        return WorkerFailure("the server is gone", retryable=False)
+
+    pool, _ = pool_of(["42"], fail)
+
+    trials, stopped = await trials_of(evaluation(pool, policies=BOTH, count=1))
+
+    failed = next(trial for trial in trials if trial.policy == "two")
+    assert (failed.outcome, failed.answer, failed.calls) == ("failed", None, 1)
+    assert failed.reason.endswith("the server is gone")
+    assert failed.tokens > 0
+    assert stopped == ""
+
+
+async def test_an_unjudged_answer_is_neither_right_nor_wrong() -> None:
+    async def shrug(task: Task, text: str) -> Verdict:
+        return Verdict("unjudged", None, "there is no sandbox")
+
+    pool, _ = pool_of(["42"])
+
+    trials, _ = await trials_of(evaluation(pool), grader=shrug)
+
+    assert [(trial.outcome, trial.reason) for trial in trials] == [("unjudged", "there is no sandbox")] * 3
+
+
+async def test_the_same_answer_to_a_task_is_judged_once() -> None:
+    judged: list[tuple[str, str]] = []
+
+    async def count(task: Task, text: str) -> Verdict:
+        judged.append((task.id, text))
+        await asyncio.sleep(0)
+        return await grade_42(task, text)
+
+    pool, _ = pool_of(["42"], ["42"])
+
+    await trials_of(evaluation(pool, policies=BOTH), grader=count, concurrency=6)
+
+    assert sorted(judged) == [("t0", "42"), ("t1", "42"), ("t2", "42")]
+
+
+async def test_cells_that_are_done_are_not_asked_again() -> None:
+    pool, (ann,) = pool_of(["42"])
+    what = evaluation(pool)
+
+    trials, _ = await trials_of(what, done=what.trials()[:2])
+
+    assert [trial.task for trial in trials] == ["toy/t2"]
+    assert len(ann.calls) == 1
+
+
+async def test_what_the_journal_holds_is_not_asked_again(tmp_path: Path) -> None:
+    pool, workers = pool_of(["42"], ["42"])
+    what = evaluation(pool, policies=BOTH)
+
+    with Journal(tmp_path / "journal.db") as journal:
+        first, _ = await trials_of(what, journal=journal)
+        calls = [len(worker.calls) for worker in workers]
+        again, _ = await trials_of(what, journal=journal)
+
+    assert [len(worker.calls) for worker in workers] == calls
+    assert sorted(map(_lasting, again)) == sorted(map(_lasting, first))
+    assert all(trial.replayed == trial.calls and trial.latency_s is None for trial in again)
+
+
+async def test_another_evaluation_asks_anew(tmp_path: Path) -> None:
+    pool, (ann,) = pool_of(["42"])
+
+    with Journal(tmp_path / "journal.db") as journal:
+        await trials_of(evaluation(pool, id="first"), journal=journal)
+        await trials_of(evaluation(pool, id="second"), journal=journal)
+
+    assert len(ann.calls) == 6
+
+
+async def test_a_spent_budget_stops_the_evaluation_and_keeps_what_is_there(tmp_path: Path) -> None:
+    pool, (ann,) = pool_of(["42"])
+
+    with Journal(tmp_path / "journal.db") as journal:
+        trials, stopped = await trials_of(
+            evaluation(pool, count=50), journal=journal, budget=Budget(calls=20), concurrency=4
+        )
+        spent = spent_on("e", journal.path)
+
+    assert stopped.endswith("the budget of 20 calls is spent")
+    assert len(trials) == len(ann.calls) == 20
+    assert all(trial.outcome == "right" for trial in trials)
+    assert spent.calls == 20
+
+
+async def test_once_the_budget_is_spent_no_further_cell_is_begun() -> None:
+    begun: list[str] = []
+
+    class Counted:
+        async def solve(self, question: Any, pool: Pool, **options: Any) -> Solution:
+            begun.append(question)
+            return await WorkflowPolicy(ONE).solve(question, pool, **options)
+
+    pool, _ = pool_of(["42"])
+
+    trials, _ = await trials_of(
+        evaluation(pool, policies={"counted": Counted()}, count=50), budget=Budget(calls=3), concurrency=1
+    )
+
+    assert (len(trials), len(begun)) == (3, 4)
+
+
+async def test_no_more_cells_at_a_time_than_allowed() -> None:
+    at_work, most = 0, 0
+
+    async def slowly(call: Call) -> str:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(0.001)
+        at_work -= 1
+        return "42"
+
+    pool, _ = pool_of(slowly)
+
+    await trials_of(evaluation(pool, count=12), concurrency=3)
+
+    assert most == 3
+
+
+async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
+    seeds: dict[str, list[Any]] = {}
+
+    def note(call: Call) -> str:
+        seeds.setdefault(call.messages[0]["content"], []).append(call.settings["seed"])
+        return "42"
+
+    pool, _ = pool_of(note)
+    policies = {"a": WorkflowPolicy(ONE), "b": WorkflowPolicy(ONE)}
+
+    await trials_of(evaluation(pool, policies=policies, repeats=2, count=2))
+
+    assert [len(set(found)) for found in seeds.values()] == [2, 2]
+    assert len({seed for found in seeds.values() for seed in found}) == 4
+
+
+async def test_without_a_seed_none_is_sent() -> None:
+    pool, (ann,) = pool_of(["42"])
+
+    await trials_of(evaluation(pool, seed=None))
+
+    assert all("seed" not in call.settings for call in ann.calls)
+
+
+async def test_a_policy_that_cannot_work_on_the_pool_is_an_error_of_usage() -> None:
+    pool, _ = pool_of(["42"])
+
+    with pytest.raises(UsageError, match="asks worker 5"):
+        await trials_of(evaluation(pool, policies={"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}))
+
+
+async def test_two_tasks_of_one_name_are_refused() -> None:
+    pool, _ = pool_of(["42"])
+
+    with pytest.raises(UsageError, match="two tasks are called 'toy/t0'"):
+        await trials_of(evaluation(pool, tasks=[*tasks(1), *tasks(1)]))
+
+
+async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_running() -> None:
+    async def wrong(task: Task, text: str) -> Verdict:
+        raise UsageError("there is no grader `nowhere:grade`")
+
+    pool, _ = pool_of(["42"], delay_s=0.0)
+
+    with pytest.raises(UsageError, match="nowhere:grade"):
+        await trials_of(evaluation(pool, count=20), grader=wrong)
+
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_answers_depend_on_the_question_and_not_on_the_order() -> None:
+    pool, _ = pool_of(by_question({"Question 1?": "42"}))
+
+    alone, _ = await trials_of(evaluation(pool), concurrency=1)
+    together, _ = await trials_of(evaluation(pool), concurrency=8)
+
+    assert {trial.key: trial.outcome for trial in alone} == {trial.key: trial.outcome for trial in together}
+
+
+async def test_a_conductors_rounds_and_completions_are_counted_apart() -> None:
+    first = 'model_id = [0, 1]\nsubtasks = ["Solve.", "Check."]\naccess_list = [[], "all"]'
+    second = 'model_id = [1]\nsubtasks = ["Solve again."]\naccess_list = [[]]'
+    entry = WorkerEntry(name="conductor", provider="function", prices=Prices(input=1.0, output=1.0), retries=0)
+    conductor = Conductor(ScriptedWorker(["no lists", first, second]), entry=entry)
+    pool, _ = pool_of(["7"], ["8", "42"])
+
+    (trial,), _ = await trials_of(evaluation(pool, policies={"conductor": conductor}, count=1))
+
+    assert (trial.outcome, trial.answer) == ("right", "42")
+    assert (trial.calls, trial.completions, trial.steps) == (3, 3, 3)
+    assert trial.workers == {"ann": 1, "bob": 2}
+    assert [len(workflow) for workflow in trial.rounds] == [2, 1]
+    assert trial.topology == "chain"
+    assert trial.list_usd is not None
+    assert trial.list_usd > 0
+
+
+async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
+    pool, _ = pool_of(["42"])
+
+    (trial,), _ = await trials_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
+
+    assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
+    assert Trial.from_dict(json.loads(trial.to_json())) == trial
+
+
+async def test_simulated_workers_take_the_time_of_those_that_they_stand_for() -> None:
+    pool = Pool.load("gym/paper7")
+    twice = Workflow((Step(0, "Solve the problem."), Step(0, "Solve the problem.")))
+    chain = Workflow((Step(0, "Solve the problem."), Step(0, "Check the solution.", "all")))
+    policies = {name: WorkflowPolicy(workflow) for name, workflow in (("one", ONE), ("twice", twice), ("chain", chain))}
+
+    trials, _ = await trials_of(evaluation(pool, policies=policies, tasks=make("gym/paper7", 4, 0)))
+
+    seconds = {trial.key: trial.latency_s or 0.0 for trial in trials}
+    assert all(value > 0.1 for value in seconds.values())
+    for key in seconds:
+        # The dead first step of `twice` is not run; a chain takes the time of both of its steps.
+        assert seconds[key._replace(policy="chain")] > seconds[key._replace(policy="one")]
+
+
+@pytest.mark.parametrize(
+    ("task", "one", "other"),
+    [
+        ({"kind": "math", "gold": "42"}, "First thought.\nThe answer is \\boxed{42}.", "So \\boxed{42}"),
+        ({"kind": "text", "gold": "Paris"}, "Hm. Answer: Paris", "I am sure.\nAnswer: Paris"),
+        ({"kind": "choice", "gold": "B", "choices": ("x", "y")}, "Well. Answer: B", "Clearly.\nAnswer: B"),
+    ],
+)
+def test_a_verdict_is_remembered_by_the_final_answer(task: dict[str, Any], one: str, other: str) -> None:
+    (made,) = tasks(1, **task)
+
+    assert final_part(made, one) == final_part(made, other) is not None
+
+
+def test_of_a_custom_grader_all_of_the_text_counts() -> None:
+    (made,) = tasks(1, kind="custom", grader="module:function")
+
+    assert final_part(made, "Answer: B. ") == "Answer: B. "
+
+
+def test_programs_are_run_once_whatever_stands_around_them() -> None:
+    def program(around: str) -> str:
+        return f"{around}\n```python\ndef f():\n    return 1\n```"
+
+    (made,) = tasks(
+        1, kind="code", gold="", tests=CodeTests(style="function", inputs=("[]",), expected=("1",), entry_point="f")
+    )
+
+    assert final_part(made, program("Here:")) == final_part(made, program("It took a while:")) is not None
+
+
+def test_names_of_runs_and_seeds_are_stable() -> None:
+    pool, _ = pool_of(["42"])
+    key = evaluation(pool).trials()[0]
+    content = task_hash(tasks(1)[0])
+
+    assert run_id_of("e", key, content) == run_id_of("e", key, content)
+    assert len({run_id_of("e", key, content), run_id_of("f", key, content), run_id_of("e", key, "other")}) == 3
+    assert seed_of(0, key) == seed_of(0, key._replace(policy="other")) != seed_of(1, key)
+    assert seed_of(None, key) is None
+
+
+def test_a_tasks_hash_is_that_of_its_content() -> None:
+    (task,) = tasks(1)
+
+    assert task_hash(task) == task_hash(task.model_copy(update={"id": "other", "metadata": {"level": 5}}))
+    assert task_hash(task) != task_hash(task.model_copy(update={"gold": "43"}))
+
+
+def _lasting(trial: Trial) -> tuple[Any, ...]:
+    return trial.key, trial.outcome, trial.answer, trial.tokens, trial.paid_usd

@@ -1,0 +1,162 @@
+"""Manifests: what they hold, and what a resumed evaluation may not change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.named import named_conductor
+from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.estimate import estimate_policies, estimate_text
+from wfdsl.evaluation.fingerprints import pool_description
+from wfdsl.evaluation.manifest import (
+    description_of,
+    manifest_of,
+    read_manifest,
+    require_same,
+    write_manifest,
+)
+from wfdsl.evaluation.trials import Evaluation
+from wfdsl.workers.entry import Limits, Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
+
+
+def manifest(what: Evaluation, *sources: str) -> dict[str, Any]:
+    return manifest_of(what, task_sources=sources, command=["--policy", "one"])
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    pool, _ = pool_of(["42"])
+    written = manifest(evaluation(pool))
+
+    write_manifest(tmp_path, written)
+
+    assert read_manifest(tmp_path) == json.loads(json.dumps(written))
+
+
+def test_a_manifest_names_files_by_their_content(tmp_path: Path) -> None:
+    pool, _ = pool_of(["42"])
+    file = tmp_path / "tasks.jsonl"
+    file.write_bytes(b"abc")
+
+    sources = manifest(evaluation(pool), str(file), "gym/paper7")["tasks"]["sources"]
+
+    assert sources[0]["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert sources[1] == {"name": "gym/paper7"}
+
+
+def test_the_same_evaluation_may_go_on(tmp_path: Path) -> None:
+    pool, _ = pool_of(["42"])
+
+    require_same(manifest(evaluation(pool)), manifest(evaluation(pool, id="other")), tmp_path)
+
+
+def test_limits_and_descriptions_of_workers_may_change(tmp_path: Path) -> None:
+    def pool(**more: Any) -> Pool:
+        return Pool([WorkerEntry(name="ann", provider="openai", model="m", **more)])
+
+    before, now = manifest(evaluation(pool())), manifest(evaluation(pool(limits=Limits(concurrency=3), retries=0)))
+
+    require_same(before, now, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"policies": {"one": WorkflowPolicy(TWO)}}, "policies"),
+        ({"tasks": tasks(4)}, "tasks"),
+        ({"tasks": tasks(3, gold="43")}, "tasks"),
+        ({"repeats": 2}, "repeats"),
+        ({"seed": 1}, "seed"),
+        ({"options": {"max_depth": 2}}, "run options"),
+    ],
+)
+def test_what_changes_answers_may_not_change(tmp_path: Path, change: dict[str, Any], word: str) -> None:
+    pool, _ = pool_of(["42"], ["42"])
+    before = evaluation(pool)
+
+    with pytest.raises(UsageError, match=f"was started with other {word}"):
+        require_same(manifest(before), manifest(replace(before, **change)), tmp_path)
+
+
+def test_prices_may_not_change(tmp_path: Path) -> None:
+    (cheap, _), (dear, _) = pool_of(["42"]), pool_of(["42"], prices=Prices(input=2.0, output=2.0))
+
+    with pytest.raises(UsageError, match="other workers"):
+        require_same(manifest(evaluation(cheap)), manifest(evaluation(dear)), tmp_path)
+
+
+def test_policies_are_described_so_that_any_change_shows() -> None:
+    one, two = description_of(WorkflowPolicy(ONE)), description_of(WorkflowPolicy(TWO))
+
+    assert one["hash"] != two["hash"] == description_of(WorkflowPolicy(TWO))["hash"]
+    assert one["workflow"][0]["subtask"] == "Solve."
+
+
+def test_a_conductor_is_described_with_its_model_and_prompt() -> None:
+    described = description_of(named_conductor(ConductorConfig(model="openai:gpt-5-mini")))
+
+    assert described["kind"] == "conductor"
+    assert described["model"]["model"] == "gpt-5-mini"
+    assert len(described["prompt"]["hash"]) == 64
+
+
+def test_a_policy_may_describe_itself() -> None:
+    class Router:
+        def describe(self) -> dict[str, Any]:
+            return {"kind": "router", "neighbours": 7}
+
+    described = description_of(Router())  # type: ignore[arg-type]  # only its description is asked for
+
+    assert (described["kind"], described["neighbours"]) == ("router", 7)
+
+
+def test_a_policy_may_say_how_many_calls_it_makes_at_most() -> None:
+    class Router:
+        def most_calls(self, pool: Pool) -> int:
+            return 2 * len(pool)
+
+    pool, _ = pool_of(["42"], ["42"])
+    policies = {"router": Router(), "vote": object(), "two": WorkflowPolicy(TWO)}
+
+    found = estimate_policies(evaluation(pool, policies=policies, repeats=5))
+
+    assert [(each.trials, each.calls, each.usd is None) for each in found] == [
+        (15, 60, True),
+        (15, None, True),
+        (15, 30, False),
+    ]
+    assert "all: 45 trials, 90 calls" in estimate_text(found)
+
+
+def test_pools_are_listed_with_their_prices() -> None:
+    pool, _ = pool_of(["42"])
+
+    assert pool_description(pool)["workers"]["0"]["prices"]["input"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("no JSON", "is not a manifest"),
+        ("[]", "is not a manifest"),
+        ('{"format": "wfdsl-evaluation"}', "has version None"),
+    ],
+)
+def test_a_file_that_is_no_manifest_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+
+    with pytest.raises(UsageError, match=problem):
+        read_manifest(tmp_path)
+
+
+def test_a_folder_without_a_manifest_holds_no_evaluation(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no evaluation"):
+        read_manifest(tmp_path)

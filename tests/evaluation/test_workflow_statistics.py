@@ -1,0 +1,148 @@
+"""WorkflowStatistics: counts over live steps, roles by both rules, patterns and diversity."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfdsl.evaluation.workflow_statistics import (
+    ROLES,
+    STRUCTURE_RULES,
+    WORDING_RULES,
+    Pattern,
+    entropy_bits,
+    roles_by_structure,
+    roles_by_wording,
+    statistics_of,
+    wording_roles,
+)
+from wfdsl.language.tree import Access
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.testing import workflows
+
+
+def flow(*steps: tuple[int, Access]) -> Workflow:
+    return Workflow(tuple(Step(worker, "Solve it.", access) for worker, access in steps))
+
+
+SINGLE = flow((0, ()))
+CHECKED = flow((0, ()), (1, (0,)))
+REFLECTED = flow((0, ()), (0, (0,)))
+VOTED = flow((0, ()), (1, ()), (2, "all"))
+PLANNED = flow((0, ()), (1, (0,)), (2, (0,)), (0, "all"))
+DEAD = flow((2, ()), (0, ()), (1, (1,)))
+
+
+def test_only_live_steps_count() -> None:
+    found = statistics_of([DEAD])
+
+    assert found.steps == {2: 1}
+    assert found.workers == {"worker 0": 1, "worker 1": 1}
+    assert found.topologies == {"chain": 1}
+    assert found.patterns == (Pattern("worker 0, worker 1(all)", 1, 0),)
+
+
+def test_a_computed_step_is_in_the_shape_but_nobody_is_asked() -> None:
+    found = statistics_of([flow((0, ()), (0, ()), (-2, "all"))])
+
+    assert (found.steps, found.workers, found.topologies) == ({2: 1}, {"worker 0": 2}, {"best-of-n": 1})
+    assert found.patterns[0].text == "worker 0, worker 0, computed(all)"
+
+
+def test_workers_are_called_by_their_names() -> None:
+    found = statistics_of([VOTED, SINGLE], names={0: "ann", 1: "bob", 2: "cy"})
+
+    assert found.workers == {"ann": 2, "bob": 1, "cy": 1}
+    assert found.worker_share() == {"ann": 0.5, "bob": 0.25, "cy": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("workflow", "expected"),
+    [
+        (SINGLE, {}),
+        (CHECKED, {1: "verifier"}),
+        (REFLECTED, {1: "refiner"}),
+        (VOTED, {2: "aggregator"}),
+        (PLANNED, {0: "planner", 3: "aggregator"}),
+        (DEAD, {2: "verifier"}),
+        (
+            flow((0, ()), (1, ()), (0, "all"), (1, (0, 1)), (2, "all")),
+            {2: "aggregator", 3: "aggregator", 4: "aggregator"},
+        ),
+    ],
+)
+def test_roles_by_structure_follow_the_published_rules(workflow: Workflow, expected: dict[int, str]) -> None:
+    assert roles_by_structure(workflow) == expected
+
+
+@pytest.mark.parametrize(
+    ("subtask", "expected"),
+    [
+        ("Solve the problem.", ()),
+        ("Outline a plan; do not solve it.", ("planner",)),
+        ("Double-check the result above.", ("verifier",)),
+        ("Look for mistakes in the latest solution above.", ("verifier",)),
+        ("REVISE the draft.", ("refiner",)),
+        ("Combine the answers.", ("aggregator",)),
+        ("Decide which of these answers is best.", ("aggregator",)),
+        ("Verify the solution and fix any error.", ("refiner", "verifier")),
+        ("Compute the planet's mass.", ()),
+        ("Name the latest contest.", ()),
+    ],
+)
+def test_roles_by_wording_follow_the_published_rules(subtask: str, expected: tuple[str, ...]) -> None:
+    assert wording_roles(subtask) == expected
+
+
+def test_roles_by_wording_are_those_of_live_steps() -> None:
+    workflow = Workflow((Step(0, "Plan."), Step(0, "Solve."), Step(1, "Check.", (1,))))
+
+    assert roles_by_wording(workflow) == {2: ("verifier",)}
+
+
+def test_a_workflow_counts_once_for_a_role() -> None:
+    found = statistics_of([flow((0, ()), (1, (0,)), (2, (1,))), SINGLE])
+
+    assert found.roles_by_structure == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
+
+
+def test_patterns_come_by_frequency_and_then_by_first_appearance() -> None:
+    found = statistics_of([SINGLE, CHECKED, REFLECTED, CHECKED, flow((1, ()))], patterns=3)
+
+    assert found.patterns == (
+        Pattern("worker 0, worker 1(all)", 2, 1),
+        Pattern("worker 0", 1, 0),
+        Pattern("worker 0, worker 0(all)", 1, 2),
+    )
+    assert (found.structures, found.distinct) == (2, 4)
+
+
+def test_diversity_is_the_entropy_in_bits() -> None:
+    assert statistics_of([SINGLE] * 4).structure_bits == 0.0
+    assert statistics_of([SINGLE, CHECKED, VOTED, PLANNED]).structure_bits == pytest.approx(2.0)
+    assert entropy_bits({"a": 1, "b": 3}) == pytest.approx(0.8112781)
+
+
+def test_no_workflows_have_no_strategies() -> None:
+    found = statistics_of([])
+
+    assert (found.workflows, found.mean_steps, found.patterns, found.pattern_bits) == (0, 0.0, (), 0)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["workflows"] == 0
+
+
+def test_every_role_has_both_rules() -> None:
+    assert set(STRUCTURE_RULES) == set(WORDING_RULES) == set(ROLES)
+
+
+@given(st.lists(workflows(), max_size=8))
+def test_counts_add_up(drawn: list[Any]) -> None:
+    found = statistics_of(drawn)
+
+    assert sum(found.steps.values()) == sum(found.topologies.values()) == found.workflows == len(drawn)
+    assert sum(found.workers.values()) == pytest.approx(found.mean_steps * len(drawn))
+    assert found.structures <= found.distinct <= len(drawn)
+    assert 0 <= found.structure_bits <= found.pattern_bits + 1e-9

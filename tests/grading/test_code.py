@@ -1,0 +1,356 @@
+"""Programs and their tests: what is right, what is wrong, what cannot be graded, and what the reasons say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.grading.sandboxes import left_running, needs_sandbox, the_sandbox
+from wfdsl.grading.code import grade_program
+from wfdsl.tasks.task import CodeTests
+
+pytestmark = needs_sandbox
+
+DOZEN = [
+    json.loads(line)
+    for line in Path(__file__).with_name("data").joinpath("humaneval_dozen.jsonl").read_text().splitlines()
+]
+
+
+async def graded(program: str, **tests: Any) -> tuple[str, str]:
+    verdict = await grade_program(program, CodeTests(**tests), sandbox=the_sandbox(), verdicts=None)
+    assert left_running() == []
+    return verdict.outcome, verdict.reason
+
+
+def of_checker(checker: str, **others: Any) -> dict[str, Any]:
+    return {"style": "program", "checker": checker, "entry_point": "f", **others}
+
+
+@pytest.mark.parametrize("row", DOZEN, ids=lambda row: row["task_id"])
+async def test_humaneval_solutions_pass_and_empty_bodies_fail(row: dict[str, str]) -> None:
+    tests = {
+        "style": "program",
+        "checker": row["test"],
+        "entry_point": row["entry_point"],
+        "preamble": row["prompt"],
+    }
+
+    right, _ = await graded(row["canonical_solution"], **tests)
+    whole, _ = await graded(row["prompt"] + row["canonical_solution"], **tests)
+    wrong, _ = await graded("    pass\n", **tests)
+
+    assert (right, whole, wrong) == ("right", "right", "wrong")
+
+
+async def test_a_program_reads_its_input_and_prints() -> None:
+    tests = {"style": "stdin", "inputs": ("2\n1 2\n", "1\n5\n"), "expected": ("3\n", "5")}
+
+    right = await graded("n = int(input())\nprint(sum(map(int, input().split())))", **tests)
+    wrong = await graded("print(3)", **tests)
+    failing = await graded("raise ValueError('no')", **tests)
+
+    assert right == ("right", "all 2 tests passed")
+    assert wrong == ("wrong", "test 2 of 2: line 1 of the output is '3', not '5'")
+    assert failing == ("wrong", "test 1 of 2: it ended with exit code 1: ValueError: no")
+
+
+async def test_a_program_that_is_run_is_the_main_module_and_may_say_exit() -> None:
+    program = (
+        "import sys\nif __name__ == '__main__':\n    print(open(0).read().strip(), len(sys.argv))\n    exit()\nprint(1)"
+    )
+
+    found = await graded(program, style="stdin", inputs=("a\n",), expected=("a 1",))
+
+    assert found == ("right", "all 1 tests passed")
+
+
+async def test_functions_and_methods_are_called_with_json() -> None:
+    tests = {"style": "function", "inputs": ('[[1, 2], "a"]', '[[], ""]'), "expected": ('[2, "a"]', '[0, ""]')}
+
+    function = await graded("def f(a, b): return len(a), b", entry_point="f", **tests)
+    method = await graded(
+        "class Solution:\n    n = 0\n    def f(self, a, b):\n"
+        "        self.n += 1\n        return [self.n - 1 + len(a), b]",
+        entry_point="Solution.f",
+        **tests,
+    )
+    wrong = await graded("def f(a, b): return 2, 'a'", entry_point="f", **tests)
+
+    assert function == method == ("right", "all 2 tests passed")
+    assert wrong == ("wrong", "test 2 of 2: the result is (2, 'a'), not [0, '']")
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("def g(): pass", "the program does not define f"),
+        ("def f(x) return", "the program cannot be loaded: SyntaxError: "),
+        ("1 / 0", "the program cannot be loaded: ZeroDivisionError: division by zero"),
+        ("def f(x): return [][x]", "test 1 of 1: it raised IndexError: list index out of range"),
+        ("def f(x): return 2", "test 1 of 1: the result is 2, not 1"),
+        ("def f(x): return object()", "test 1 of 1: the result is an 'object' of the class 'object', not a value"),
+        ("import os\ndef f(x): os._exit(0)", "the program ended its process before it gave a result"),
+        ("def f(x): return bytearray(1 << 40)", "test 1 of 1: it raised MemoryError"),
+        ("def f(x): return 'y' * 10000", "test 1 of 1: the result is 'yyy"),
+    ],
+)
+async def test_a_reason_says_which_test_failed_and_how(program: str, reason: str) -> None:
+    outcome, said = await graded(program, style="function", inputs=("[5]",), expected=("1",), entry_point="f")
+
+    assert outcome == "wrong"
+    assert reason in said
+    assert len(said) < 400
+    assert "\n" not in said
+
+
+async def test_time_is_counted_for_each_test() -> None:
+    program = "import time\ndef f(x):\n    time.sleep(x)\n    return x"
+    tests = {"style": "function", "entry_point": "f", "timeout_s": 2.0}
+
+    many = await graded(program, inputs=("[0.5]",) * 6, expected=("0.5",) * 6, **tests)
+    late = await graded(program, inputs=("[0.1]", "[30]"), expected=("0.1", "30"), **tests)
+
+    assert many[0] == "right"
+    assert late == ("wrong", "test 2 of 2: it ran past its time limit of 2 s")
+
+
+async def test_a_program_that_does_not_take_its_input_runs_out_of_time() -> None:
+    program = """
+import signal
+def handler(*_):
+    while True:
+        pass
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+import time; time.sleep(0.01)
+def f(x): return 1
+"""
+    given = json.dumps(["x" * 8_000_000])
+
+    outcome, _ = await graded(
+        program, style="function", inputs=(given,), expected=("2",), entry_point="f", timeout_s=1.0
+    )
+
+    assert outcome == "wrong"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "assert f({1, 2}, (3, 4)) == ({1, 2}, (3, 4))",
+        "assert f(b'x', None) == (b'x', None)",
+        "assert f(1 + 2j, 2 ** 100) == (1 + 2j, 2 ** 100)",
+        "assert f(float('inf'), -0.0) == (float('inf'), 0)",
+        "import math\nassert math.isnan(f(float('nan'), 0)[0])",
+        "assert f({'a': [1, (2,)], 3: None}, frozenset({1})) == ({'a': [1, (2,)], 3: None}, frozenset({1}))",
+        "from decimal import Decimal as D\nassert f(D('0.10'), D('NaN'))[0] == D('0.1')",
+        "from fractions import Fraction as F\nassert f(F(1, 3), F(-2)) == (F(1, 3), -2)",
+        "import datetime\nassert f(datetime.date(2024, 2, 29), range(3)) == (datetime.date(2024, 2, 29), range(3))",
+        "assert f('\\ud800 \\u2028', True) == ('\\ud800 \\u2028', True)",
+        "assert type(f(True, 1)[0]) is bool and type(f(True, 1)[1]) is int",
+        "assert f(a=1, b=2) == (1, 2)",
+        "assert f(bytearray(b'q'), [[]] * 3) == (bytearray(b'q'), [[], [], []])",
+    ],
+)
+async def test_values_travel_to_the_program_and_back(check: str) -> None:
+    outcome, reason = await graded("def f(a, b): return a, b", **of_checker(check))
+
+    assert outcome == "right", reason
+
+
+async def test_a_check_sees_what_became_of_its_arguments() -> None:
+    checker = (
+        "a = [3, 1, 2]\nd = {}\ns = {1}\nf(a, d, s)\nassert a == [1, 2, 3]\nassert d == {'x': [1]}\nassert s == {1, 2}"
+    )
+
+    found = await graded("def f(a, d, s):\n    a.sort()\n    d['x'] = [1]\n    s.add(2)", **of_checker(checker))
+
+    assert found[0] == "right", found
+
+
+async def test_exceptions_arrive_by_their_type() -> None:
+    program = "class Mine(KeyError): pass\ndef f(x):\n    raise (Mine if x else ValueError)('no')"
+    checker = """
+for value, kind in ((0, ValueError), (1, KeyError)):
+    try:
+        f(value)
+    except kind as problem:
+        assert 'no' in str(problem)
+    else:
+        assert False
+"""
+
+    found = await graded(program, **of_checker(checker))
+    uncaught = await graded(program, **of_checker("assert f(1) == 1"))
+
+    assert found[0] == "right", found
+    assert uncaught == ("wrong", "the program raised Mine: 'no', line 1: assert f(1) == 1")
+
+
+async def test_iterators_functions_and_objects_can_be_used_from_afar() -> None:
+    program = """
+class Counter:
+    def __init__(self, start): self.n = start
+    def up(self, by=1):
+        self.n += by
+        return self.n
+def f(kind):
+    if kind == "generator": return (n * n for n in range(4))
+    if kind == "function": return lambda x: x + 1
+    if kind == "keys": return {1: 2}.keys()
+    return Counter(5)
+"""
+    checker = """
+assert list(f("generator")) == [0, 1, 4, 9]
+assert f("function")(2) == 3
+assert list(f("keys")) == [1] and len(f("keys")) == 1
+one = f("object")
+assert one.up() == 6 and one.up(by=4) == 10 and one.n == 10
+other = Counter(1)
+assert other.up() == 2
+"""
+
+    found = await graded(program, **of_checker(checker))
+
+    assert found[0] == "right", found
+
+
+async def test_a_check_builds_its_arguments_from_objects_of_the_program() -> None:
+    program = """
+class Node:
+    def __init__(self, data): self.data, self.left, self.right = data, None, None
+class Row:
+    def __init__(self): self.cells = {}
+    def __setitem__(self, key, value): self.cells[key] = value
+    def __getitem__(self, key): return self.cells[key]
+def f(node): return 0 if node is None else 1 + max(f(node.left), f(node.right))
+"""
+    checker = """
+root = Node(1)
+root.left = Node(2)
+root.left.right = Node(3)
+assert f(root) == 3
+assert root.left.right.data == 3 and root.right is None
+row = Row()
+row[0] = 5
+assert row[0] == 5
+"""
+
+    found = await graded(program, **of_checker(checker))
+    other = await graded(program, **of_checker(checker.replace("== 3\nassert root", "== 2\nassert root")))
+
+    assert found[0] == "right", found
+    assert other[0] == "wrong", other
+
+
+async def test_names_of_the_preamble_are_known_to_the_check_and_those_of_the_program_are_asked_for() -> None:
+    tests = of_checker(
+        "assert twice(2) == 4\nassert math.isclose(f(2), 4.0)\nassert helper(1) == 2",
+        preamble="import math\ndef twice(x): return 2 * x\n",
+    )
+
+    found = await graded("def f(x): return float(twice(x))\ndef helper(x): return x + 1", **tests)
+
+    assert found == ("right", "all checks passed, with 2 calls")
+
+
+async def test_a_future_import_may_stand_after_a_preamble() -> None:
+    program = "from __future__ import annotations\ndef f(x: Unknown) -> int: return x"
+
+    found = await graded(program, **of_checker("assert f(1) == 1", preamble="import math\n"))
+
+    assert found[0] == "right", found
+
+
+async def test_a_program_that_reads_its_input_may_import_from_the_future_after_a_preamble() -> None:
+    tests = {"style": "stdin", "inputs": ("4\n",), "expected": ("2\n",), "preamble": "from math import *\n"}
+
+    found = await graded("from __future__ import annotations\nx: Unknown = input()\nprint(isqrt(int(x)))", **tests)
+
+    assert found[0] == "right", found
+
+
+@pytest.mark.parametrize(
+    ("checker", "reason"),
+    [
+        ("assert f(lambda x: x) == 1", "an argument cannot be sent to the program: a value of the class function"),
+        ("import nonesuch\nassert f(1) == 1", "ModuleNotFoundError: No module named 'nonesuch'"),
+        ("assert f(1) ==", "SyntaxError"),
+        ("from unittest.mock import patch\nassert f(1) == 1", "the checking text uses `unittest.mock.patch`"),
+        ("import os\nassert f(1) == 1", "the checking text uses `os`"),
+        ("import sys\nsys.stdout = None\nassert f(1) == 1", "the checking text uses `.stdout`"),
+        ("assert open('x')", "the checking text uses `open`"),
+        ("assert 1 == 1", "the checking text never called the program"),
+        ("import json\njson.nonesuch()\nf(1)", "AttributeError"),
+    ],
+)
+async def test_a_check_that_cannot_tell_is_unjudged(checker: str, reason: str) -> None:
+    outcome, said = await graded("def f(x): return 1", **of_checker(checker))
+
+    assert reason in said
+    assert outcome == ("wrong" if reason == "AttributeError" else "unjudged")
+
+
+async def test_a_check_that_breaks_down_by_itself_is_unjudged() -> None:
+    broken = "import ctypes\nctypes.string_at(0)\nassert f(1) == 1"
+
+    found = await graded("def f(x): return 1", **of_checker(broken))
+
+    assert found[0] == "unjudged", found
+
+
+async def test_what_a_program_prints_does_not_disturb_its_results() -> None:
+    found = await graded("def f(x):\n    print('x' * 100000)\n    return x", **of_checker("assert f(1) == 1"))
+
+    assert found[0] == "right", found
+
+
+async def test_an_empty_program_is_wrong_without_being_run() -> None:
+    found = await graded(" \n", style="stdin", inputs=("",), expected=("",))
+
+    assert found == ("wrong", "the program is empty")
+
+
+async def test_many_programs_at_one_time_are_all_judged_and_the_loop_stays_awake() -> None:
+    tests = CodeTests(style="function", inputs=("[1]",), expected=("2",), entry_point="f", timeout_s=60)
+    lags = []
+
+    async def tick() -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.01)
+            lags.append(loop.time() - before - 0.01)
+
+    ticking = asyncio.create_task(tick())
+    verdicts = await asyncio.gather(
+        *(
+            grade_program(f"def f(x): return x + {n % 2}", tests, sandbox=the_sandbox(), verdicts=None)
+            for n in range(30)
+        )
+    )
+    ticking.cancel()
+
+    assert [verdict.outcome for verdict in verdicts] == ["wrong", "right"] * 15
+    assert sorted(lags)[len(lags) // 2] < 0.1
+    assert left_running() == []
+
+
+async def test_a_grading_that_is_cancelled_leaves_nothing_behind() -> None:
+    tests = CodeTests(style="function", inputs=("[1]",), expected=("2",), entry_point="f", timeout_s=60)
+    grading = asyncio.create_task(
+        grade_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), verdicts=None)
+    )
+    await asyncio.sleep(0.3)
+
+    grading.cancel()
+    await asyncio.gather(grading, return_exceptions=True)
+
+    assert grading.cancelled()
+    assert left_running() == []
+    assert (await graded("def f(x): return 2", **tests.model_dump()))[0] == "right"

@@ -1,0 +1,91 @@
+"""Replies that no honest program gives, and results that cannot be written: wrong, and no failure of the grader."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from wfdsl.grading.code_tests import run_tests, same_result, shown
+from wfdsl.grading.sandbox.inside.values import dumps
+from wfdsl.grading.sandbox.sandbox import Slot
+from wfdsl.grading.sandbox.usage import Usage
+from wfdsl.tasks.task import CodeTests
+
+TESTS = CodeTests(style="function", inputs=("[1]",), expected=("5",), entry_point="f")
+LOADED = b'["loaded", []]'
+HUGE = 10**5000
+
+
+class ForgedSlot:
+    """A slot whose process sends these frames, whatever it is asked."""
+
+    def __init__(self, *frames: bytes) -> None:
+        self._frames = list(frames)
+
+    def processes(self, *roles: str, seconds: float) -> ForgedSlot:
+        return self
+
+    async def __aenter__(self) -> tuple[ForgedSlot]:
+        return (self,)
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+    def usage(self) -> Usage:
+        return Usage()
+
+    async def send(self, payload: bytes) -> None:
+        return None
+
+    async def receive(self) -> bytes:
+        return self._frames.pop(0)
+
+
+async def outcome(*frames: bytes) -> tuple[str, str]:
+    verdict = await run_tests("", TESTS, cast("Slot", ForgedSlot(*frames)))
+    return verdict.outcome, verdict.reason
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ["loaded", 5], ["loaded", None], ["loaded", "f"], ["loaded", [[]]], ["loaded", [5]], ["loaded", {"f": 1}],
+        ["loaded"], [[], 1], [{}, []], [None], [], 5, "loaded", {"loaded": []}, ["result", 5, []], ["stuck", "it"],
+        ["raised", 5, "it", True], ["raised", [], 5, True],
+    ],
+    ids=json.dumps,
+)  # fmt: skip
+async def test_a_forged_reply_to_loading_is_wrong(frame: Any) -> None:
+    assert await outcome(json.dumps(frame).encode()) == ("wrong", "the program wrote into the channel of its results")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ["result", ["int", 5], []], ["result", ["int", [5]], []], ["result", [[], 1], []], ["result", {"a": 1}, []],
+        ["result", ["list", 5], []], ["result", ["Decimal", "x"], []], ["result", ["object", 5], []],
+        ["stuck", 5], ["raised", 5, 5, 5], ["loaded", 5], ["result", 5, 5],
+    ],
+    ids=json.dumps,
+)  # fmt: skip
+async def test_a_forged_reply_to_a_call_is_wrong(frame: Any) -> None:
+    found, reason = await outcome(LOADED, json.dumps(frame).encode())
+
+    assert (found, reason.partition(": ")[2]) == ("wrong", "the program wrote into the channel of its results")
+
+
+@pytest.mark.parametrize("value", [HUGE, [HUGE], {HUGE: 1}, {"a": -HUGE}], ids=lambda value: type(value).__name__)
+async def test_a_result_with_an_integer_that_cannot_be_written_is_wrong(value: Any) -> None:
+    packed = dumps(value, lambda value: []).decode()
+
+    found, reason = await outcome(LOADED, f'["result", {packed}, []]'.encode())
+
+    assert found == "wrong"
+    assert "too large to show" in reason
+
+
+def test_a_key_that_cannot_be_written_is_another_key() -> None:
+    assert not same_result({HUGE: 1}, {"1": 1})
+    assert "too large to show" in shown(HUGE)

@@ -1,0 +1,169 @@
+"""`grade` as a whole: every kind, reflexive, silent about nothing; agreement with public data sets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.grading.answers import choice_task, custom_task, math_task, text_task
+from wfdsl.errors import UsageError
+from wfdsl.grading.choice import grade_choice
+from wfdsl.grading.extraction import final_answer
+from wfdsl.grading.grade import grade, grade_sync
+from wfdsl.grading.mathematics import by_rules, normal
+from wfdsl.grading.text import grade_text
+from wfdsl.grading.verdict import Verdict
+from wfdsl.tasks.task import CodeTests, Task
+
+DATA = Path(__file__).parent / "data"
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("row", _rows("gsm8k.jsonl"), ids=str)
+async def test_gsm8k_solutions_are_right(row: dict[str, Any]) -> None:
+    verdict = await grade(math_task(row["answer"].split("####")[1].strip()), row["answer"])
+
+    assert verdict.outcome == "right", verdict
+
+
+@pytest.mark.parametrize("row", _rows("math500.jsonl"), ids=lambda row: str(row["unique_id"]))
+async def test_math_500_solutions_are_right(row: dict[str, Any]) -> None:
+    verdict = await grade(math_task(row["answer"]), row["solution"])
+
+    assert verdict.outcome == "right", verdict
+
+
+@pytest.mark.parametrize("row", _rows("mmlu_stem.jsonl"), ids=lambda row: str(row["question"])[:30])
+async def test_mmlu_options_are_right_by_letter_and_by_text(row: dict[str, Any]) -> None:
+    letter, option = "ABCD"[row["answer"]], row["choices"][row["answer"]]
+    task = choice_task(letter, *row["choices"])
+
+    outcomes = [(await grade(task, reply)).outcome for reply in (letter, f"{letter}) {option}", f"Answer: {option}")]
+
+    assert outcomes == ["right"] * 3
+
+
+@given(st.text(min_size=1, max_size=60).filter(lambda gold: bool(gold.strip())))
+def test_every_text_is_its_own_right_answer(gold: str) -> None:
+    assert grade_text(gold, gold).outcome == "right"
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=4))
+def test_every_number_is_its_own_right_answer_and_no_other_number_is(gold: object) -> None:
+    known, other = by_rules(normal(str(gold)), normal(str(gold))), by_rules(normal(str(gold)), normal(f"{gold}1"))
+
+    assert (known or (None,))[0] is True
+    assert (other or (None,))[0] is False
+
+
+@given(st.sampled_from("ABCDEFGHIJ"))
+def test_every_letter_is_its_own_right_answer(letter: str) -> None:
+    assert grade_choice(letter, letter).outcome == "right"
+
+
+@given(gold=st.text(min_size=1, max_size=40), answer=st.text(max_size=80))
+def test_rules_decide_or_leave_it_but_never_fail(gold: str, answer: str) -> None:
+    known = by_rules(normal(gold), normal(answer))
+
+    assert known is None or isinstance(known[1], str)
+
+
+async def test_a_custom_grader_says_yes_or_no() -> None:
+    task = custom_task("tests.grading.graders:says_yes")
+
+    outcomes = [(await grade(task, text)).outcome for text in ("oh yes", "oh no")]
+
+    assert outcomes == ["right", "wrong"]
+
+
+async def test_a_custom_grader_may_be_asynchronous_and_give_a_verdict() -> None:
+    verdict = await grade(custom_task("tests.grading.graders:waits"), "hm")
+
+    assert verdict == Verdict("wrong", "hm", "asynchronous")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("breaks", "KeyError: 'no such row'"), ("returns_a_number", "returned float")]
+)
+async def test_a_custom_grader_that_fails_is_unjudged(name: str, reason: str) -> None:
+    verdict = await grade(custom_task(f"tests.grading.graders:{name}"), "hm")
+
+    assert verdict.outcome == "unjudged"
+    assert reason in verdict.reason
+
+
+async def test_a_built_in_grader_that_fails_is_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(gold: str, answer: str) -> Verdict:
+        raise IndexError("no such part")
+
+    monkeypatch.setattr("wfdsl.grading.grade.grade_text", fail)
+
+    verdict = await grade(text_task("Paris"), "Paris")
+
+    assert verdict == Verdict("unjudged", reason="the text grader failed: IndexError: no such part")
+
+
+@pytest.mark.parametrize("gold", ["5", "x + 1", "1, 2", "(1, 2)", "52_8", "east", r"\frac{1}{2}"])
+@pytest.mark.parametrize("reply", [r"\boxed{\ldots}", r"\boxed{\dots}", r"\boxed{\\}", "Answer: |", r"\boxed{,}"])
+def test_an_answer_of_separators_alone_is_never_right_and_never_fails(gold: str, reply: str) -> None:
+    answer = final_answer(reply, "math") or ""
+
+    known = by_rules(normal(gold), normal(answer))
+
+    assert known is None or not known[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("graders", 'write it as "module:function"'),
+        ("no_such_module_here:f", "No module named"),
+        ("tests.grading.graders:missing", "has no attribute 'missing'"),
+        ("tests.grading.graders:NOT_A_FUNCTION", "is not a function"),
+    ],
+)
+async def test_a_custom_grader_that_is_not_there_is_a_mistake_of_the_user(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        await grade(custom_task(name), "hm")
+
+
+async def test_a_code_task_is_graded_by_running_the_program_of_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is run, and how it is graded, is tested with the sandbox; here, that the right program gets there."""
+    asked: list[tuple[str, CodeTests]] = []
+
+    async def grade_program(program: str, tests: CodeTests, *, sandbox: object = None) -> Verdict:
+        asked.append((program, tests))
+        return Verdict("right", program)
+
+    monkeypatch.setattr("wfdsl.grading.grade.grade_program", grade_program)
+    tests = CodeTests(style="function", entry_point="double", inputs=("[2]",), expected=("4",))
+    task = Task(id="1", question="Double it.", gold="", kind="code", tests=tests)
+
+    verdict = await grade(task, "```python\ndef double(n): return 2 * n\n```\n```python\nprint(double(2))\n```")
+    nothing = await grade(task, "I cannot.")
+
+    assert (verdict.outcome, asked) == ("right", [("def double(n): return 2 * n\n", tests)])
+    assert nothing == Verdict("wrong", None, "no program was found")
+
+
+def test_a_reply_without_an_answer_says_so() -> None:
+    verdict = grade_sync(text_task("Paris"), "   ")
+
+    assert verdict == Verdict("wrong", None, "no final answer was found")
+
+
+async def test_a_custom_grader_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "graders_of_this_folder.py").write_text("def even(task, text):\n    return len(text) % 2 == 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+
+    assert (await grade(custom_task("graders_of_this_folder:even"), "four")).outcome == "right"

@@ -1,0 +1,161 @@
+"""The processes that compare expressions: limits hold, the event loop keeps running, no process is left over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.grading.answers import math_task
+from wfdsl.grading.grade import grade_sync
+from wfdsl.grading.math_processes import MathProcesses
+from wfdsl.grading.mathematics import grade_math
+
+BOMB = "9^{9^{9^9}}"
+PROC = Path("/proc/self/task")
+needs_proc = pytest.mark.skipif(not PROC.is_dir(), reason="finds processes in /proc")
+
+
+@pytest.fixture
+def processes() -> Iterator[MathProcesses]:
+    pool = MathProcesses(processes=1, limit_s=1.0)
+    yield pool
+    pool.close()
+
+
+def _children() -> set[int]:
+    """The processes that this one has started, zombies too."""
+    found: set[int] = set()
+    for task in PROC.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended in between
+            found.update(map(int, (task / "children").read_text(encoding="ascii").split()))
+    return found
+
+
+async def test_a_comparison_that_never_ends_is_not_judged_and_the_next_one_is(processes: MathProcesses) -> None:
+    bomb = await grade_math("x+5", BOMB, processes=processes)
+    after = await grade_math("x+5", "5+x", processes=processes)
+
+    assert (bomb.outcome, bomb.reason) == ("unjudged", "comparing the expressions took longer than 1 s")
+    assert after.outcome == "right"
+
+
+async def test_a_comparison_that_takes_too_much_memory_is_unjudged() -> None:
+    pool = MathProcesses(processes=1, memory_bytes=8 * 2**20)
+
+    found = await pool.compare("x+5", BOMB)
+
+    pool.close()
+    assert (found.outcome, found.reason) == ("failed", "comparing the expressions took more than 8 MiB of memory")
+
+
+@needs_proc
+def test_a_process_that_is_killed_while_idle_is_replaced(processes: MathProcesses) -> None:
+    before = _children()
+    asyncio.run(processes.compare("x", "x+1"))
+    (worker,) = _children() - before
+
+    os.kill(worker, signal.SIGKILL)
+    os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
+    after = asyncio.run(processes.compare("x", "x"))
+
+    assert after.outcome == "right"
+
+
+async def test_the_event_loop_goes_on_while_expressions_are_compared(processes: MathProcesses) -> None:
+    order: list[str] = []
+
+    async def compare() -> None:
+        await processes.compare("x+5", BOMB)
+        order.append("compared")
+
+    async def tick() -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        order.append("ticked")
+
+    await asyncio.gather(compare(), tick())
+
+    assert order == ["ticked", "compared"]
+
+
+async def test_many_gradings_in_flight_are_each_answered_with_their_own_verdict(processes: MathProcesses) -> None:
+    asked = [(f"x+{n}", f"{n if n % 3 else n + 1}+x") for n in range(60)]
+
+    verdicts = await asyncio.gather(*(grade_math(gold, answer, processes=processes) for gold, answer in asked))
+
+    assert [verdict.outcome for verdict in verdicts] == ["right" if n % 3 else "wrong" for n in range(60)]
+
+
+@needs_proc
+async def test_closing_leaves_no_process_behind(processes: MathProcesses) -> None:
+    before = _children()
+    await processes.compare("x", "x+1")
+    await processes.compare("x+5", BOMB)
+
+    processes.close()
+
+    assert _children() == before
+
+
+async def test_a_closed_pool_starts_again_when_it_is_used(processes: MathProcesses) -> None:
+    await processes.compare("x", "x")
+    processes.close()
+
+    again = await processes.compare("x", "x")
+
+    assert again.outcome == "right"
+
+
+async def test_a_grading_that_is_cancelled_leaves_the_pool_usable(processes: MathProcesses) -> None:
+    bomb = asyncio.ensure_future(processes.compare("x+5", BOMB))
+    await asyncio.sleep(0)
+
+    bomb.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await bomb
+    after = await processes.compare("x", "x")
+
+    assert after.outcome == "right"
+
+
+def test_grading_without_an_event_loop_works_again_and_again() -> None:
+    verdicts = [grade_sync(math_task("x+5"), f"\\boxed{{{answer}}}").outcome for answer in ("5+x", "x+6", "5+x")]
+
+    assert verdicts == ["right", "wrong", "right"]
+
+
+def test_a_program_that_graded_ends_without_a_warning_or_a_leftover() -> None:
+    program = (
+        "from wfdsl.grading.grade import grade_sync; from wfdsl.tasks.task import Task;"
+        "print(grade_sync(Task(id='1', question='?', gold='x+5'), '\\\\boxed{5+x}').outcome)"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program], capture_output=True, text=True, check=True
+    )
+
+    said = [line for line in ran.stderr.splitlines() if not line.startswith("Executing <Task")]  # asyncio: a slow start
+    assert (ran.stdout, said) == ("right\n", [])
+
+
+@needs_proc
+def test_the_process_does_not_see_keys_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    pool = MathProcesses(processes=1)
+    before = _children()
+    asyncio.run(pool.compare("x", "x"))
+    (worker,) = _children() - before
+
+    seen = Path(f"/proc/{worker}/environ").read_bytes()
+
+    pool.close()
+    assert b"PATH=" in seen
+    assert b"secret" not in seen

@@ -1,0 +1,190 @@
+"""What `wfdsl-data` prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from wfdsl.tasks.formats import FORMATS
+from wfdsl.tasks.loading import load_tasks
+from wfdsl_rl.cli.data import main
+
+DATA = Path(__file__).parent / "data"
+MIXED = [str(DATA / file) for file in ("gsm8k_test.jsonl", "mmlu_stem_test.jsonl", "mbpp.jsonl")]
+
+
+def test_show_counts_and_prints_the_first_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["show", str(DATA / "math_train.jsonl"), "--limit", "2"])
+
+    assert code == 0
+    assert capsys.readouterr().out.startswith("2 tasks\n  kinds: math 2\n  sources: math train 2\n  levels: 1 1, 2 1\n")
+
+
+def test_show_json_prints_what_convert_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = str(DATA / "gpqa_diamond.csv"), tmp_path / "out.jsonl"
+
+    codes = (main(["show", file, "--json"]), main(["convert", file, "-o", str(out)]), main(["convert", file]))
+
+    assert codes == (0, 0, 0)
+    assert capsys.readouterr().out == 2 * out.read_text(encoding="utf-8")
+    assert load_tasks(out) == load_tasks(file)
+
+
+def test_convert_maps_samples_and_names_the_format(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    file = str(DATA / "math500_test.jsonl")
+
+    code = main(
+        [
+            "convert",
+            file,
+            "--map",
+            "question=problem,gold=answer,kind==text",
+            "--limit",
+            "2",
+            "--seed",
+            "1",
+            "-o",
+            str(out),
+        ]
+    )
+
+    assert code == 0
+    assert [task.kind for task in load_tasks(out)] == ["text", "text"]
+
+
+def test_select_writes_the_mix_and_its_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("numpy")
+    out = tmp_path / "mix.jsonl"
+
+    code = main(
+        ["select", *MIXED, "-n", "math=3,choice=2,code=1", "--against", MIXED[2], "--seed", "2", "-o", str(out)]
+    )
+
+    assert code == 2
+    assert "code has 0 of 1" in capsys.readouterr().err
+
+    code = main(["select", *MIXED, "-n", "math=3,choice=2,code=1", "--seed", "2", "-o", str(out)])
+
+    said = json.loads((tmp_path / "mix.jsonl.manifest.json").read_text())
+    assert (code, said["chosen"]) == (0, {"choice": 2, "code": 1, "math": 3})
+    assert said["sha256"] == sha256(out.read_bytes()).hexdigest()
+    assert said["ids"] == [task.id for task in load_tasks(out)]
+
+
+def test_select_takes_what_there_is_without_a_number(tmp_path: Path) -> None:
+    out = tmp_path / "mix.jsonl"
+
+    code = main(["select", *MIXED, "--out", str(out)])
+
+    assert code == 0
+    assert 0 < len(load_tasks(out)) < 960
+
+
+def test_formats_lists_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats"]) == 0
+
+    told = capsys.readouterr().out
+    assert all(f"  {name} " in told for name in FORMATS)
+    assert "openai/gsm8k#main@test" in told
+
+
+@pytest.mark.parametrize("file", ["gsm8k_test.jsonl", "svamp_test.jsonl", "mmlu_stem_test.jsonl", "gpqa_diamond.csv"])
+def test_check_judges_gold_answers_right(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("math_verify")
+    count = len(load_tasks(DATA / file))
+
+    assert main(["check", str(DATA / file)]) == 0
+    assert capsys.readouterr().out == f"{count} tasks: {count} right\n"
+
+
+GRADERS = """
+def strict(task, text):
+    return text == "yes"
+"""
+
+
+def test_check_names_gold_answers_that_are_judged_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "graders_of_the_check.py").write_text(GRADERS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rows = [
+        {"id": name, "question": "?", "gold": name, "kind": "custom", "grader": "graders_of_the_check:strict"}
+        for name in ("yes", "no", "")
+    ]
+    rows[2]["id"] = "open"
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    code = main(["check", str(tmp_path / "x.jsonl")])
+
+    told = capsys.readouterr().out
+    assert code == 1
+    assert told.startswith("no: wrong: gold 'no': ")
+    assert told.endswith("3 tasks: 1 right, 1 wrong, 1 without gold\n")
+
+
+def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"id": "a", "question": "?", "gold": "1", "kind": "custom", "grader": "no_such_module_here:judge"}
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+
+    code = main(["check", str(tmp_path / "x.jsonl")])
+
+    assert code in (2, 3)
+    assert "no_such_module_here" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["show", "nowhere.jsonl"], "wfdsl-data show: nowhere.jsonl: there is no such file"),
+        (["show", str(DATA / "README.md")], "a file of tasks ends in"),
+        (["show", MIXED[0], "--map", "x"], "not of the form FIELD=COLUMN"),
+        (["show", MIXED[0], "--task-format", "gsm9k"], "there is no format 'gsm9k': choose one of wfdsl, "),
+        (["show", MIXED[0], "--limit", "0"], "limit must be at least 1 (got 0)"),
+        (["convert", MIXED[0], "-o", "x.txt"], "written to a .jsonl or .jsonl.gz file"),
+        (["convert", MIXED[0], "-o", "no/such/folder/x.jsonl"], "cannot be written"),
+        (["select", MIXED[0], "-n", "x", "-o", "y.jsonl"], "-n x"),
+        (["select", MIXED[0], "--pass-rates", "none.json", "-o", "y.jsonl"], "none.json"),
+        (["gym", "gym/paper7", "-n", "0"], "-n must be at least 1 (got 0)"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    code = main(arguments)
+
+    caught = capsys.readouterr()
+    assert (code, caught.out) == (2, "")
+    assert told in caught.err
+    assert caught.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "show" in capsys.readouterr().err
+
+
+HEAVY = ("numpy", "pydantic", "torch", "pyarrow", "datasets", "sympy", "matplotlib", "lark", "networkx")
+LIGHT = f"""
+import sys
+from wfdsl_rl.cli.data import main
+try:
+    main(["--help"])
+except SystemExit as done:
+    print([name for name in {HEAVY} if name in sys.modules])
+"""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.rstrip().endswith("[]")

@@ -1,0 +1,428 @@
+"""One row of each known data set becomes the task that the data set means."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wfdsl.errors import UsageError
+from wfdsl.tasks import code_formats
+from wfdsl.tasks.conversion import BadRow, Origin, named_task, to_task
+from wfdsl.tasks.formats import FORMATS
+from wfdsl.tasks.loading import load_tasks
+from wfdsl.tasks.task import Task, task_line
+
+DATA = Path(__file__).parent / "data"
+
+
+def read(format_name: str, row: dict[str, Any]) -> Task:
+    return to_task(FORMATS[format_name].read, row, Origin(format_name))
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "split", "kind", "golds"),
+    [
+        ("gsm8k_test.jsonl", "gsm8k", "test", "math", ["18", "3", "70000", "540", "64", "45"]),
+        ("svamp_test.jsonl", "svamp", "test", "math", ["145", "19", "198", "63"]),
+        ("mmlu_stem_test.jsonl", "mmlu", "test", "choice", ["C", "A", "B", "A"]),
+        ("mmlu_headless.csv", "mmlu", "", "choice", ["C", "A", "B"]),
+        ("math_train.jsonl", "math", "train", "math", ["4", r"\frac{3}{2}", "4"]),
+        ("aime_2099.jsonl", "aime", "", "math", ["8", "24"]),
+        ("livecodebench.jsonl", "livecodebench", "", "code", ["", ""]),
+    ],
+)
+def test_the_columns_tell_the_format_and_the_format_the_gold_answers(
+    file: str, source: str, split: str, kind: str, golds: list[str]
+) -> None:
+    tasks = load_tasks(DATA / file)
+
+    assert [task.gold for task in tasks] == golds
+    assert {(task.source, task.split, task.kind) for task in tasks} == {(source, split, kind)}
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("math500_test.jsonl", "math500"),
+        ("HumanEval.jsonl.gz", "humaneval"),
+        ("rlpr_train.jsonl", "rlpr"),
+        ("webinstruct.jsonl", "rlpr"),
+        ("gpqa_diamond.csv", "gpqa"),
+        ("mbpp.jsonl", "mbpp"),
+        ("mbpp_sanitized.jsonl", "mbpp"),
+        ("bigcodebench.jsonl", "bigcodebench"),
+    ],
+)
+def test_every_known_data_set_is_recognised(file: str, source: str) -> None:
+    assert {task.source for task in load_tasks(DATA / file)} == {source}
+
+
+def test_ids_of_a_data_set_stand_below_its_name() -> None:
+    ids = [load_tasks(DATA / file, limit=1)[0].id for file in ("svamp_test.jsonl", "HumanEval.jsonl.gz", "mbpp.jsonl")]
+
+    assert ids == ["svamp/chal-777", "HumanEval/2", "mbpp/9001"]
+
+
+def test_math500_keeps_subject_and_level() -> None:
+    task = load_tasks(DATA / "math500_test.jsonl", limit=1)[0]
+
+    assert task.id == "math500/test/algebra/2584.json"
+    assert (task.gold, task.metadata) == (r"\frac{14}{3}", {"subject": "Algebra", "level": 3})
+
+
+def test_the_answer_column_of_math_goes_before_the_box() -> None:
+    row = {"problem": "2+2?", "solution": r"So \boxed{5}.", "level": "Level 5", "answer": "4"}
+
+    task = read("math", row)
+
+    assert (task.gold, task.metadata["level"]) == ("4", 5)
+
+
+def test_a_box_may_hold_braces() -> None:
+    row = {
+        "problem": "?",
+        "solution": r"\boxed{\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}} and no more",
+        "level": 1,
+    }
+
+    assert read("math", row).gold == r"\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}"
+
+
+@pytest.mark.parametrize(("solution", "told"), [("no box", "has no box"), (r"\boxed{\frac{1}{2}", "is not closed")])
+def test_a_solution_without_a_whole_box_is_no_task(solution: str, told: str) -> None:
+    with pytest.raises(BadRow, match=told):
+        read("math", {"problem": "?", "solution": solution})
+
+
+def test_gsm8k_takes_thousands_separators_out_of_the_answer() -> None:
+    task = read("gsm8k", {"question": "How many?", "answer": "It is 2*500=<<2*500=1000>>1,000.\n#### 1,000"})
+
+    assert (task.gold, task.metadata) == ("1000", {"calculations": 1})
+
+
+def test_gsm8k_without_the_marker_is_no_task() -> None:
+    with pytest.raises(BadRow, match="no `####`"):
+        read("gsm8k", {"question": "How many?", "answer": "1000"})
+
+
+def test_svamp_joins_body_and_question() -> None:
+    tasks = load_tasks(DATA / "svamp_test.jsonl")
+
+    assert tasks[0].question.endswith("oranges are organized into 93 groups. How big is each group of bananas?")
+    assert "30 pounds. How much did" in tasks[1].question
+
+
+def test_mmlu_letters_its_options() -> None:
+    task = load_tasks(DATA / "mmlu_stem_test.jsonl")[1]
+
+    assert task.question.endswith("\n\nA. amnion\nB. chorion\nC. allantois\nD. yolk sac")
+    assert task.choices == ("amnion", "chorion", "allantois", "yolk sac")
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "letter"),
+    [
+        (2, ["w", "x", "y", "z"], "C"),
+        ("2", ["w", "x", "y", "z"], "C"),
+        ("D", ["w", "x", "y", "z"], "D"),
+        ("x", ["w", "x", "y", "z"], "B"),
+        ("2", ["1", "2", "3", "4"], "B"),  # text of an option, as MMLU has for numbers in some copies
+        (2, ["1", "2", "3", "4"], "C"),
+        ("J", list("qrstuvwxyz"), "J"),  # MMLU-Pro has ten
+    ],
+)
+def test_the_answer_of_a_choice_question_may_be_index_letter_or_text(
+    answer: object, options: list[str], letter: str
+) -> None:
+    assert read("mmlu", {"question": "?", "choices": options, "answer": answer}).gold == letter
+
+
+@pytest.mark.parametrize("answer", [4, -1, "E", "none of them", None, ""])
+def test_an_answer_that_is_no_option_is_no_task(answer: object) -> None:
+    with pytest.raises(BadRow, match="neither the index, nor the letter"):
+        read("mmlu", {"question": "?", "choices": ["w", "x", "y", "z"], "answer": answer})
+
+
+def test_gpqa_puts_the_right_option_where_the_text_decides() -> None:
+    first, second, third = load_tasks(DATA / "gpqa_diamond.csv")
+
+    for task, right in ((first, "The photon"), (second, "N-N triple"), (third, "Mitochondrion")):
+        assert task.choices["ABCD".index(task.gold)] == right
+    assert load_tasks(DATA / "gpqa_diamond.csv") == [first, second, third]
+
+
+def test_gpqa_spreads_right_options_over_the_letters() -> None:
+    def row(number: int) -> dict[str, str]:
+        wrong = {f"Incorrect Answer {place}": f"wrong {place}" for place in (1, 2, 3)}
+        return {"Question": f"Question {number}?", "Correct Answer": "right", **wrong}
+
+    letters = [read("gpqa", row(number)).gold for number in range(400)]
+
+    assert all(70 < letters.count(letter) < 130 for letter in "ABCD")
+
+
+def test_rlpr_asks_what_the_user_says_and_is_of_the_domain_text() -> None:
+    speed, plants, gas = load_tasks(DATA / "rlpr_train.jsonl")
+
+    assert (speed.question[:5], speed.kind, speed.gold) == ("A car", "math", "75")
+    assert (plants.question, plants.kind) == ("What do plants release in photosynthesis besides sugar?", "text")
+    assert (gas.kind, gas.gold, gas.id) == ("choice", "B", "rlpr/c-3")
+    assert {task.metadata["domain"] for task in (speed, plants, gas)} == {"text"}
+
+
+def test_aime_drops_leading_zeros_only_from_integers() -> None:
+    golds = [read("aime", {"problem": "?", "answer": answer}).gold for answer in ("073", "000", 5, r"\frac12")]
+
+    assert golds == ["73", "0", "5", r"\frac12"]
+
+
+def test_humaneval_checks_the_function_it_asks_for() -> None:
+    task = load_tasks(DATA / "HumanEval.jsonl.gz")[0]
+
+    assert task.tests is not None
+    assert (task.tests.style, task.tests.entry_point) == ("program", "truncate_number")
+    assert task.tests.checker.endswith("\ncheck(truncate_number)\n")
+    assert task.gold.startswith(task.tests.preamble)
+
+
+@pytest.mark.parametrize("file", ["HumanEval.jsonl.gz", "mbpp.jsonl", "mbpp_sanitized.jsonl", "bigcodebench.jsonl"])
+def test_the_reference_solution_passes_the_checker_and_an_empty_one_does_not(file: str) -> None:
+    for task in load_tasks(DATA / file):
+        assert task.tests is not None
+        whole = f"{task.gold}\n{task.tests.checker}"
+        empty = f"{task.tests.preamble}\ndef {task.tests.entry_point}(*args):\n    pass\n{task.tests.checker}"
+
+        # The rows are ours or HumanEval's own, so that they may run here.
+        exec(compile(whole, task.id, "exec"), {"__name__": "checked"})
+        with pytest.raises((AssertionError, TypeError)):
+            exec(compile(empty, task.id, "exec"), {"__name__": "checked"})
+
+
+def test_mbpp_shows_its_tests_but_not_the_challenge() -> None:
+    task = load_tasks(DATA / "mbpp.jsonl")[0]
+
+    assert task.tests is not None
+    assert task.tests.entry_point == "sum_squares"
+    assert "assert sum_squares([1, 2]) == 5" in task.question
+    assert "[-3]" not in task.question
+    assert "assert sum_squares([-3]) == 9" in task.tests.checker
+
+
+def test_mbpp_holds_tests_back_for_training() -> None:
+    tests = ["assert f(1) == 2", "assert f(2) == 4", "assert f(3) == 6"]
+    row = {"task_id": 601, "text": "Double it.", "code": "def f(x):\n    return 2 * x", "test_list": tests}
+    origins = Origin("mbpp", "train"), Origin("mbpp", "test")
+
+    train, test = (to_task(code_formats.mbpp, row, origin) for origin in origins)
+
+    assert train.tests is not None
+    assert test.tests is not None
+    assert train.tests.checker == test.tests.checker
+    assert "f(1)" in train.question
+    assert "f(2)" not in train.question
+    assert "f(3)" in test.question
+    assert (train.metadata["hidden_tests"], test.metadata["hidden_tests"]) == (2, 0)
+
+
+def test_livecodebench_reads_public_and_hidden_cases_of_programs() -> None:
+    task = load_tasks(DATA / "livecodebench.jsonl")[0]
+
+    assert task.tests is not None
+    assert (task.tests.style, task.tests.inputs, task.tests.expected) == (
+        "stdin",
+        ("3\n", "-4\n", "0\n"),
+        ("6\n", "-8\n", "0\n"),
+    )
+    assert task.metadata == {"level": "easy", "platform": "atcoder", "title": "Double", "date": "2099-01-02"}
+    assert "standard input" in task.question
+
+
+def test_livecodebench_calls_methods_with_one_argument_a_line() -> None:
+    task = load_tasks(DATA / "livecodebench.jsonl")[1]
+
+    assert task.tests is not None
+    assert (task.tests.style, task.tests.entry_point) == ("function", "Solution.pickFromEnd")
+    assert [json.loads(arguments) for arguments in task.tests.inputs] == [[[1, 2, 3], 0], [[5, 6], 1]]
+    assert task.tests.expected == ("3", "5")
+    assert "def pickFromEnd" in task.question
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_programs_of_contests_find_the_usual_names_and_python_keeps_its_own(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(sys, "setrecursionlimit", limits.append)
+    task = load_tasks(DATA / "livecodebench.jsonl")[number]
+    names: dict[str, Any] = {}
+
+    assert task.tests is not None
+    exec(task.tests.preamble, names)
+
+    usual = "List Optional deque defaultdict Counter heappush bisect_left gcd inf permutations lru_cache math sys stdin"
+    assert set(usual.split()) <= names.keys()
+    assert (names["pow"], names["open"], names["datetime"].date(2024, 2, 29).day) == (pow, open, 29)
+    assert limits == [50_000]
+
+
+def packed(value: object, protocol: int | None = None) -> str:
+    return base64.b64encode(zlib.compress(pickle.dumps(value, protocol))).decode()
+
+
+def contest(private: str) -> dict[str, Any]:
+    cases = json.dumps([{"input": "1", "output": "2"}])
+    return {
+        "question_content": "Print.",
+        "question_id": "q",
+        "public_test_cases": cases,
+        "private_test_cases": private,
+        "metadata": "{}",
+    }
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_hidden_cases_are_read_from_a_pickle_of_any_protocol(protocol: int) -> None:
+    hidden = json.dumps([{"input": "ä\n", "output": "x" * 300}], ensure_ascii=False)
+
+    tests = read("livecodebench", contest(packed(hidden, protocol))).tests
+
+    assert tests is not None
+    assert tests.inputs == ("1", "ä\n")
+
+
+class Trap:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return Path.touch, (Path("sprung"),)  # type: ignore[return-value]
+
+
+def test_hidden_cases_that_would_run_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(BadRow, match="pickle of more than one text"):
+        read("livecodebench", contest(packed(Trap())))
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("private", "told"),
+    [
+        ("%%%", "neither JSON nor packed JSON"),
+        (base64.b64encode(b"plain").decode(), "neither JSON nor packed JSON"),
+        (base64.b64encode(zlib.compress(b"\x80\x05\x8c")).decode(), "damaged pickle"),
+        (packed(["a", "b"]), "more than one text"),
+        (packed("no json"), "not JSON"),
+        (packed(json.dumps({"input": "1"})), "not a list of cases"),
+        (packed(json.dumps([{"input": 1, "output": "2"}])), "not a list of cases"),
+    ],
+)
+def test_hidden_cases_of_another_form_are_refused(private: str, told: str) -> None:
+    with pytest.raises(BadRow, match=told):
+        read("livecodebench", contest(private))
+
+
+@pytest.mark.parametrize("row", [{"question": "2+2?", "answer": "4"}, {"problem": "2+2?", "answer": "4"}, {"a": 1}])
+def test_columns_of_no_known_format_are_named_with_the_cure(row: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text(json.dumps(row))
+
+    with pytest.raises(UsageError) as caught:
+        load_tasks(file)
+
+    assert f"{file}:1: no known format has these columns ({', '.join(row)})" in str(caught.value)
+    assert "--map question=prompt,gold=answer" in str(caught.value)
+
+
+def test_columns_that_are_called_as_the_fields_of_tasks_need_no_mapping(tmp_path: Path) -> None:
+    rows = [{"question": "2+2?", "gold": "4", "level": 1}, {"question": "Capital?", "gold": "Rome", "kind": "text"}]
+    file = tmp_path / "own.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    tasks = load_tasks(file)
+
+    assert [(task.question, task.gold, task.kind) for task in tasks] == [
+        ("2+2?", "4", "math"),
+        ("Capital?", "Rome", "text"),
+    ]
+    assert (tasks[0].source, tasks[0].metadata) == ("own", {"level": 1})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "id"]), inner),
+    max_leaves=5,
+)
+ROWS = {
+    known: {**json.loads(line), "A": "a", "B": "b", "C": "c", "D": "d"}
+    for known, file in {
+        "gsm8k": "gsm8k_test.jsonl",
+        "svamp": "svamp_test.jsonl",
+        "mmlu": "mmlu_stem_test.jsonl",
+        "math": "math_train.jsonl",
+        "aime": "aime_2099.jsonl",
+        "rlpr": "rlpr_train.jsonl",
+        "livecodebench": "livecodebench.jsonl",
+        "mbpp": "mbpp.jsonl",
+        "bigcodebench": "bigcodebench.jsonl",
+        "math500": "math500_test.jsonl",
+    }.items()
+    for line in (DATA / file).read_text(encoding="utf-8").splitlines()[:1]
+} | {
+    "fields": {"id": "a", "question": "?", "gold": "1", "kind": "choice", "choices": ["a", "b"], "level": 2},
+    "gpqa": {"Question": "?", "Correct Answer": "a", **{f"Incorrect Answer {n}": f"b{n}" for n in (1, 2, 3)}},
+    "humaneval": dict.fromkeys(["task_id", "prompt", "entry_point", "canonical_solution", "test"], "pass"),
+    "wfdsl": {"id": "a", "question": "?", "gold": "1", "kind": "math", "tests": None, "metadata": {}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", sorted(FORMATS))
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_row_with_anything_in_its_cells_is_a_task_or_a_bad_row(known: str, data: st.DataObject) -> None:
+    row = dict(ROWS[known])
+    for column in data.draw(st.lists(st.sampled_from(sorted(row)), min_size=1, max_size=3)):
+        row[column] = data.draw(JSON)
+
+    with suppress(BadRow):
+        task = read(known, row)
+
+        assert Task.model_validate_json(task_line(task)) == task
+
+
+def test_columns_of_two_formats_are_not_guessed(tmp_path: Path) -> None:
+    file = tmp_path / "both.jsonl"
+    file.write_text(json.dumps({"question": "?", "answer": "so #### 4", "problem": "?", "solution": "?", "level": 1}))
+
+    # Three columns of `math` against two of `gsm8k`: the closer one.
+    with pytest.raises(UsageError, match="of the format math: it has no"):
+        load_tasks(file, format="math", columns={"problem": "question", "solution": "empty"})
+    file.write_text(
+        json.dumps({"Body": "b", "Question": "?", "Answer": 1, "problem": "?", "solution": "?", "level": 1})
+    )
+
+    with pytest.raises(UsageError, match="fit the formats math or svamp: choose with --task-format"):
+        load_tasks(file)
+
+
+@pytest.mark.parametrize(("gold", "found"), [([5], "5"), (["1/2"], "1/2"), ([7.0], "7")])
+def test_a_list_of_one_is_its_value(gold: object, found: str) -> None:
+    task = to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))
+
+    assert task.gold == found
+
+
+@pytest.mark.parametrize("gold", [[1, 2], [], {"value": 5}])
+def test_a_gold_answer_of_several_values_is_refused(gold: object) -> None:
+    with pytest.raises(BadRow, match="a text is needed where it has"):
+        to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))

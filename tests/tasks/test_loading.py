@@ -1,0 +1,504 @@
+"""Files, folders and names become tasks; whatever cannot be read is an error that says where."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wfdsl.errors import UsageError
+from wfdsl.tasks.conversion import parse_mapping
+from wfdsl.tasks.loading import generate_tasks, load_tasks
+from wfdsl.tasks.rows import HubName, hub_name
+from wfdsl.tasks.task import CodeTests, Kind, Task, save_tasks, task_line
+
+DATA = Path(__file__).parent / "data"
+
+texts = st.text(min_size=1).filter(str.strip)
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+pairs = st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=3)
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> Task:
+    kind: Kind = draw(st.sampled_from(KINDS))
+    cases = draw(pairs)
+    tests = CodeTests(style="stdin", inputs=tuple(one for one, _ in cases), expected=tuple(other for _, other in cases))
+    return Task(
+        id=draw(texts),
+        question=draw(texts),
+        gold=draw(texts),
+        kind=kind,
+        source=draw(st.text()),
+        split=draw(st.sampled_from(["", "train", "test"])),
+        choices=tuple(draw(st.lists(st.text(), max_size=4))),
+        tests=tests if kind == "code" else None,
+        grader="module:function" if kind == "custom" else "",
+        metadata=draw(st.dictionaries(st.text(), plain, max_size=3)),
+    )
+
+
+def written(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@given(
+    st.lists(tasks(), min_size=1, max_size=4, unique_by=lambda task: task.id), st.sampled_from(["jsonl", "jsonl.gz"])
+)
+@settings(max_examples=60, deadline=None)
+def test_tasks_come_back_from_a_file_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, made: list[Task], suffix: str
+) -> None:
+    file = tmp_path_factory.mktemp("tasks") / f"tasks.{suffix}"
+
+    count = save_tasks(file, made)
+
+    assert count == len(made)
+    assert load_tasks(file) == made
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in DATA.iterdir() if path.suffix != ".md"))
+def test_tasks_of_every_format_come_back_from_our_own_file(file: str, tmp_path: Path) -> None:
+    made = load_tasks(DATA / file)
+
+    save_tasks(tmp_path / "own.jsonl", made)
+
+    assert load_tasks(tmp_path / "own.jsonl") == made
+
+
+def test_equal_tasks_give_equal_files(tmp_path: Path) -> None:
+    made = load_tasks(DATA / "gsm8k_test.jsonl")
+
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        save_tasks(tmp_path / name, made)
+
+    whole = (tmp_path / "a.jsonl.gz").read_bytes()
+    assert whole == (tmp_path / "b.jsonl.gz").read_bytes()
+    assert whole[4:8] == bytes(4)  # gzip's time of writing
+
+
+def forms(rows: list[dict[str, Any]], folder: Path) -> Iterator[Path]:
+    yield written(folder / "rows.jsonl", *rows)
+    (folder / "rows.json").write_text(json.dumps(rows))
+    yield folder / "rows.json"
+    (folder / "wrapped.json").write_text(json.dumps({"data": rows}))
+    yield folder / "wrapped.json"
+    yield written(folder / "lines.json", *rows)
+    (folder / "rows.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
+    yield folder / "rows.json.gz"
+    table = "".join(",".join(json.dumps(row[name]).replace('\\"', '""') for name in rows[0]) + "\n" for row in rows)
+    (folder / "rows.csv").write_text(",".join(rows[0]) + "\n" + table)
+    yield folder / "rows.csv"
+    (folder / "marked.jsonl").write_bytes(b"\xef\xbb\xbf" + (folder / "rows.jsonl").read_bytes())
+    yield folder / "marked.jsonl"
+
+
+def test_every_form_of_file_gives_the_same_tasks(tmp_path: Path) -> None:
+    rows = [{"prompt": f"What, if {number}?", "reply": str(number)} for number in range(3)]
+
+    for file in forms(rows, tmp_path):
+        found = load_tasks(file, columns={"question": "prompt", "gold": "reply"})
+
+        assert [(task.question, task.gold) for task in found] == [(row["prompt"], row["reply"]) for row in rows], file
+
+
+def test_parquet_files_are_read_and_empty_columns_do_not_count(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [json.loads(line) for line in (DATA / "mmlu_stem_test.jsonl").read_text(encoding="utf-8").splitlines()]
+    parquet.write_table(
+        pyarrow.Table.from_pylist([{**row, "Body": None} for row in rows]), tmp_path / "mmlu_test.parquet"
+    )
+
+    assert load_tasks(tmp_path / "mmlu_test.parquet") == load_tasks(DATA / "mmlu_stem_test.jsonl")
+
+
+def test_a_file_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "x.parquet").write_text("no parquet at all")
+
+    with pytest.raises(UsageError, match=r"x\.parquet: not a parquet file"):
+        load_tasks(tmp_path / "x.parquet")
+
+
+def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+
+    with pytest.raises(UsageError, match=r"needs the package pyarrow: pip install .*\[eval\]'"):
+        load_tasks(tmp_path / "x.parquet")
+
+
+SAVED_BY_DATASETS = """
+import sys
+from datasets import Dataset, DatasetDict
+rows = [{"question": f"What is {n}?", "answer": f"So\\n#### {n}"} for n in range(4)]
+DatasetDict({"train": Dataset.from_list(rows[1:]), "test": Dataset.from_list(rows[:1])}).save_to_disk(sys.argv[1])
+Dataset.from_list(rows).save_to_disk(sys.argv[2])
+from wfdsl.tasks.loading import generate_tasks, load_tasks
+print([task.gold for task in load_tasks(sys.argv[1])], [task.gold for task in load_tasks(sys.argv[1] + "@train")])
+print([task.gold for task in load_tasks(sys.argv[2])])
+try:
+    load_tasks(sys.argv[1] + "@dev")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.slow
+def test_folders_that_datasets_saved_are_read_split_by_split(tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    both, one = str(tmp_path / "both"), str(tmp_path / "one")
+
+    # In a process of its own: the package leaves warnings and threads behind.
+    done = subprocess.run(
+        [sys.executable, "-c", SAVED_BY_DATASETS, both, one], capture_output=True, text=True, check=True, timeout=120
+    )
+
+    assert done.stdout.splitlines()[:2] == ["['0'] ['1', '2', '3']", "['0', '1', '2', '3']"]
+    assert f"UsageError {both}: choose a split, one of train, test: {both}@SPLIT" in done.stdout
+
+
+def test_a_folder_of_files_is_read_in_the_order_of_names_and_by_split(tmp_path: Path) -> None:
+    for name, number in (("train-0002.jsonl", 2), ("train-0001.jsonl", 1), ("test-0001.jsonl", 0)):
+        written(tmp_path / name, {"question": "How many?", "answer": f"#### {number}"})
+    written(tmp_path / ".hidden.jsonl", {"nothing": 1})
+    written(tmp_path / "training.jsonl", {"question": "How many?", "answer": "#### 3"})
+
+    assert [task.gold for task in load_tasks(f"{tmp_path}@train")] == ["1", "2"]
+    assert [task.gold for task in load_tasks(tmp_path)] == ["0", "1", "2", "3"]
+    with pytest.raises(UsageError, match="no data files for the split 'dev'"):
+        load_tasks(f"{tmp_path}@dev")
+
+
+def test_a_limit_takes_the_first_and_a_seed_a_sample() -> None:
+    every = [task.id for task in load_tasks(DATA / "gsm8k_test.jsonl")]
+
+    first = [task.id for task in load_tasks(DATA / "gsm8k_test.jsonl", limit=2)]
+    sampled = [[task.id for task in load_tasks(DATA / "gsm8k_test.jsonl", limit=3, seed=seed)] for seed in range(8)]
+
+    assert first == every[:2]
+    assert all(sample == [name for name in every if name in sample] for sample in sampled)
+    assert len({tuple(sample) for sample in sampled}) > 1
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_a_smaller_sample_is_part_of_a_larger_one_of_the_same_seed(seed: int, one: int, other: int) -> None:
+    small, large = (
+        {task.id for task in load_tasks(DATA / "gsm8k_test.jsonl", limit=limit, seed=seed)}
+        for limit in sorted((one, other))
+    )
+
+    assert small <= large
+
+
+def test_rows_after_the_limit_are_not_even_read(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps({"question": "How many?", "answer": "#### 1"}) + "\nno json\n")
+
+    assert len(load_tasks(file, limit=1)) == 1
+    with pytest.raises(UsageError, match=r"x\.jsonl:2: not JSON"):
+        load_tasks(file)
+
+
+def test_a_bad_row_is_named_by_file_line_and_what_is_missing(tmp_path: Path) -> None:
+    good = {"question": "How many?", "answer": "#### 1"}
+    file = written(tmp_path / "x.jsonl", good, {"question": "", "answer": "#### 2"})
+
+    with pytest.raises(UsageError) as caught:
+        load_tasks(file)
+
+    assert str(caught.value) == f'{file}:2: no task of the format gsm8k: it has no "question"'
+
+
+def test_an_id_that_a_data_set_gives_twice_is_refused(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "1+1?", "gold": "2", "kind": "math"}
+    file = written(tmp_path / "x.jsonl", row, {**row, "question": "1+2?"})
+
+    with pytest.raises(UsageError, match=rf"x\.jsonl:2: the id 'a' is also the id of {file}:1"):
+        load_tasks(file)
+
+
+def test_equal_rows_without_ids_are_numbered(tmp_path: Path) -> None:
+    row = {"question": "How many?", "answer": "#### 1"}
+    file = written(tmp_path / "x.jsonl", row, row, row)
+
+    ids = [task.id for task in load_tasks(file)]
+
+    assert ids == [ids[0], f"{ids[0]}#2", f"{ids[0]}#3"]
+
+
+def test_columns_are_mapped_to_fields_constants_and_metadata(tmp_path: Path) -> None:
+    row = {"prompt": "Capital of France?", "out": {"truth": "Paris"}, "hard": 3}
+    file = written(tmp_path / "capitals.jsonl", row)
+    columns = parse_mapping("question=prompt,gold=out.truth,level=hard,kind==text")
+
+    task = load_tasks(file, columns=columns)[0]
+
+    assert (task.gold, task.kind, task.source, task.metadata) == ("Paris", "text", "capitals", {"level": 3})
+    assert task.id.startswith("capitals/")
+
+
+def test_mapped_choices_are_lettered_below_the_question(tmp_path: Path) -> None:
+    file = written(tmp_path / "x.jsonl", {"q": "Which?", "options": ["red", "blue"], "a": "B"})
+
+    task = load_tasks(file, columns={"question": "q", "choices": "options", "gold": "a"})[0]
+
+    assert (task.kind, task.question) == ("choice", "Which?\n\nA. red\nB. blue")
+
+
+def test_a_grader_of_ones_own_makes_a_custom_task(tmp_path: Path) -> None:
+    file = written(tmp_path / "x.jsonl", {"q": "Write a haiku."})
+
+    task = load_tasks(file, columns={"question": "q", "grader": "=my.module:judge"})[0]
+
+    assert (task.kind, task.grader, task.gold) == ("custom", "my.module:judge", "")
+
+
+def test_with_a_format_the_mapping_renames_its_columns(tmp_path: Path) -> None:
+    file = written(tmp_path / "x.jsonl", {"q": "How many?", "sol": "2*2=4\n#### 4"})
+
+    task = load_tasks(file, format="gsm8k", columns={"question": "q", "answer": "sol"})[0]
+
+    assert (task.question, task.gold) == ("How many?", "4")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "told"),
+    [
+        ({"question": "prompt"}, "x.jsonl:1: no task: it has no 'prompt'; its columns are q, a"),
+        ({"gold": "a"}, 'the mapping has no "question"'),
+        ({"question": "q", "gold": "a", "kind": "=essay"}, "its kind is 'essay': kinds are math, choice"),
+        ({"question": "q"}, "a math task needs a gold answer"),
+    ],
+)
+def test_a_mapping_that_does_not_fit_is_explained(mapping: dict[str, str], told: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "x.jsonl", {"q": "?", "a": "1"})
+
+    with pytest.raises(UsageError) as caught:
+        load_tasks(file, columns=mapping)
+
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["question", "question=", "=prompt", "question=a,question=b", ""])
+def test_a_mapping_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--map"):
+        parse_mapping(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("x.jsonl", b"[1, 2]\n", r"x\.jsonl:1: a row is a JSON object"),
+        ("x.jsonl", b'{"a": 1', r"x\.jsonl:1: not JSON"),
+        ("x.jsonl", b'{"a": "\xff"}', r"x\.jsonl: not UTF-8"),
+        ("x.jsonl", b"", r"x\.jsonl: it has no rows"),
+        ("x.jsonl.gz", b"no gzip", r"x\.jsonl\.gz: not a complete gzip"),
+        ("x.jsonl.gz", gzip.compress(b'{"a": 1}' * 999, mtime=0)[:20], r"x\.jsonl\.gz: not a complete gzip"),
+        ("x.jsonl", b'{"a": ' + b"1" * 9999 + b"}", r"x\.jsonl:1: not JSON"),
+        ("x.json", b"[" * 200_000, r"x\.json:1: not JSON"),
+        ("x.csv", b"a,b\n1\n", r"x\.csv:2: 1 cells, but the first row has 2"),
+        ("x.txt", b"a", r"x\.txt: a file of tasks ends in \.jsonl"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
+    name: str, content: bytes, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(UsageError, match=told):
+        load_tasks(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("./nowhere.jsonl", "there is no such file"),
+        ("nowhere.jsonl", "there is no such file"),
+        ("nowhere", "not a file, a gym"),
+    ],
+)
+def test_a_name_that_means_nothing_is_explained(name: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        load_tasks(name)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_is_a_number_from_one(limit: int) -> None:
+    with pytest.raises(UsageError, match="limit"):
+        load_tasks(DATA / "gsm8k_test.jsonl", limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("openai/gsm8k", HubName("openai/gsm8k")),
+        ("cais/mmlu#all@test", HubName("cais/mmlu", "all", "test")),
+        ("a/b@train", HubName("a/b", None, "train")),
+        ("gsm8k", HubName("openai/gsm8k", "main", "test")),
+        ("gsm8k@train", HubName("openai/gsm8k", "main", "train")),
+        ("a/b/c", None),
+        ("what is this", None),
+    ],
+)
+def test_names_of_the_hub_carry_configuration_and_split(text: str, meant: HubName | None) -> None:
+    assert hub_name(text) == meant
+
+
+class Hub:
+    """Stands for the package `datasets`; remembers what it was asked for."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+        self.asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def load_dataset(self, *arguments: Any, **options: Any) -> Any:
+        self.asked.append((arguments, options))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_a_data_set_of_the_hub_is_asked_for_by_configuration_and_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub([{"question": "How many?", "answer": "#### 4"}])
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+
+    task = load_tasks("gsm8k@train")[0]
+
+    assert hub.asked == [(("openai/gsm8k", "main"), {"split": "train"})]
+    assert (task.gold, task.source, task.split) == ("4", "gsm8k", "train")
+
+
+def test_livecodebench_is_asked_for_by_file_since_its_loading_script_is_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [json.loads(line) for line in (DATA / "livecodebench.jsonl").read_text().splitlines()]
+    hub = Hub(rows)
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+
+    assert len(load_tasks("livecodebench-v6")) == 2
+    files = "hf://datasets/livecodebench/code_generation_lite/test6.jsonl"
+    assert hub.asked == [(("json",), {"data_files": files, "split": "train"})]
+
+
+def test_the_usual_split_of_a_data_set_is_the_test_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {"train": [{"question": "?", "answer": "#### 1"}], "test": [{"question": "?", "answer": "#### 2"}]}
+    monkeypatch.setitem(sys.modules, "datasets", Hub(parts))
+
+    assert [task.gold for task in load_tasks("some/gsm8k")] == ["2"]
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionError("no route"), FileNotFoundError("no such data set"), ValueError("config")]
+)
+def test_a_data_set_that_cannot_be_had_is_an_error_with_the_cause(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", Hub(error))
+
+    with pytest.raises(UsageError, match=rf"a/b: cannot be loaded from the Hugging Face hub: {error}"):
+        load_tasks("a/b")
+
+
+def test_without_datasets_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+
+    with pytest.raises(UsageError, match="needs the package datasets: pip install"):
+        load_tasks("a/b")
+
+
+def test_a_gym_is_a_source_of_tasks_like_any_other() -> None:
+    from wfdsl_rl.gym import make
+
+    assert load_tasks("gym/paper7", limit=8, seed=3) == make("gym/paper7", 8, 3)
+    assert load_tasks("gym/paper7@train", limit=4) == make("gym/paper7", 4, 0, split="train")
+
+
+def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Task(id="quiz/1", question="1+1?", gold="2")
+    asked: list[tuple[object, ...]] = []
+
+    def source(name: str, count: int, seed: int, *, split: str = "", kinds: object = None) -> list[Task]:
+        asked.append((name, count, seed, split, kinds))
+        return [made]
+
+    plugin = SimpleNamespace(name="quiz", load=lambda: source)
+    monkeypatch.setattr(
+        "wfdsl.tasks.loading.entry_points", lambda group, name="quiz": [plugin] if name == "quiz" else []
+    )
+
+    assert load_tasks("quiz/easy@train", limit=3, seed=5) == [made]
+    assert generate_tasks("quiz/easy", 2, 1, kinds=["math"]) == [made]
+    assert asked == [("quiz/easy", 3, 5, "train", None), ("quiz/easy", 2, 1, "", ["math"])]
+    with pytest.raises(UsageError, match=r"other/x: no installed task source has this name \(installed: quiz/"):
+        generate_tasks("other/x", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("gym/none", {}, "gym/none"),
+        ("gym/paper7@dev", {}, "the splits are 'train', 'test'"),
+        ("gym/paper7", {"format": "gsm8k"}, "leave out the format"),
+        ("gym/paper7", {"columns": {"question": "q"}}, "leave out the format"),
+    ],
+)
+def test_a_gym_that_is_asked_for_wrongly_is_explained(name: str, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        load_tasks(name, **options)
+
+
+def test_a_header_of_option_letters_is_a_header(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("question,answer,A,B,C,D\nWhich?,B,w,x,y,z\n")
+
+    assert [task.gold for task in load_tasks(tmp_path / "x.csv")] == ["B"]
+
+
+def test_cells_that_tables_leave_unfilled_count_as_missing(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"problem": "1+1?", "solution": "\\\\boxed{2}", "answer": NaN, "level": NaN}\n')
+
+    task = load_tasks(tmp_path / "x.jsonl", format="math")[0]
+
+    assert (task.gold, task.metadata) == ("2", {})
+
+
+def test_a_task_is_one_line_that_names_its_kind() -> None:
+    task = Task(id="a", question="1+1?\nSay.", gold="2")
+
+    assert json.loads(task_line(task)) == {"id": "a", "question": "1+1?\nSay.", "gold": "2", "kind": "math"}
+    assert "\n" not in task_line(task)
+
+
+def test_a_failed_connection_to_the_hub_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    class HTTPError(Exception):
+        """As of httpx: not an OSError."""
+
+    errors = ModuleType("huggingface_hub.errors")
+    monkeypatch.setattr(errors, "HTTPError", HTTPError, raising=False)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
+    monkeypatch.setitem(sys.modules, "datasets", Hub(HTTPError("connection refused")))
+
+    with pytest.raises(UsageError, match="a/b: cannot be loaded from the Hugging Face hub: connection refused"):
+        load_tasks("a/b")
