@@ -143,9 +143,6 @@ class KeyLimits:
     without: tuple[str, ...] = option(
         (), help="a worker, or a tag, that its requests are never sent to; may be repeated", flag="--without"
     )
-    admin: bool = option(
-        default=False, help="it may change the limits of a running server (wfdsl ctl limits)", flag="--admin"
-    )
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -56,7 +56,7 @@ def serve(folder: Path) -> None:
     with Journal(folder / "journal.db") as journal, listen("127.0.0.1", 0) as listening:
         tracker = BudgetTracker(Budget())
         reward = make_reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
-        service = RewardService(reward, journal, tracker, Metrics(), parallel=1024, lease_s=30.0)
+        service = RewardService(reward, journal, tracker, Metrics(), parallel=1024)
         app = build_app(service, ServeSettings(max_requests=4096), keys=None, log=lambda _: None)
         answer(app, listening, 5.0, lambda: print(address_of(listening), file=sys.stderr, flush=True))
 

@@ -204,7 +204,7 @@ def test_without_ray_the_command_says_how_to_install_it(
     [
         ([*RAY[:-2], "--address", "auto"], "add --engine ray"),
         ([*RAY[:-2], "--nodes", "3"], "add --engine ray"),
-        ([*RAY, "--budget-usd", "1"], "start `wfdsl-reward serve` with the budget, and give --limit-server URL"),
+        ([*RAY, "--budget-usd", "1"], "a budget holds on one machine"),
         ([*RAY, "--policy", "best-fixed"], "which every node would pay for"),
     ],
 )

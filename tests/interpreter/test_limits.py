@@ -9,9 +9,8 @@ import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
 from wfdsl import Budget, RunFailed, Step, UsageError, Workflow
-from wfdsl.interpreter.limits import WINDOW_S, AdaptiveLimiter, ConcurrencyLimiter, RateWindow, WorkerLimits
+from wfdsl.interpreter.limits import WINDOW_S, AdaptiveLimiter, ConcurrencyLimiter, RateWindow
 from wfdsl.interpreter.running import run
-from wfdsl.interpreter.worker_profile import profile_of
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
 if TYPE_CHECKING:
@@ -343,24 +342,6 @@ def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:
         return loop.time() - began
 
     assert on_test_clock(twice()) == pytest.approx(WINDOW_S, abs=1)
-
-
-@pytest.mark.parametrize("ends", ["correct", "give_back"])
-def test_what_was_taken_of_a_limit_that_was_removed_is_not_given_back_to_the_next(ends: str) -> None:
-    async def room_of_the_next() -> bool:
-        pool = pool_of(always("x"), entries=[{"limits": {"tokens_per_minute": 1000}}])
-        limits = WorkerLimits(profile_of(pool, 0), asyncio.get_running_loop().time)
-        before = await limits.take(900)
-        limits.set_per_minute("tokens", None)
-        limits.set_per_minute("tokens", 100)
-        await limits.take(60)
-        if ends == "correct":
-            limits.correct(before, 10)
-        else:
-            limits.give_back(before)
-        return limits.has_room(50)
-
-    assert not on_test_clock(room_of_the_next())
 
 
 def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:

@@ -23,7 +23,6 @@ COMMANDS = {
     "solve": "answer a question: a Conductor writes the workflow, and may revise it",
     "serve": "answer over HTTP, as a model behind an API of OpenAI's shape",
     "view": "show runs in a browser",
-    "ctl": "see and change the limits of a running server",
     "prompt": "print exactly what a Conductor would be sent",
     "examples": "list, show and extract few-shot examples",
     "resume": "resume a run that was interrupted",

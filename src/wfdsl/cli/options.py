@@ -11,8 +11,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,16 +22,12 @@ from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
     from wfdsl.experiment import Experiment
-    from wfdsl.interpreter.budget import BudgetTracker
-    from wfdsl.interpreter.leases import LeaseClient
     from wfdsl.workers.pool import Pool
 
 _LONGEST_NAME = 100  # characters of a run's name; our choice
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
-SERVER_KEY = "WFDSL_SERVER_KEY"
-"""The environment variable with an API key for our own servers."""
 UNKNOWN = "unrecognized arguments: "
 """How argparse begins to say so."""
 INPUT, WORKERS, OUTPUT = "input", "workers and configuration", "output"
@@ -203,50 +198,6 @@ def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa
     )
 
 
-def add_limit_server_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--limit-server`."""
-    group(parser, WORKERS).add_argument(
-        "--limit-server",
-        metavar="URL",
-        help="draw each call from the limits and the budget of this `wfdsl-reward serve`, which hold for all processes",
-    )
-
-
-@contextmanager
-def leases_of(args: argparse.Namespace) -> Iterator[LeaseClient | None]:
-    """What draws from the server of `--limit-server`, if it is given; what has ended is told at the end of the block.
-
-    Raises:
-        UsageError: the URL cannot be used.
-    """
-    if args.limit_server is None:
-        yield None
-        return
-    from wfdsl.cli.output import print_now
-    from wfdsl.interpreter.leases import LeaseClient
-
-    with LeaseClient(args.limit_server, server_key(), say=print_now) as leases:
-        yield leases
-
-
-@contextmanager
-def account_of(args: argparse.Namespace) -> Iterator[BudgetTracker | None]:
-    """The account of a run whose calls are drawn from the server of `--limit-server`, if it is given.
-
-    Raises:
-        UsageError: the URL cannot be used.
-    """
-    from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
-
-    with leases_of(args) as leases:
-        yield None if leases is None else BudgetTracker(UNLIMITED, leases=leases)
-
-
-def server_key() -> str | None:
-    """The API key for servers of our own."""
-    return os.environ.get(SERVER_KEY) or None
-
-
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed or sent about a run, besides its answer."""
     output = group(parser, OUTPUT)
@@ -336,7 +287,7 @@ count = _number_parser(int, 1)
 """An argument that is a whole number from 1."""
 count_or_zero = _number_parser(int, 0)
 """An argument that is a whole number from 0."""
-number_above_zero = value_parser(OptionField("", float, False, MISSING, Option(help="", above=0)))  # noqa: FBT003
+
 """An argument that is a number above 0."""
 number_or_zero = _number_parser(float, 0)
 """An argument that is a number from 0."""

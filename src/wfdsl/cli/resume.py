@@ -11,9 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.options import (
-    account_of,
     add_config_options,
-    add_limit_server_option,
     add_options,
     add_pool_option,
     add_trace_options,
@@ -48,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_pool_option(parser, "the pool of workers (default: the one it was run on)")
     add_config_options(parser, parameters=False)
     add_trace_options(parser)
-    add_limit_server_option(parser)
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", only=_CHANGEABLE)
 
@@ -99,21 +96,19 @@ def finish(
     from wfdsl.interpreter.running import resume
 
     display = display_for(args, pool)
-    with account_of(args) as account:
-        options: dict[str, Any] = {
-            "journal": default_path(),
-            "budget": None if experiment.budget == UNLIMITED else experiment.budget,
-            "account": account,
-            "on_event": listener_for(display, otel=args.otel, origin=request.origin),
-            **_changes(experiment.run),
-        }
-        if conductor is None:
-            work = resume(run_id, pool, **options)
-        else:
-            from wfdsl.conductor.resuming import resume_with
+    options: dict[str, Any] = {
+        "journal": default_path(),
+        "budget": None if experiment.budget == UNLIMITED else experiment.budget,
+        "on_event": listener_for(display, otel=args.otel, origin=request.origin),
+        **_changes(experiment.run),
+    }
+    if conductor is None:
+        work = resume(run_id, pool, **options)
+    else:
+        from wfdsl.conductor.resuming import resume_with
 
-            work = resume_with(conductor, run_id, request, pool, **options)
-        after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
+        work = resume_with(conductor, run_id, request, pool, **options)
+    after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 

@@ -22,8 +22,6 @@ from wfdsl.cli.inputs import (
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
-    account_of,
-    add_limit_server_option,
     add_options,
     add_redo_options,
     add_trace_options,
@@ -61,7 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_trace_options(parser)
     add_run_input_options(parser)
-    add_limit_server_option(parser)
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", without=["parallel"])
 
@@ -95,9 +92,8 @@ def execute(args: argparse.Namespace) -> int:
     options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
     again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
     try:
-        with account_of(args) as account:
-            work = run(checked.workflow, question, pool, account=account, **options)
-            done = followed(work, display, as_json=args.json, again=again)
+        work = run(checked.workflow, question, pool, **options)
+        done = followed(work, display, as_json=args.json, again=again)
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     print_run(done, display, as_json=args.json)

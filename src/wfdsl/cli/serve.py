@@ -14,13 +14,11 @@ from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
     add_config_options,
-    add_limit_server_option,
     add_options,
     add_pool_option,
     add_protocol_option,
     experiment_of,
     group,
-    leases_of,
     require_no_parameters,
 )
 from wfdsl.cli.output import print_now, server_log
@@ -58,7 +56,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--view", action="store_true", help="also show the runs in a browser, as `wfdsl view` does"
     )
     group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
-    add_limit_server_option(parser)
     add_options(parser, ServeSettings, "serve")
     add_options(parser, ConductorConfig, "conductor")
     add_options(parser, Budget, "budget")
@@ -97,7 +94,7 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     if problem := allow_connections(settings.max_requests, settings.max_requests):
         print_now(problem)
     try:
-        with listen(settings.host, settings.port) as listening, leases_of(args) as leases:
+        with listen(settings.host, settings.port) as listening:
             app = build_app(
                 cards,
                 settings,
@@ -105,7 +102,6 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
                 journal=journal,
                 log=server_log(quiet=args.quiet),
                 more=() if viewer is None else [viewer.mount()],
-                leases=leases,
             )
             address = address_of(listening)
 

@@ -63,6 +63,4 @@ def _shown(limits: KeyLimits) -> str:
         parts.append(f"models {', '.join(limits.models)}")
     if limits.without:
         parts.append(f"without {', '.join(limits.without)}")
-    if limits.admin:
-        parts.append("admin")
     return ", ".join(filter(None, parts))

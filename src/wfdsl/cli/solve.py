@@ -18,9 +18,7 @@ from wfdsl.cli.inputs import add_question_options, names_of, question_of
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
-    account_of,
     add_config_options,
-    add_limit_server_option,
     add_options,
     add_pool_option,
     add_protocol_option,
@@ -34,7 +32,7 @@ from wfdsl.cli.output import print_json, print_messages
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import RunSettings
-from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import Run
 from wfdsl.render.status import dollars
 
@@ -78,7 +76,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser)
     add_protocol_option(parser)
     add_trace_options(parser)
-    add_limit_server_option(parser)
     add_options(parser, ConductorConfig, "conductor")
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run")
@@ -215,11 +212,10 @@ def _solve(solving: Solving, question: Question, display: Display, args: argpars
     kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
     command = f"wfdsl resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
 
-    async def solved(account: BudgetTracker | None) -> Run:
-        return (await solving.solve(question, {**options, "account": account})).run
+    async def solved() -> Run:
+        return (await solving.solve(question, options)).run
 
     try:
-        with account_of(args) as account:
-            return Solution(followed(solved(account), display, as_json=args.json, again=command if kept else None))
+        return Solution(followed(solved(), display, as_json=args.json, again=command if kept else None))
     except JournalFailure as error:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error

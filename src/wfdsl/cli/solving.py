@@ -30,7 +30,7 @@ from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
 from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import names_of, require_workflow
-from wfdsl.cli.options import experiment_of, given, leases_of, parameters_of, require_no_parameters
+from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised
 from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, open_answers, read_before, read_questions
 from wfdsl.conductor.conductor import Conductor
@@ -45,7 +45,6 @@ from wfdsl.interpreter.arguments import checked_question
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions
@@ -161,8 +160,8 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     batch = _Batch(solving, args, before.given_up)
     try:
         showing = progress_on_stderr(len(left), quiet=args.quiet)
-        with open_answers(args.out) as out, showing as progress, leases_of(args) as leases:
-            asyncio.run(stopped_by_signals(batch.work(left, out, progress, leases), _AGAIN))
+        with open_answers(args.out) as out, showing as progress:
+            asyncio.run(stopped_by_signals(batch.work(left, out, progress), _AGAIN))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted(_AGAIN) from None
     except JournalFailure as error:
@@ -211,8 +210,8 @@ class _Batch:
             return SPENT
         return FAILED if self._failures else 0
 
-    async def work(self, asked: list[Asked], out: FileIO, progress: Progress, leases: LeaseClient | None) -> None:
-        """Answer them; `leases` are drawn for all calls.
+    async def work(self, asked: list[Asked], out: FileIO, progress: Progress) -> None:
+        """Answer them.
 
         Raises:
             UsageError: the pool or the Conductor cannot be used, or the answers cannot be written.
@@ -221,7 +220,7 @@ class _Batch:
         model = nullcontext() if isinstance(solver, FixedWorkflow) else solver.open()
         refused: list[Exception] = []
         with Journal() if self._run.journal else nullcontext() as journal:
-            options = _shared(new_run_options(self._solving.experiment, origin=self._solving.origin), journal, leases)
+            options = _shared(new_run_options(self._solving.experiment, origin=self._solving.origin), journal)
             async with self._solving.pool.open(), model:
                 try:
                     async with asyncio.TaskGroup() as group:
@@ -276,13 +275,13 @@ class _Batch:
             print(line, flush=True)
 
 
-def _shared(options: RunOptions, journal: Any, leases: LeaseClient | None) -> RunOptions:
+def _shared(options: RunOptions, journal: Any) -> RunOptions:
     """The options of each question, where the budget and the limit of calls in flight hold for all together."""
     budget, most = options["budget"], options.get("concurrency")
     return {
         **options,
         "journal": journal,
-        "budget": None if budget == UNLIMITED and leases is None else BudgetTracker(budget, leases=leases),
+        "budget": None if budget == UNLIMITED else BudgetTracker(budget),
         "concurrency": None,
         "limiter": None if most is None else ConcurrencyLimiter(most),
     }

@@ -13,7 +13,7 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,10 +27,8 @@ from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.manifest import differences, manifest_of
 from wfdsl.evaluation.placing import Batch, Finished, NodeLost, Placement, batches
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey
-from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.workers.pool import Pool
 
 _STORE_BYTES: Final = 100_000_000
@@ -46,7 +44,7 @@ _CONNECT_S: Final = 10.0
 _IN_USE_S: Final = 60.0
 """How long a trial waits for the process that worked on it before, such as one that a dead driver left. Our choice."""
 _CLOSE_S: Final = 30.0
-"""How long a node may take to tell the limit server what has ended, and to write its journal. Our choice."""
+"""How long a node may take to write its journal. Our choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +53,6 @@ class Plan:
 
     build: Callable[[], Evaluation]
     """Makes the policies and the pool on the node; the tasks come with the batches."""
-    leases: Callable[[], AbstractContextManager[LeaseClient | None]]
-    """Opens what draws calls, rate and money from a limit server."""
     evaluation_id: str
     folder: str
     """The driver's working folder; relative paths are relative to it where the node has it."""
@@ -198,7 +194,6 @@ class NodeProcess:
         self._open = AsyncExitStack()
         self._running: set[asyncio.Task[str]] = set()
         self._journal: Journal | None = None
-        self._budget: BudgetTracker | None = None
 
     async def start(self) -> tuple[str, dict[str, Any]] | str:
         """The node's name and the manifest of what it would run; or why it cannot."""
@@ -207,8 +202,6 @@ class NodeProcess:
             manifest = manifest_of(evaluation, task_sources=(), command=())
             if self._plan.journal:
                 self._journal = self._open.enter_context(Journal())
-            leases = self._open.enter_context(self._plan.leases())
-            self._budget = None if leases is None else BudgetTracker(UNLIMITED, leases=leases)
             await self._open.enter_async_context(evaluation.pool.open())
             for policy in evaluation.policies.values():
                 if hasattr(policy, "open"):
@@ -235,7 +228,6 @@ class NodeProcess:
                 keep=found.append,
                 done=others,
                 journal=self._journal,
-                budget=self._budget,
                 concurrency=len(batch.keys),
             )
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from wfdsl.config import check_options, option
 from wfdsl.errors import WfdslError
@@ -56,25 +56,13 @@ class BudgetUsage(NamedTuple):
 NOTHING_SPENT = BudgetUsage()
 
 
-class Leases(Protocol):
-    """What gives leave to make calls, under limits that hold for many processes (`interpreter.leases`)."""
-
-    async def take(self, worker: str, bound: BudgetUsage) -> str:
-        """A lease for one call of a worker, which may be charged so much at most."""
-        ...
-
-    def end(self, lease: str, used: BudgetUsage, status: int = 200, retry_after: float | None = None) -> None:
-        """Give a lease back: what the call was charged, and the HTTP status that its provider gave."""
-        ...
-
-
 class BudgetSpent(WfdslError):  # noqa: N818  (an event, like StopIteration: the run turns it into its own error)
     """A call does not fit into what is left."""
 
 
 _ROUNDING = 1e-12
 """Sums of dollars are floating-point numbers, so the last call that fits exactly needs a little room."""
-TEMPLATE_TOKENS = 256
+_TEMPLATE_TOKENS = 256
 """What a server's chat template may add to the input tokens of a call before its bound counts as broken. Our choice."""
 
 
@@ -97,7 +85,6 @@ class BudgetTracker:
         "_within",
         "budget",
         "calls",
-        "leases",
         "limits",
         "tokens",
         "usd",
@@ -109,36 +96,26 @@ class BudgetTracker:
         spent: BudgetUsage = NOTHING_SPENT,
         *,
         within: BudgetTracker | None = None,
-        leases: Leases | None = None,
     ) -> None:
-        """`within` tracks a larger budget, which has to cover every amount, too. `leases` are drawn for each call
-        besides, from a server whose limits and budget hold for many processes.
-        """
+        """`within` tracks a larger budget, which has to cover every amount, too."""
         self._within = within
-        self.leases: Leases | None = leases if within is None else leases or within.leases
         self.calls, self.tokens, self.usd = spent
         """What has been settled."""
         self._calls, self._tokens, self._usd = spent
         """What has been settled or is reserved."""
         self._broken = ""
         """Which reply has taken more than its bound, in words."""
-        self.change(budget)
+        self.budget = budget
+        self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
+        self._max_calls = math.inf if budget.calls is None else budget.calls
+        self._max_tokens = math.inf if budget.tokens is None else budget.tokens
+        self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def reserved(self) -> BudgetUsage:
         """What is reserved for calls in flight. Sums of dollars are rounded, so their difference may be below 0."""
         return BudgetUsage(self._calls - self.calls, self._tokens - self.tokens, max(self._usd - self.usd, 0.0))
-
-    def change(self, budget: Budget) -> None:
-        """Set other limits, which also hold again if a reply had taken more than its bound; `look_again` lets calls
-        that wait for room see them.
-        """
-        self.budget, self._broken = budget, ""
-        self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
-        self._max_calls = math.inf if budget.calls is None else budget.calls
-        self._max_tokens = math.inf if budget.tokens is None else budget.tokens
-        self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
 
     @property
     def spent(self) -> BudgetUsage:
@@ -170,42 +147,18 @@ class BudgetTracker:
                 tracker = tracker._within
             await settled
 
-    def reopen(self, bound: BudgetUsage) -> None:
-        """Count an amount that was charged as reserved again, since the call may still be settled."""
-        self.calls -= bound[0]
-        self.tokens -= bound[1]
-        self.usd -= bound[2]
-
-    def settle(self, bound: BudgetUsage, actual: BudgetUsage, *, ends: bool = True) -> None:
-        """Charge an amount instead of the one that was reserved; `ends`: one above its bound ends the budget."""
+    def settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
+        """Charge an amount instead of the one that was reserved; one above its bound ends the budget."""
         if self._within is not None:
-            self._within.settle(bound, actual, ends=ends)
+            self._within.settle(bound, actual)
         self._calls += actual[0] - bound[0]
         self._tokens += actual[1] - bound[1]
         self._usd += actual[2] - bound[2]
         self.calls += actual[0]
         self.tokens += actual[1]
         self.usd += actual[2]
-        if ends and (actual[1] > bound[1] or actual[2] > bound[2]):
+        if actual[1] > bound[1] or actual[2] > bound[2]:
             self._broken = _excess_of(self.budget, bound, actual) or self._broken
-        self.look_again()
-
-    def excess(self, bound: BudgetUsage, actual: BudgetUsage) -> str:
-        """How an amount is above its bound, in words, if this budget or a larger one has a limit; empty: it is not."""
-        found = _excess_of(self.budget, bound, actual)
-        return found if found or self._within is None else self._within.excess(bound, actual)
-
-    @property
-    def limited(self) -> tuple[bool, bool]:
-        """Whether tokens and US dollars have a limit, in this budget or in a larger one."""
-        tokens, usd = self.budget.tokens is not None, self.budget.usd is not None
-        if self._within is not None:
-            outer = self._within.limited
-            tokens, usd = tokens or outer[0], usd or outer[1]
-        return tokens, usd
-
-    def look_again(self) -> None:
-        """Let calls that wait for room look again, after something was settled or the limits have changed."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for settled in waiting:
@@ -236,9 +189,9 @@ class BudgetTracker:
 
 def _excess_of(budget: Budget, bound: BudgetUsage, actual: BudgetUsage) -> str:
     """How an amount is above its bound, in words, as far as a budget has limits; empty: it is not."""
-    if budget.tokens is not None and actual.tokens > bound.tokens + TEMPLATE_TOKENS:
+    if budget.tokens is not None and actual.tokens > bound.tokens + _TEMPLATE_TOKENS:
         return f"a reply took {actual.tokens} tokens, where at most {bound.tokens} were reserved"
-    tokens_fit = bound.tokens < actual.tokens <= bound.tokens + TEMPLATE_TOKENS  # what they cost is forgiven, too
+    tokens_fit = bound.tokens < actual.tokens <= bound.tokens + _TEMPLATE_TOKENS  # what they cost is forgiven, too
     if budget.usd is not None and actual.usd > bound.usd * (1 + _ROUNDING) and not tokens_fit:
         return f"a reply cost ${actual.usd:.6f}, where at most ${bound.usd:.6f} were reserved"
     return ""

@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from wfdsl.interpreter.retry import FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, jittered, part_of
 from wfdsl.interpreter.worker_profile import WorkerProfile
@@ -136,32 +136,6 @@ class AdaptiveLimiter(ConcurrencyLimiter):
                 self._timer.cancel()
             self._timer = loop.call_at(self._resumes_at, self._resume)
 
-    def lift(self) -> None:
-        """Let calls pass again before the time for which they are held back is over."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._resumes_at = -math.inf
-        self._resume()
-
-    def set_ceiling(self, ceiling: float) -> None:
-        """Set the limit that holds while the provider refuses nothing."""
-        raised = ceiling > self._ceiling
-        self._ceiling = ceiling
-        self._allowed = ceiling if raised and not self._disturbed else min(self._allowed, ceiling)
-        self._threshold = min(self._threshold, ceiling)
-        if self.limit:
-            self._resume()
-
-    @property
-    def allowed(self) -> float:
-        """The limit while nothing holds calls back."""
-        return self._allowed
-
-    @property
-    def ceiling(self) -> float:
-        """The limit while the provider refuses nothing."""
-        return self._ceiling
-
     def held_s(self, now: float) -> float:
         """Seconds for which nothing will pass."""
         return max(0.0, self._resumes_at - now)
@@ -170,7 +144,7 @@ class AdaptiveLimiter(ConcurrencyLimiter):
         """Wait until calls may pass again, without taking a place."""
         loop = asyncio.get_running_loop()
         while (held_s := self.held_s(loop.time())) > 0:  # noqa: ASYNC110  (time is what is waited for)
-            await asyncio.sleep(min(held_s, 1.0))  # `lift` may end it earlier
+            await asyncio.sleep(held_s)
 
     def refused_s(self, now: float) -> float:
         """For how many seconds every call has been refused; 0 once one has succeeded."""
@@ -247,15 +221,6 @@ class RateWindow:
             self._used += amount - taking.amount
             taking.amount = amount
 
-    @property
-    def limit(self) -> float:
-        """The most in any minute."""
-        return self._limit
-
-    @limit.setter
-    def limit(self, limit: float) -> None:
-        self._limit = limit
-
     def _wait_s(self, amount: float) -> float:
         """Seconds until the window has to be looked at again; 0: there is room."""
         horizon = self._now() - WINDOW_S
@@ -280,19 +245,6 @@ class WorkerLimits:
         requests, tokens = profile.requests_per_minute, profile.tokens_per_minute
         self.requests = None if requests is None else RateWindow(requests, now)
         self.tokens = None if tokens is None else RateWindow(tokens, now)
-
-    def set_per_minute(self, name: Literal["requests", "tokens"], limit: int | None) -> None:
-        """Set a limit per minute; None: no limit."""
-        window = getattr(self, name)
-        if window is None or limit is None:
-            setattr(self, name, None if limit is None else RateWindow(limit, self._now))
-        else:
-            window.limit = limit
-
-    @property
-    def held_s(self) -> float:
-        """Seconds for which the provider has the worker held back."""
-        return self.concurrency.held_s(self._now())
 
     @property
     def per_minute(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import CoroutineType, coroutine
 from typing import Any, TypedDict
 
-from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.events import BudgetCharged, FellBack, Retried
 from wfdsl.interpreter.journal import CallEntry, Key, RunJournal
 from wfdsl.interpreter.limits import AdaptiveLimiter, ConcurrencyLimiter, Taken, limits_of
@@ -112,8 +112,6 @@ class CallPipeline:
         taken: Taken | None = None
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None
-        lease: str | None = None
-        refusal: WorkerFailure | None = None
         began = 0.0
         try:
             if self._limits.per_minute:
@@ -123,9 +121,6 @@ class CallPipeline:
                 if not environment.budget.try_reserve(needed):
                     await _wait_for_budget(needed, environment.budget, handle)
                     limits.leaves(taken)
-                lease = (
-                    None if environment.budget.leases is None else await _wait_for_lease(self.profile, needed, handle)
-                )
                 bound = needed
             began = environment.clock.steady()
             reply = await (
@@ -137,7 +132,7 @@ class CallPipeline:
                 reply = self._with_cost(reply)
             used = None if bound is None else self.profile.usage_of_reply(call, reply)
         except WorkerFailure as failure:
-            refusal, used = failure, None if bound is None else self.profile.usage_of_failure(call, failure, bound)
+            used = None if bound is None else self.profile.usage_of_failure(call, failure, bound)
             self._note_failure(handle, failure, began)
             raise
         except asyncio.CancelledError as error:
@@ -145,7 +140,7 @@ class CallPipeline:
             raise
         finally:
             if bound is not None:
-                _settle(handle, bound, bound if used is None else used, lease, refusal)
+                _settle(handle, bound, bound if used is None else used)
             for limiter in limiters:
                 limiter.release()
         limits.concurrency.succeeded(began)
@@ -396,33 +391,12 @@ async def _wait_for_budget(bound: BudgetUsage, budget: BudgetTracker, handle: St
     handle.doing = ASKING
 
 
-async def _wait_for_lease(profile: WorkerProfile, bound: BudgetUsage, handle: StepCall) -> str:
-    """A lease for a call that the budget has reserved; without one, the call is not made."""
-    clock, budget = handle.environment.clock, handle.environment.budget
-    assert budget is not None  # callers have checked both
-    assert budget.leases is not None
-    since, handle.doing = clock.steady(), "waiting for a lease from the limit server"
-    try:
-        lease = await budget.leases.take(profile.name, bound)
-    except BaseException:
-        budget.settle(bound, NOTHING_SPENT)
-        raise
-    handle.queue_s += clock.steady() - since
-    handle.doing = ASKING
-    return lease
-
-
-def _settle(
-    handle: StepCall, bound: BudgetUsage, used: BudgetUsage, lease: str | None, refusal: WorkerFailure | None
-) -> None:
-    """Charge what an attempt has used, give its lease back, and tell the listener."""
+def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
+    """Charge what an attempt has used, and tell the listener."""
     environment = handle.environment
     tracker, listener = environment.budget, environment.listener
     assert tracker is not None  # the bound was reserved there
     tracker.settle(bound, used)
-    if lease is not None and tracker.leases is not None:
-        status, retry_after = (200, None) if refusal is None else (refusal.status or 0, refusal.retry_after)
-        tracker.leases.end(lease, used, status, retry_after)
     if listener is None:
         return
     budget, wall_s = tracker.budget, 0.0

@@ -39,11 +39,6 @@ class Caller(NamedTuple):
         """The models that it may name; empty: all of them."""
         return () if self.limits is None else self.limits.models
 
-    @property
-    def is_admin(self) -> bool:
-        """Whether it may change the limits of the server."""
-        return self.limits is None or self.limits.admin
-
 
 def require_model(model: str, allowed: tuple[str, ...]) -> None:
     """Refuse a model that a key may not name; without names, all models are allowed.

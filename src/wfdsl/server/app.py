@@ -13,7 +13,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wfdsl.experiment import ServeSettings
-from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, Leases
 from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.answering import Answering, Asked
@@ -45,13 +44,11 @@ def build_app(
     journal: Journal | None,
     log: Callable[[str], None],
     more: Sequence[BaseRoute] = (),
-    leases: Leases | None = None,
 ) -> ASGIApp:
     """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
-    reaches it is answered. `more` are routes besides those of the API. `leases` are drawn for all calls.
+    reaches it is answered. `more` are routes besides those of the API.
     """
-    within = None if leases is None else BudgetTracker(UNLIMITED, leases=leases)
-    server = _Server(cards, settings, keys, journal, log, usage=KeyUsage(journal, within=within))
+    server = _Server(cards, settings, keys, journal, log, usage=KeyUsage(journal))
     routes = [
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),

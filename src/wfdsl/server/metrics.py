@@ -6,8 +6,7 @@ wait for the same run count its calls once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -18,8 +17,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from wfdsl.interpreter.events import CompletionFinished, Event, FellBack, Retried, RunFinished, StepFinished
 from wfdsl.protocols import Usage
@@ -29,33 +26,6 @@ _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1
 """Upper bounds of buckets: a run takes from milliseconds to an hour. Our choice."""
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a time for each counter, which nothing reads
-
-
-class Reading(NamedTuple):
-    """A metric as it is now."""
-
-    name: str
-    about: str
-    values: Mapping[str, float | None]
-    """By the values of the label; one of None is left out. Without a label, there is one, under an empty text."""
-    label: str = ""
-    counts: bool = False
-    """Whether it only grows."""
-
-
-class _Readings(Collector):
-    def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
-        self._read = read
-
-    def collect(self) -> Iterator[Metric]:
-        """All metrics, as Prometheus' client wants them."""
-        for each in self._read():
-            labels = [each.label] if each.label else []
-            family = (CounterMetricFamily if each.counts else GaugeMetricFamily)(each.name, each.about, labels=labels)
-            for key, value in each.values.items():
-                if value is not None:
-                    family.add_metric([key] if labels else [], value)
-            yield family
 
 
 class Metrics:
@@ -81,10 +51,6 @@ class Metrics:
         self._fallbacks = Counter(
             "wfdsl_fallbacks", "Calls that a fallback worker got", ["model", "worker"], registry=own
         )
-
-    def add(self, read: Callable[[], Iterable[Reading]]) -> None:
-        """Show what something else knows, too; it is read for each page."""
-        self._registry.register(_Readings(read))
 
     def request(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""

@@ -18,7 +18,6 @@ from wfdsl.cli.options import (
     OUTPUT,
     Parser,
     add_config_options,
-    add_limit_server_option,
     add_options,
     add_pool_option,
     add_protocol_option,
@@ -131,7 +130,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     add_pool_option(parser, "the workers")
     add_config_options(parser)
     add_protocol_option(parser)
-    add_limit_server_option(parser)
     add_task_options(parser)
     group(parser, INPUT).add_argument(
         "--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)"

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import stopped_by_signals
-from wfdsl.cli.options import experiment_of, leases_of, parameters_of
+from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
@@ -33,7 +33,6 @@ from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.leases import LeaseClient
 from wfdsl.render.status import dollars
 from wfdsl.tasks.task import Task
 from wfdsl_rl.cli.eval_reports import print_summary, print_table
@@ -91,11 +90,10 @@ class _Session:
         if self._args.engine == "ray":
             return self._evaluate_on_ray(settled)
         store = Journal() if self._experiment.run.journal else nullcontext()
-        with store as journal, Results(self._results) as results, leases_of(self._args) as leases:
+        with store as journal, Results(self._results) as results:
             try:
-                return asyncio.run(
-                    stopped_by_signals(self._trials(settled, journal, results, leases), f"to continue: {self._again()}")
-                )
+                work = self._trials(settled, journal, results)
+                return asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
@@ -105,7 +103,6 @@ class _Session:
         evaluation, args = self._evaluation, self._args
         plan = Plan(
             build=partial(_on_node, args),
-            leases=partial(leases_of, args),
             evaluation_id=evaluation.id,
             folder=str(Path.cwd()),
             parallel=args.parallel,
@@ -131,10 +128,8 @@ class _Session:
 
             yield keep
 
-    async def _trials(
-        self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results, leases: LeaseClient | None
-    ) -> str:
-        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled, leases)
+    async def _trials(self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results) -> str:
+        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled)
         with self._progress(settled, results) as keep:
             return await evaluate(
                 self._evaluation,
@@ -168,8 +163,8 @@ def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
     """
     if experiment.budget != UNLIMITED:
         raise UsageError(
-            "a budget cannot be kept by several nodes for themselves; start `wfdsl-reward serve` with the budget, and "
-            "give --limit-server URL here instead of it"
+            "a budget holds on one machine, and the nodes of a cluster do not share it; leave it out, or evaluate with "
+            "--engine local"
         )
     fitted = [name for name, policy in evaluation.policies.items() if isinstance(policy, FittedPolicy)]
     if fitted:
@@ -193,18 +188,17 @@ def _budget_tracker(
     experiment: Experiment,
     journal: Journal | None,
     settled: Mapping[TrialKey, Trial],
-    leases: LeaseClient | None,
 ) -> BudgetTracker | None:
-    """The budget with what earlier sessions have spent; None without one and without leases."""
+    """The budget with what earlier sessions have spent; None without one."""
     budget = experiment.budget
-    if budget == UNLIMITED and leases is None:
+    if budget == UNLIMITED:
         return None
     if journal is not None:
-        return BudgetTracker(budget, spent_on(evaluation.id, journal.path), leases=leases)
+        return BudgetTracker(budget, spent_on(evaluation.id, journal.path))
     trials = settled.values()
     calls, tokens = sum(trial.calls + trial.completions for trial in trials), sum(trial.tokens for trial in trials)
     usd = sum(trial.paid_usd or 0.0 for trial in trials)
-    return BudgetTracker(budget, BudgetUsage(calls, tokens, usd), leases=leases)
+    return BudgetTracker(budget, BudgetUsage(calls, tokens, usd))
 
 
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, command: list[str]) -> Evaluation:

@@ -25,7 +25,6 @@ from wfdsl.cli.options import (
     count,
     experiment_of,
     group,
-    number_above_zero,
     require_no_parameters,
     run_command,
     value_parser,
@@ -61,7 +60,6 @@ _PORT: Final = 8700
 _PARALLEL: Final = 1024
 """One process waits for ten thousand calls (docs/howto/scale.md); grading takes a processor. Our choice."""
 _REQUESTS: Final = 4096
-_LEASE_S: Final = 30.0
 _BODY_BYTES: Final = 64 * 2**20
 _OF_MODELS: Final = (
     "reasoning",
@@ -134,13 +132,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="programs graded at a time, with --engine ray on each node (default: one for each processor)",
     )
     add_engine_options(runs, "programs are graded and local models answer")
-    runs.add_argument(
-        "--lease-seconds",
-        type=number_above_zero,
-        default=_LEASE_S,
-        metavar="S",
-        help="how long another process keeps its leases without being heard of (default: %(default)g)",
-    )
     runs.add_argument(
         "--journal", metavar="FILE", help="keeps every call (default: reward/journal.db beside the usual journal)"
     )
@@ -268,7 +259,6 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
         tracker,
         metrics,
         parallel=args.parallel,
-        lease_s=args.lease_seconds,
         opened=None if place is None else place.open,
     )
 

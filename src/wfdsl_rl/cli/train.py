@@ -22,20 +22,16 @@ from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
     Parser,
-    add_limit_server_option,
     answer_tab,
     complete,
     group,
-    leases_of,
 )
 from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
-    from wfdsl.interpreter.leases import LeaseClient
     from wfdsl.interpreter.record import RunEnded
-    from wfdsl.interpreter.running import RunOptions
     from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.plan import Plan
 
@@ -79,7 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     asked.add_argument("--stage", choices=_STAGES, default="all", help="which stage (default: %(default)s)")
     asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.base.group_size=8")
     asked.add_argument("--seed", type=int, metavar="N", help="short for --set train.seed=N")
-    add_limit_server_option(parser)
     output.add_argument("-o", "--out", metavar="DIR", help="output folder (default: runs/NAME-seedN)")
     output.add_argument("--resume", metavar="DIR", help="continue the training in a folder")
     output.add_argument("--dry-run", action="store_true", help="show what would be run; start nothing")
@@ -155,7 +150,6 @@ def _run(
         if processes.is_first:
             progress = stack.enter_context(Progress(plan.train, stages, as_json=args.json))
             options = stack.enter_context(run_options(plan.experiment, plan.pool, folder))
-            _draw(options, stack.enter_context(leases_of(args)))
             watched = {"options": options, "listeners": (progress.on_metrics,), "say": progress.say}
         setup = Setup(
             train=plan.train,
@@ -188,17 +182,6 @@ def _run(
                 raise
             return FAILED  # the first process says why
     return OK
-
-
-def _draw(options: RunOptions, leases: LeaseClient | None) -> None:
-    """Have the calls of all runs drawn from a limit server, besides the training's own budget."""
-    from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
-
-    own = options.get("budget")
-    if isinstance(own, BudgetTracker):
-        own.leases = leases
-    elif leases is not None:
-        options["budget"] = BudgetTracker(UNLIMITED, leases=leases)
 
 
 def _require_same(folder: Path, resolved: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -27,8 +26,6 @@ _PROMPT_LINES = 16
 """Lines of the first prompt that a dry run shows, from its end."""
 _WIDTH = 100
 """Characters of such a line."""
-_KEY: Final = re.compile(r"^([^/]*//)?[^/]*@")
-"""The key in the URL of a server, which is not printed: the command reads it from WFDSL_SERVER_KEY, too."""
 _SERVER: Final = "start vLLM's server before it, as docs/examples/gpus/2-gpus-and-vllm-server.sh does"
 
 
@@ -120,8 +117,7 @@ def launch_command(train: TrainConfig, args: argparse.Namespace) -> str:
     """The command that starts what was asked for: torchrun, or a plain process, which uses one GPU of several."""
     words = ["--resume", args.resume] if args.resume is not None else [args.experiment]
     given = {"--stage": args.stage if args.stage != "all" and args.resume is None else None, "--seed": args.seed}
-    server = None if args.limit_server is None else _KEY.sub(r"\1", args.limit_server)
-    given |= {"--limit-server": server, "--out": args.out}
+    given["--out"] = args.out
     pairs = [*(("--set", setting) for setting in args.set), *given.items()]
     words += [word for flag, value in pairs if value is not None for word in (flag, str(value))]
     if (count := train.processes or 1) > 1:

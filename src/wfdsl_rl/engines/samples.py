@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wfdsl.interpreter.journal_leases import PREFIX
 from wfdsl.server.api_errors import ApiError, shown
 from wfdsl.server.key_usage import Allowance
 from wfdsl.server.middleware import json_object
@@ -169,8 +168,6 @@ class SampleReader:
         elif not isinstance(sample_id, str) or not 0 < len(sample_id) <= _LONGEST_ID or not sample_id.isprintable():
             raise _invalid(f"sample_id must be 1 to {_LONGEST_ID} printable characters", "sample_id")
         name = f"{run}/{sample_id}" if run else sample_id
-        if name.startswith(PREFIX):
-            raise _invalid(f"a sample id, or the run before it, must not begin with {PREFIX!r}", "sample_id")
         return Sample(
             name,
             Rollout(

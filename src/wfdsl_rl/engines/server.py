@@ -19,11 +19,7 @@ from wfdsl.server.api_keys import ApiKeys
 from wfdsl.server.endpoints import Endpoints
 from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.key_usage import Allowance, KeyUsage
-from wfdsl.server.leases import Leases
-from wfdsl.server.limit_endpoints import LimitEndpoints
-from wfdsl.server.limit_metrics import limit_readings
 from wfdsl.server.listening import FINISHED
-from wfdsl.server.live_limits import LiveLimits, limits_by_name
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import Sample, SampleReader
 from wfdsl_rl.engines.service import RewardService, shutting_down
@@ -51,7 +47,6 @@ def build_app(
         Route("/v1/score", server.score, methods=["POST"]),
         Route("/slime", server.score_for_slime, methods=["POST"]),
         Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
-        *server.ends.routes,
     ]
     return server.app(routes, server.lifespan)
 
@@ -70,24 +65,18 @@ class _Server(Endpoints):
         self._unscored = unscored
         self._reader = SampleReader(service.reward)
         self._usage = KeyUsage(service.journal, within=service.budget)
-        self.ends = LimitEndpoints(self, self._allowance)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[Mapping[str, Any]]:  # noqa: ARG002  (Starlette passes it)
         """Keep the workers' clients up while the server runs, and end all runs before they close."""
         service = self._service
         async with service.opened():
-            workers = limits_by_name(service.reward.pool)
-            self.ends.limits = LiveLimits(workers, service.budget, service.workflows)
-            self.ends.leases = Leases(workers, service.budget, service.journal, service.lease_s)
-            self.metrics.add(lambda: limit_readings(self.ends.limits, self.ends.leases))
-            async with self.ends.leases.running():
-                self.is_ready = True
-                try:
-                    yield {FINISHED: service.finished}
-                finally:
-                    self.is_ready = False
-                    await service.end()
+            self.is_ready = True
+            try:
+                yield {FINISHED: service.finished}
+            finally:
+                self.is_ready = False
+                await service.end()
 
     async def list_tasks(self, request: Request) -> Response:
         """The tasks that can be scored, without their answers."""

@@ -84,14 +84,12 @@ class RewardService:
         metrics: Metrics,
         *,
         parallel: int,
-        lease_s: float,
         opened: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
         """`reward` keeps its calls in the journal and within the budget, and tells `metrics` its events.
 
-        `parallel` is the most workflows in flight; `lease_s` says how many seconds another process keeps its leases
-        without being heard of. `opened` keeps up what scoring needs, of which the pool is a part; the pool alone
-        unless given.
+        `parallel` is the most workflows in flight. `opened` keeps up what scoring needs, of which the pool is a part;
+        the pool alone unless given.
         """
         self.opened = opened or reward.pool.open
         self.reward = reward
@@ -99,7 +97,6 @@ class RewardService:
         self.metrics = metrics
         self.budget = budget
         self.journal = journal
-        self.lease_s = lease_s
         self._live: dict[str, _Scoring] = {}
         self._recent = RecentResults()
 

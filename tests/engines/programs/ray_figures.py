@@ -1,7 +1,6 @@
 """What a cluster of three nodes on this machine adds to trials that wait, and how much faster it is than one node."""
 
 import asyncio
-import contextlib
 import json
 import sys
 import time
@@ -36,7 +35,6 @@ async def seconds(delay_s, count, parallel, nodes):
     if nodes:
         plan = Plan(
             build=partial(evaluation, delay_s),
-            leases=contextlib.nullcontext,
             evaluation_id="e",
             folder=".",
             parallel=parallel,

@@ -25,7 +25,6 @@ from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
 
 from .conftest import (
-    BOUND_USD,
     CALL_USD,
     FLOW,
     Provider,
@@ -35,7 +34,6 @@ from .conftest import (
     get,
     post,
     verdict,
-    write_files,
 )
 
 pytestmark = pytest.mark.slow
@@ -125,40 +123,6 @@ def test_a_full_disk_is_an_error_that_passes_and_no_kept_reply_is_paid_twice(
     assert sum(again.values()) - 120 <= 2  # those whose replies could not be kept
 
 
-def test_a_dead_holder_keeps_no_more_than_the_bounds_of_its_calls_in_flight(
-    serve: Serve, provider: Provider, tmp_path: Path
-) -> None:
-    budget = BOUND_USD + 4 * CALL_USD
-    server = serve("--budget-usd", str(budget), "--lease-seconds", "1")
-    (tmp_path / "flow.wf").write_text(FLOW)
-    provider.delay_s = 600.0
-    node = run_flow(tmp_path, server.url)
-    provider.wait_for(1)
-    node.kill()
-    node.wait()
-    eventually(lambda: get(f"{server.url}/v1/leases").json()["ended"] == {"lost": 1})
-
-    body = {"holder": "other", "worker": "bob", "calls": [[100, CALL_USD]] * 9}
-    given = post(f"{server.url}/v1/leases", json=body).json()["leases"]
-    spent = get(f"{server.url}/v1/limits").json()["budget"]["spent"]
-
-    assert spent["calls"] == len(provider.asked) == 1
-    assert CALL_USD < spent["usd"] < BOUND_USD
-    assert len(given) == int((budget - spent["usd"]) / CALL_USD)
-    server.stop()
-    dead = next(each.id for each in summaries(tmp_path / "journal.db") if each.is_bound and "other" not in each.id)
-    (lost,) = run_of(tmp_path / "journal.db", dead).lost
-    assert (lost.worker_name, lost.usd) == ("ann", spent["usd"])
-
-
-def run_flow(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
-    """A node: a process that runs a workflow file, with leases from a server."""
-    env = {**os.environ, "WFDSL_HOME": str(folder / "node"), "OPENAI_API_KEY": "none"}
-    command = [sys.executable, "-m", "wfdsl", "run", "flow.wf", "-q", "Why?", "--pool", "pool.toml", "--quiet"]
-    command += ["--limit-server", url, *options]
-    return subprocess.Popen(command, cwd=folder, env=env, text=True)
-
-
 def rank(folder: Path, samples: list[dict[str, Any]], url: str) -> list[str]:
     """The command of a process that has samples scored and prints their scores."""
     (folder / "samples.json").write_text(json.dumps(samples))
@@ -205,47 +169,13 @@ def test_a_client_that_is_killed_and_started_again_pays_for_nothing_twice(
     assert len(provider.asked) == 20
 
 
-@long
-def test_a_process_that_is_only_slow_keeps_its_lease(serve: Serve, provider: Provider, tmp_path: Path) -> None:
-    server = serve("--lease-seconds", "6")
-    (tmp_path / "flow.wf").write_text(FLOW)
-    provider.going.clear()
-    node = run_flow(tmp_path, server.url)
-    provider.wait_for(1)
-    time.sleep(14.0)
-    provider.going.set()
-
-    assert node.wait(300) == 0
-    assert get(f"{server.url}/v1/leases").json()["ended"] == {"settled": 2}
-
-
-@long
-def test_leases_of_a_living_process_hold_while_the_server_is_killed_and_restarted(
-    serve: Serve, provider: Provider, tmp_path: Path
-) -> None:
-    first = serve("--budget-usd", "5")
-    (tmp_path / "flow.wf").write_text(FLOW)
-    provider.going.clear()
-    node = run_flow(tmp_path, first.url)
-    provider.wait_for(1)
-    first.stop(signal.SIGKILL)
-    second = serve("--budget-usd", "5", port=first.port)
-    provider.going.set()
-
-    assert node.wait(300) == 0
-    usage = get(f"{second.url}/v1/limits").json()["budget"]
-    assert usage["reserved"]["calls"] == 0
-    assert usage["spent"] == {"calls": 2, "tokens": 24, "usd": pytest.approx(2 * CALL_USD)}
-    assert len(provider.asked) == 2
-
-
-def evaluation(folder: Path, tasks: int, url: str, *options: str, home: str = "node") -> subprocess.Popen[str]:
-    """A driver: a process that evaluates the workflow file on tasks, or resumes, with leases from a server."""
+def evaluation(folder: Path, tasks: int, *options: str) -> subprocess.Popen[str]:
+    """A driver: a process that evaluates the workflow file on tasks, or resumes."""
     (folder / "flow.wf").write_text(FLOW)
     lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(tasks)]
     (folder / "many.jsonl").write_text("\n".join(lines))
-    env = {**os.environ, "WFDSL_HOME": str(folder / home), "OPENAI_API_KEY": "none"}
-    command = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet", "--limit-server", url]
+    env = {**os.environ, "WFDSL_HOME": str(folder / "node"), "OPENAI_API_KEY": "none"}
+    command = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet"]
     if "--resume" not in options:
         command += ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml"]
     piped = subprocess.PIPE
@@ -258,12 +188,11 @@ def outcomes(folder: Path) -> list[str]:
 
 
 @long
-def test_two_drivers_of_one_evaluation_do_its_work_once(serve: Serve, provider: Provider, tmp_path: Path) -> None:
-    server = serve()
+def test_two_drivers_of_one_evaluation_do_its_work_once(provider: Provider, tmp_path: Path) -> None:
     provider.going.clear()
-    driver = evaluation(tmp_path, 20, server.url, "--out", "e", "--parallel", "2")
+    driver = evaluation(tmp_path, 20, "--out", "e", "--parallel", "2")
     provider.wait_for(2)
-    other = evaluation(tmp_path, 20, server.url, "--resume", "e")
+    other = evaluation(tmp_path, 20, "--resume", "e")
     said = other.communicate(timeout=300)[1]
     provider.going.set()
     driver.communicate(timeout=300)
@@ -276,11 +205,10 @@ def test_two_drivers_of_one_evaluation_do_its_work_once(serve: Serve, provider: 
 
 @long
 def test_a_driver_that_is_killed_is_resumed_and_only_its_calls_in_flight_are_paid_twice(
-    serve: Serve, provider: Provider, tmp_path: Path
+    provider: Provider, tmp_path: Path
 ) -> None:
-    server = serve("--lease-seconds", "2")
     provider.delay_s = 0.5
-    driver = evaluation(tmp_path, 20, server.url, "--out", "e", "--parallel", "2")
+    driver = evaluation(tmp_path, 20, "--out", "e", "--parallel", "2")
     provider.wait_for(9)
     provider.going.clear()
     eventually(lambda: provider.inside == 2)
@@ -288,104 +216,31 @@ def test_a_driver_that_is_killed_is_resumed_and_only_its_calls_in_flight_are_pai
     driver.communicate()
     provider.going.set()
 
-    resumed = evaluation(tmp_path, 20, server.url, "--resume", "e", "--parallel", "2")
+    resumed = evaluation(tmp_path, 20, "--resume", "e", "--parallel", "2")
     said = resumed.communicate(timeout=300)[1]
 
     assert resumed.returncode == 0, said
     assert outcomes(tmp_path / "e") == ["right"] * 20
     assert len(set(provider.asked)) == 21  # a question's first step; the second one's text is the same for all
-    eventually(lambda: get(f"{server.url}/v1/leases").json()["holders"] == [])
-    ended = get(f"{server.url}/v1/leases").json()["ended"]
-    spent = get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"]
     assert len(provider.asked) == 42
-    assert 2 <= ended["lost"] <= 4  # those in flight, and those that had ended and were not told yet
-    assert spent == ended["settled"] + ended["lost"] == 42
-
-
-class Counting(Provider):
-    """Counts how many calls of `ann` are in flight at most."""
-
-    def __init__(self) -> None:
-        super().__init__(delay_s=0.1)
-        self.peak, self._in_flight = 0, 0
-
-    def answer(self, body: dict[str, Any]) -> str:
-        if body["model"] != "ann":
-            return super().answer(body)
-        with self._lock:
-            self._in_flight += 1
-            self.peak = max(self.peak, self._in_flight)
-        try:
-            return super().answer(body)
-        finally:
-            with self._lock:
-                self._in_flight -= 1
+    assert charged(tmp_path / "node/journal.db").calls == 42
 
 
 @long
-def test_a_storm_of_refusals_at_one_node_narrows_the_other_and_both_finish(serve: Serve, tmp_path: Path) -> None:
-    stormy, calm = Provider(most=0), Counting()
-    for name, url in (("stormy", stormy.url), ("calm", calm.url)):
-        write_files(tmp_path, url)
-        (tmp_path / "pool.toml").rename(tmp_path / f"{name}.toml")
-    write_files(tmp_path, calm.url)
-    server = serve()
-
-    def node(pool: str, name: str, parallel: int) -> subprocess.Popen[str]:
-        options = ("--pool", f"{pool}.toml", "--out", name, "--parallel", str(parallel))
-        return evaluation(tmp_path, 40, server.url, *options, home=name)
-
-    def allowed() -> float | None:
-        found: float | None = get(f"{server.url}/v1/limits").json()["workers"]["ann"]["allowed"]
-        return found
-
-    calm.going.clear()
-    before = node("calm", "before", 20)
-    eventually(lambda: calm.peak >= 20)
-    calm.going.set()
-    said = [before.communicate(timeout=300)[1]]
-    before_peak, calm.peak, unlimited = calm.peak, 0, allowed()
-    nodes = [node("stormy", "a", 8)]
-    eventually(lambda: allowed() == 1.0)
-    nodes.append(node("calm", "b", 20))
-    calm.wait_for(81, timeout_s=200.0)  # the worker is held back for up to a minute after each refusal
-    stormy._most = 1000
-    said += [each.communicate(timeout=300)[1] for each in nodes]
-    stormy.close()
-    calm.close()
-
-    assert [each.returncode for each in (before, *nodes)] == [0] * 3, said
-    assert (before_peak, unlimited) == (20, None)
-    assert calm.peak <= 13  # one more with each round of calls that succeed: the root of twice the 80 of both nodes
-    assert (len(calm.asked), len(stormy.asked)) == (160, 80)
-    assert stormy.refusals > 0
-    spent = get(f"{server.url}/v1/limits").json()["budget"]["spent"]["calls"]
-    assert spent == 240 + stormy.refusals
-    assert outcomes(tmp_path / "a") == outcomes(tmp_path / "b") == ["right"] * 40
-
-
-@long
-def test_a_clock_that_jumps_ends_no_lease_and_no_request(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+def test_a_clock_that_jumps_ends_no_request(serve: Serve, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import time, pathlib\nclock = time.time\nfile = pathlib.Path(__file__).with_name('shift')\n"
         "time.time = lambda: clock() + float(file.read_text())\n"
     )
     shift = tmp_path / "shift"
     shift.write_text("0")
-    server = serve("--lease-seconds", "30", prefix=("env", f"PYTHONPATH={tmp_path}"))
+    server = serve(prefix=("env", f"PYTHONPATH={tmp_path}"))
     provider.delay_s = 0.5
-    body: dict[str, Any] = {"holder": "node", "worker": "ann", "calls": [[100, 0.1]]}
-    (lease,) = post(f"{server.url}/v1/leases", json=body).json()["leases"]
     results = in_background(lambda: server.client().score_sync(batch(6)))
     for jump in (86_400, -86_400):
         (tmp_path / "next").write_text(str(jump))
         (tmp_path / "next").replace(shift)
         time.sleep(1.0)
-        assert post(f"{server.url}/v1/leases/settle", json={"holder": "node"}).json() == {"expired": []}
-    told = {"lease": lease, "calls": 1, "tokens": 12, "usd": CALL_USD}
 
-    ended = post(f"{server.url}/v1/leases/settle", json={"holder": "node", "settled": [told]}).json()
-
-    assert ended == {"expired": []}
     assert [each["score"] for each in results.result(60)] == scores(batch(6))
     assert set(asked(provider).values()) == {1}
