@@ -1,4 +1,4 @@
-"""Benchmark: pages on a journal of 10,000 runs, a run of 50 MB, a workflow of 200 steps, and a training, in Chromium.
+"""Benchmark: pages on a journal of 10,000 runs, a run of 50 MB and a workflow of 200 steps, in Chromium.
 
 Run it with `make bench-browser`. Figures are medians; the times of the browser are those of its own clock, from the
 start of a navigation, and include the server's. They are printed, never tested: they depend on the machine.
@@ -7,9 +7,6 @@ start of a navigation, and include the server's. They are printed, never tested:
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
-import math
 import os
 import statistics
 import sys
@@ -19,18 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import wfdsl
-from tests.rl.viewer.training_folders import TrainingWriter
 from wfdsl.interpreter.journal import Journal
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl_rl.training.setup import METRICS
-from wfdsl_rl.viewer.training_folder import TrainingFolder
 
 from .conftest import BROWSER, FLAGS, Viewer, Watched, open_context
 
 RUNS = int(os.environ.get("WFDSL_BENCH_RUNS", "10000"))
-ITERATIONS = int(os.environ.get("WFDSL_BENCH_ITERATIONS", "2000"))
-SAMPLES = 25
-"""Of an iteration."""
 TIMES = 5
 CHAIN = wfdsl.Workflow.from_lists([0, 0, 0], ["Plan it.", "Solve it.", "Check it."], [[], [0], [0, 1]])
 PAINT = """() => ({
@@ -77,22 +68,6 @@ def _worker(function: Any) -> Any:
         return wfdsl.Reply(await function(call.messages))
 
     return answer
-
-
-def write_large_training(folder: Path) -> str:
-    """A training of 2,000 log entries and 50,000 samples, which are those of one iteration again and again; its id."""
-    writer = TrainingWriter(folder, iterations=ITERATIONS)
-    writer.iteration(0)
-    kept = folder / "base" / "samples"
-    samples = [json.loads(line) for line in gzip.decompress((kept / "step-000000.jsonl.gz").read_bytes()).splitlines()]
-    entry = json.loads((folder / METRICS).read_text("utf-8"))
-    with (folder / METRICS).open("w", encoding="utf-8") as file:
-        for step in range(ITERATIONS):
-            values = {"reward": 0.5 + 0.4 * step / ITERATIONS + 0.1 * math.sin(step), "step": step + 1}
-            file.write(json.dumps({**entry, **values}) + "\n")
-            lines = "".join(json.dumps({**samples[at % len(samples)], "step": step}) + "\n" for at in range(SAMPLES))
-            (kept / f"step-{step:06d}.jsonl.gz").write_bytes(gzip.compress(lines.encode(), 1))
-    return TrainingFolder(folder).id
 
 
 def measured(watched: Watched, path: str, times: int = TIMES) -> dict[str, float]:
@@ -150,7 +125,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         ids = asyncio.run(write_runs(home / "journal.db"))
-        training = write_large_training(home / "runs" / "large")
         size = sum(file.stat().st_size for file in home.glob("journal.db*") if file.is_file()) / 1e6
         print(f"journal: {RUNS + 2:,} runs, {size:,.0f} MB")
         viewer = Viewer(home)
@@ -161,15 +135,6 @@ def main() -> None:
             for name, run in ids.items():
                 paths |= {f"{name}, {view}": f"/runs/{run}?view={view}" for view in ("conversation", "graph", "time")}
             paths["200 steps, graph drawn"] = f"/runs/{ids['200 steps']}?view=graph&draw=graph%3D"
-            base = f"/trainings/{training}"
-            paths |= {"training": base, "samples": f"{base}/base/samples"}
-            paths |= {"samples, filtered": f"{base}/base/samples?outcome=invalid"}
-            for name, path in {
-                "training": base,
-                "samples that no filter fits": f"{base}/base/samples?kind=none",
-            }.items():
-                paint = measured(watched, path, times=1)["paint"]
-                print(f"{name}, the first time: {paint:.0f} ms")
             print(f"{'page':28} {'first paint':>12} {'loaded':>10} {'elements':>9} {'largest answer':>15}")
             for name, path in paths.items():
                 watched.sizes.clear()

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import wfdsl
-from tests.rl.viewer.training_folders import write_training
 from tests.viewer.conftest import KEEP, NESTED, POOL, WRITTEN, conduct, conductor_of, nesting_pool, plan, solve
-from wfdsl_rl.viewer.training_folder import TrainingFolder
 
 from .conftest import Viewer, Watched, in_thread, open_context
 from .test_pages import ask
@@ -31,8 +29,6 @@ def pages_of(home: Path) -> list[str]:
     workers = wfdsl.Pool.from_functions([plan, solve])
     conductor = conductor_of(wrong, WRITTEN, KEEP)
     conducted = in_thread(lambda: conductor.solve_sync("Q", workers, journal=home / "journal.db").run)
-    folder = in_thread(lambda: write_training(home / "first", iterations=2)).folder
-    training = f"/trainings/{TrainingFolder(folder).id}"
     redone = in_thread(lambda: conduct(home / "boss.toml", home / "journal.db"))
     views = [f"/runs/{run.id}?view={view}" for run in (nested, conducted) for view in ("conversation", "graph", "time")]
     return [
@@ -47,13 +43,7 @@ def pages_of(home: Path) -> list[str]:
         f"/runs/{redone.id}/steps/0.0.1/redo",
         "/playground",
         "/playground#wf=c3RlcCBhIGJ5IDA",
-        "/trainings",
-        training,
-        f"{training}/base/samples",
-        f"{training}/base/samples/step-000000/0",
-        "/gym",
-        "/gym/axes",
-        "/gym/axes/chain",
+        "/evaluations",
         "/nothing",
     ]
 

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "folders",
         metavar="FOLDER",
         nargs="*",
-        help="a folder with evaluations or trainings, whose pages are shown too (default: the current folder)",
+        help="a folder with evaluations, whose pages are shown too (default: the current folder)",
     )
     output = group(parser, OUTPUT)
     output.add_argument(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -35,7 +35,7 @@ ROOT: Final = "/view"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Pages about something else than runs, such as trainings, that have a place in the navigation."""
+    """Pages about something else than runs, such as evaluations, that have a place in the navigation."""
 
     title: str
     """What the navigation calls them."""
@@ -44,8 +44,6 @@ class Pages:
     routes: Sequence[BaseRoute]
     templates: Path | None = None
     """The folder of their templates, which extend `base.html`."""
-    close: Callable[[], None] = lambda: None
-    """Ends what waits for news."""
 
 
 def pages_of_others(folders: Sequence[Path]) -> list[Pages]:
@@ -91,33 +89,20 @@ class Viewer:
                 add_templates(pages.templates)
         # Pages that others bring come first: they may know more of what an address names.
         routes = [route for pages in reversed(self._pages) for route in pages.routes]
-        app = self._application(self.index, routes, [(pages.title, pages.path) for pages in self._pages])
+        app = Starlette(routes=routes, exception_handlers=_HANDLERS)
+        app.state.viewer = self
+        app.state.index = self.index
+        app.state.redoing = Redoing(self.index.journal, self._experiment)
+        app.state.records = RunRecords(self.index)
+        app.state.pools = self._pools
+        app.state.key = self._key
+        app.state.nav = tuple((pages.title, pages.path) for pages in self._pages)
         app.add_middleware(Access, key=self._key)
         return Mount(ROOT, app=app)
-
-    def runs_in(self, index: RunIndex, nav: Sequence[tuple[str, str]]) -> Starlette:
-        """The pages of the runs of another journal, to be mounted below pages that are about these runs.
-
-        `nav` has titles, and addresses below where they are mounted.
-        """
-        return self._application(index, _routes_of_runs(), nav)
 
     def close(self) -> None:
         """End what waits for news, so that the server can end."""
         self.index.close()
-        for pages in self._pages:
-            pages.close()
-
-    def _application(self, index: RunIndex, routes: Sequence[BaseRoute], nav: Sequence[tuple[str, str]]) -> Starlette:
-        app = Starlette(routes=routes, exception_handlers=_HANDLERS)
-        app.state.viewer = self
-        app.state.index = index
-        app.state.redoing = Redoing(index.journal, self._experiment)
-        app.state.records = RunRecords(index)
-        app.state.pools = self._pools
-        app.state.key = self._key
-        app.state.nav = tuple(nav)
-        return app
 
 
 def _routes_of_runs() -> list[BaseRoute]:
