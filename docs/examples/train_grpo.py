@@ -11,7 +11,7 @@ from typing import Any
 
 from datasets import Dataset
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 import wfdsl
@@ -41,7 +41,7 @@ def main() -> None:
     args = parser.parse_args()
 
     tasks = wfdsl.load_tasks(args.tasks, limit=960, seed=0)
-    model, tokenizer = (args.model, None) if args.model else tiny_model()
+    model, tokenizer = (args.model, AutoTokenizer.from_pretrained(args.model)) if args.model else tiny_model()
     config = GRPOConfig(
         output_dir=args.out,
         max_steps=args.steps,
@@ -53,7 +53,8 @@ def main() -> None:
         use_cpu=not args.model,
         report_to="none",
     )
-    with wfdsl_rl.make_reward(args.pool, tasks, prompt="paper" if args.model else "tiny") as reward:
+    prompt, end = "paper" if args.model else "tiny", tokenizer.eos_token_id
+    with wfdsl_rl.make_reward(args.pool, tasks, prompt=prompt, end_of_text=end) as reward:
         rows = Dataset.from_list(reward.rows())
         trainer = GRPOTrainer(model, reward.trl, config, rows, processing_class=tokenizer)
         trainer.train()

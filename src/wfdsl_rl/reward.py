@@ -17,7 +17,7 @@ import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -35,11 +35,12 @@ from wfdsl.grading.code import RemoteSandbox
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
 from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.interpreter.running import RunOptions
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
@@ -108,6 +109,8 @@ class Reward:
     """How often each valid workflow is run; its score is the mean."""
     common_random_numbers: bool = False
     """For `trl`: whether the completions of a row draw the same random numbers, and equal ones are run once."""
+    end_of_text: frozenset[int] | None = None
+    """For `trl`: the tokens that end a completion; one that ends with another token was cut, and is invalid."""
     concurrency: int = 64
     """The most workflows in flight in an event loop."""
     seed: int = 0
@@ -207,6 +210,7 @@ class Reward:
         completions: Sequence[Any],
         *,
         task: Sequence[str],
+        completion_ids: Sequence[Sequence[int]] | None = None,
         trainer_state: Any = None,
         log_metric: Any = None,
         **columns: Any,
@@ -214,16 +218,18 @@ class Reward:
         """The reward function for TRL's trainers. It needs the columns of `rows`, and logs what the batch was like.
 
         None leaves a completion out. Sample ids are made of the seed, the split, the optimisation step, the row and
-        the place in the row, so a step that is repeated after an interruption is answered from the journal.
+        the place in the row, so a step that is repeated after an interruption is answered from the journal. TRL gives
+        the tokens of completions: one that does not end is invalid.
 
         Raises:
             NoScore: no valid completion of a training batch has a score.
-            BudgetExhausted, UsageError: as in `__call__`.
+            UsageError: there are tokens, and the reward does not know which ones end a text; or as in `__call__`.
+            BudgetExhausted: as in `__call__`.
         """
         step = 0 if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
-        rollouts = self.rollouts(rows, completions, step)
+        rollouts = self.rollouts(rows, completions, step, self.cut(completion_ids))
         scored = await self.score(rollouts)
         for metric, value in metrics_of(scored).items() if log_metric is not None else ():
             log_metric(metric, value)
@@ -231,14 +237,41 @@ class Reward:
             require_scores(scored, step)
         return [each.score for each in scored]
 
-    def rollouts(self, rows: Sequence[Mapping[str, Any]], completions: Sequence[Any], step: int) -> list[Rollout]:
-        """What is scored for completions of a trainer's rows; `step` is the optimisation step.
+    def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
+        """Whether each completion was cut at the token limit; None without tokens.
+
+        Raises:
+            UsageError: the reward does not know which tokens end a text.
+        """
+        if completion_ids is None:
+            return None
+        if self.end_of_text is None:
+            raise UsageError(
+                "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
+                "with make_reward(..., end_of_text=tokenizer.eos_token_id)"
+            )
+        return [not ids or ids[-1] not in self.end_of_text for ids in completion_ids]
+
+    def rollouts(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        completions: Sequence[Any],
+        step: int,
+        cut: Sequence[bool] | None = None,
+    ) -> list[Rollout]:
+        """What is scored for completions of a trainer's rows.
+
+        Args:
+            rows: One for each completion.
+            completions: Texts, or chats.
+            step: The optimisation step.
+            cut: Whether each completion was cut; none was, unless given.
 
         Raises:
             UsageError: a task is not known.
         """
         found, seen = [], Counter[Any]()
-        for row, completion in zip(rows, completions, strict=True):
+        for row, completion, is_cut in zip(rows, completions, cut or [False] * len(rows), strict=True):
             number, split = row.get("row", row["task"]), row.get("split", "train")
             group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, step, number]))
             run_id = f"{group}/{_process()}{seen[number]}"
@@ -246,6 +279,7 @@ class Reward:
             found.append(
                 Rollout(
                     completion=text_of(completion),
+                    cut=is_cut,
                     task=self._task(row["task"]),
                     sample_id=group if self.common_random_numbers and split == "train" else run_id,
                     run_id=run_id,
@@ -265,11 +299,19 @@ class Reward:
             UsageError: no worker can be offered.
         """
         chosen = self.tasks.values() if tasks is None else tasks
-        rows = []
-        for number, task in enumerate(chosen):
-            offer = list_workers(self.conductor, self.pool, str(number))
-            rows.append(row_of(task, offer, self.prompt, number=number, max_steps=self.scorer.max_steps, split=split))
-        return rows
+        return [
+            row_of(
+                task,
+                list_workers(self.conductor, self.pool, str(number)),
+                self.prompt,
+                number=number,
+                max_steps=self.scorer.max_steps,
+                access=self.scorer.access,
+                question_for=self.scorer.question_for,
+                split=split,
+            )
+            for number, task in enumerate(chosen)
+        ]
 
     def close(self) -> None:
         """Close what it has opened: the journal, and the thread of `sync` with its connections."""
@@ -309,6 +351,7 @@ def make_reward(
     ablation: Ablation | None = None,
     executions: int = 1,
     common_random_numbers: bool = False,
+    end_of_text: int | Collection[int] | None = None,
     concurrency: int = 64,
     budget: Budget | BudgetTracker | None = None,
     journal: Journal | str | Path | None = None,
@@ -326,12 +369,14 @@ def make_reward(
         tasks: The questions with their gold answers; ids must differ.
         prompt: The prompt of `rows`: a template set, its name or its file.
         conductor: Its `without`, `pick`, `shuffle` and `seed` say which workers `rows` lists, under which indices; all
-            of them, under their own, unless given.
+            of them, under their own, unless given. Its `access` says what an access entry may be.
         max_steps: The most steps of a valid workflow.
         values: The reward of each outcome; the paper's unless given.
         ablation: What the Conductor may not decide.
         executions: How often each valid workflow is run; its score is the mean.
         common_random_numbers: Whether the completions of a row in `trl` draw the same random numbers.
+        end_of_text: The tokens that end a completion, for `trl`: the `eos_token_id` of the tokenizer, or of the model's
+            generation config.
         concurrency: The most workflows in flight. Our choice: 64.
         budget: The most that may be spent on all runs, or the ledger of a budget. What the journal's runs have been
             charged counts towards a budget, but not towards a ledger.
@@ -358,12 +403,15 @@ def make_reward(
         shared["journal"] = kept
     if budget is not None:
         shared["budget"] = budget_tracker(budget, kept) if isinstance(budget, Budget) else budget
+    conductor = conductor or ConductorConfig()
+    ends = [end_of_text] if isinstance(end_of_text, int) else end_of_text
     return Reward(
         pool=Pool.load(pool) if isinstance(pool, str) else pool,
         tasks=by_id,
         prompt=Prompt.load(prompt) if isinstance(prompt, str) else prompt,
         scorer=Scorer(
             max_steps=max_steps,
+            access=conductor.access,
             config=config,
             options=shared,
             values=values or RewardValues(),
@@ -371,9 +419,10 @@ def make_reward(
             sandbox=sandbox,
             grades=grades,
         ),
-        conductor=conductor or ConductorConfig(),
+        conductor=conductor,
         executions=executions,
         common_random_numbers=common_random_numbers,
+        end_of_text=None if ends is None else frozenset(ends),
         concurrency=concurrency,
         seed=seed,
         name=name,
@@ -388,12 +437,17 @@ def row_of(
     *,
     number: int,
     max_steps: int,
+    access: AccessScheme = "lists",
+    question_for: QuestionFor = "all",
     split: str = "train",
     effort: Effort | None = None,
 ) -> Row:
     """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
+    messages = prompt.ask(
+        task.question, offer, max_steps=max_steps, question_for=question_for, access=access, effort=effort
+    )
     return {
-        "prompt": [dict(each) for each in prompt.ask(task.question, offer, max_steps=max_steps, effort=effort)],
+        "prompt": [dict(each) for each in messages],
         "row": number,
         "task": task.id,
         "split": split,

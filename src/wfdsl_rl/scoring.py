@@ -23,10 +23,10 @@ from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import BudgetTracker
 from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.record import Run, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.language.tree import ALL
+from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.workflow import Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
@@ -34,6 +34,10 @@ from wfdsl.workers.pool import Pool
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 """The result of a completion: `invalid` cannot be parsed; `wrong` and `right` have an answer that was graded;
 `unjudged` has one that could not be graded; `failed` has none, because a worker failed."""
+
+CUT: Final = "completion-cut"
+"""The problem of a completion that does not end: it was cut at the token limit, or text after its lists ran on to it.
+If it were worth as much as one that ends, GRPO would unlearn the end."""
 
 NO_SCORE: Final[frozenset[Outcome]] = frozenset({"unjudged", "failed"})
 """Outcomes that say nothing about the completion."""
@@ -53,6 +57,8 @@ class Rollout:
 
     completion: str
     """The text that the model wrote."""
+    cut: bool = False
+    """Whether it was cut at the token limit, before the model ended it."""
     task: Task
     """The question, with its gold answer."""
     sample_id: str
@@ -164,16 +170,9 @@ class Ablation:
 
     instruction: str = option("", help="what every worker is told instead of its subtask; empty: its subtask")
     worker: int | None = option(None, help="index of the worker that every step asks; without it, as it was written")
-    binary_access: bool = option(default=False, help="refuse access lists: a step sees nothing or everything")
 
     def __post_init__(self) -> None:
         check_options(self)
-
-    def problem(self, workflow: Workflow) -> str | None:
-        """Why a workflow is refused; None if it is not."""
-        if self.binary_access and any(step.access not in ((), ALL) for step in workflow):
-            return "access-not-binary"
-        return None
 
     def applied(self, workflow: Workflow) -> Workflow:
         """The workflow with the ablated parts replaced."""
@@ -197,6 +196,8 @@ class Scorer:
 
     max_steps: int = DEFAULT_MAX_STEPS
     """The most steps of a valid workflow."""
+    access: AccessScheme = "lists"
+    """What an access entry may be."""
     config: RunConfig | None = None
     """How workflows are run."""
     options: RunOptions | None = None
@@ -209,6 +210,13 @@ class Scorer:
     """What the Conductor may not decide, to measure what its decision is worth."""
     grades: bool = True
     """Whether answers are graded; if not, every answer is unjudged."""
+
+    @property
+    def question_for(self) -> QuestionFor:
+        """Which steps are shown the question."""
+        usual = (self.config or RunConfig()).question_for
+        found: QuestionFor = (self.options or {}).get("question_for", usual)
+        return found
 
     async def score(self, rollout: Rollout, pool: Pool) -> Scored:
         """Parse a completion, run its workflow and grade the answers.
@@ -233,16 +241,22 @@ class Scorer:
 
         Without either, the completion keeps the previous round's answer.
         """
+        if rollout.cut:
+            return (CUT,), None
         offer = rollout.offer or WorkerListing.of(pool)
         revises = rollout.previous is not None
-        checked = analyze(rollout.completion, pool=offer, max_steps=self.max_steps, recursion=revises, depth_left=0)
+        checked = analyze(
+            rollout.completion,
+            pool=offer,
+            max_steps=self.max_steps,
+            recursion=revises,
+            access=self.access,
+            depth_left=0,
+        )
         if not checked.ok:
             return tuple(found.code for found in checked.diagnostics if found.is_error), None
         if checked.workflow is None:
             return (), None
-        refused = self.ablation.problem(checked.workflow)
-        if refused is not None:
-            return (refused,), None
         return (), self.ablation.applied(offer.to_pool(checked.workflow))
 
     async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
@@ -292,6 +306,7 @@ def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
     usd = total_usd(each.cost_usd for each in {id(each): each for each in scored}.values())
     return {
         "valid": (count - outcomes["invalid"]) / count,
+        "cut": sum(CUT in each.problems for each in scored) / count,
         "accuracy": sum(right) / max(len(right), 1),
         "unjudged": outcomes["unjudged"] / count,
         "failed": outcomes["failed"] / count,

@@ -17,7 +17,9 @@ import pytest
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
+from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import BudgetExhausted
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
@@ -28,6 +30,8 @@ from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 POLITE = RIGHT.replace("Solve it.", "Solve it, please.")
+END = 1
+"""The token that ends a completion."""
 STATE = SimpleNamespace(global_step=4)
 
 
@@ -196,19 +200,68 @@ def test_the_reward_needs_no_rl_library() -> None:
 
 
 async def test_trl_is_given_a_score_per_completion_and_the_batch_is_logged() -> None:
-    reward, logged = make_reward(Pool.from_functions([up]), TASKS), dict[str, float]()
+    reward, logged = make_reward(Pool.from_functions([up]), TASKS, end_of_text=END), dict[str, float]()
 
     scores = await reward.trl(
         completions=[[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
         trainer_state=STATE,
         log_metric=logged.__setitem__,
         log_extra=None,
-        completion_ids=[[1], [2], [3]],
+        completion_ids=[[5, END], [END], [6, 5, END]],
         **columns(reward.rows()),
     )
 
     assert scores == [1.0, 0.0, 1.0]
-    assert logged == {"valid": 2 / 3, "accuracy": 2 / 3, "unjudged": 0.0, "failed": 0.0, "steps": 1.0, "usd": 0.0}
+    shares = {"valid": 2 / 3, "cut": 0.0, "accuracy": 2 / 3, "unjudged": 0.0, "failed": 0.0}
+    assert logged == {**shares, "steps": 1.0, "usd": 0.0}
+
+
+async def test_a_completion_without_its_end_is_invalid_whatever_it_holds() -> None:
+    reward, logged = make_reward(Pool.from_functions([up]), TASKS, end_of_text=[END, 9]), dict[str, float]()
+    found = columns(reward.rows())
+
+    scores = await reward.trl(
+        [RIGHT] * 3, completion_ids=[[5, END], [5, 6], [9]], log_metric=logged.__setitem__, **found
+    )
+
+    assert scores == [1.0, 0.0, 1.0]
+    assert (logged["cut"], logged["valid"]) == (1 / 3, 2 / 3)
+    (scored,) = await reward.score([Rollout(completion=RIGHT, task=TASKS[0], sample_id="s", cut=True)])
+    assert (scored.outcome, scored.problems, scored.run) == ("invalid", ("completion-cut",), None)
+
+
+async def test_a_reward_that_cannot_tell_cut_completions_is_refused() -> None:
+    reward = make_reward(Pool.from_functions([up]), TASKS)
+
+    with pytest.raises(UsageError):
+        await reward.trl([RIGHT] * 3, completion_ids=[[5]] * 3, **columns(reward.rows()))
+
+
+@pytest.mark.parametrize("question_for", ["all", "first"])
+@pytest.mark.parametrize("access", ["lists", "binary"])
+@pytest.mark.parametrize("recursion", [False, True])
+async def test_the_examples_of_a_prompt_earn_the_full_reward(
+    access: Any, question_for: Any, *, recursion: bool
+) -> None:
+    """What the prompt teaches is what the reward pays, under every rule."""
+    reward = make_reward(
+        Pool.from_functions([up] * 3),
+        TASKS,
+        conductor=ConductorConfig(access=access),
+        config=RunConfig(question_for=question_for),
+    )
+    row = reward.rows()[0]
+    asked, texts = row["prompt"][-1]["content"], reward.prompt.texts
+    fitting = [each.fitting(row["shown"], DEFAULT_MAX_STEPS, access) for each in reward.prompt.examples.examples]
+    shown = [example.completion for example in fitting if example is not None]
+
+    scored = await reward(
+        shown, [row["task"]] * len(shown), previous=[("Solve it.", "no")] * len(shown) if recursion else None
+    )
+
+    assert len(shown) == 4
+    assert all(text in asked for text in [*shown, texts[f"access_{access}"], texts[f"question_for_{question_for}"]])
+    assert [each.score for each in scored] == [1.0] * len(shown)
 
 
 async def test_a_step_that_trl_repeats_makes_no_call_twice(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor() -> No
 
 
 async def test_binary_access_refuses_lists_of_steps() -> None:
-    scorer = Scorer(ablation=Ablation(binary_access=True))
+    scorer = Scorer(access="binary")
 
     refused = await scored(TWO, answering("yes"), scorer)
     passed = await scored(TWO.replace("[0]]", '"all"]'), answering("yes"), scorer)
@@ -169,6 +169,7 @@ async def test_metrics_say_what_a_batch_was_like() -> None:
 
     assert metrics_of(batch) == {
         "valid": 0.75,
+        "cut": 0.0,
         "accuracy": pytest.approx(1 / 3),
         "unjudged": 0.0,
         "failed": 0.25,

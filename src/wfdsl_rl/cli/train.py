@@ -156,6 +156,8 @@ def _run(
             extension=plan.extension,
             prompt=plan.prompt,
             max_steps=plan.max_steps,
+            conductor=plan.experiment.conductor,
+            question_for=plan.experiment.run.question_for,
             pool=plan.pool,
             tasks=plan.tasks(),
             eval_tasks=plan.eval_tasks(),

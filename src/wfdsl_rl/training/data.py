@@ -29,6 +29,8 @@ from wfdsl.conductor.effort import EFFORTS, Effort
 from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.context import QuestionFor
+from wfdsl.language.check import AccessScheme
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import row_of, text_of
@@ -111,6 +113,8 @@ def make_rows(
     *,
     count: int,
     max_steps: int,
+    access: AccessScheme = "lists",
+    question_for: QuestionFor = "all",
     draw: Draw,
     split: str = "train",
     prices: PricesConfig = NO_PRICES,
@@ -126,6 +130,8 @@ def make_rows(
             draw.offer(pool, number),
             prompt,
             max_steps=max_steps,
+            access=access,
+            question_for=question_for,
             split=split,
             effort=_effort(prompt, draw.seed, number),
             prices=prices,
@@ -134,17 +140,32 @@ def make_rows(
     ]
 
 
+def setup_rows(
+    setup: Setup, tasks: Sequence[Task], *, count: int, draw: Draw, split: str = "train"
+) -> list[dict[str, Any]]:
+    """Make rows whose prompts say what the rewards of the training check."""
+    return make_rows(
+        tasks,
+        setup.pool,
+        setup.prompt,
+        count=count,
+        max_steps=setup.max_steps,
+        access=setup.conductor.access,
+        question_for=setup.question_for,
+        draw=draw,
+        split=split,
+        prices=setup.train.prices,
+    )
+
+
 def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
-    rows = make_rows(
+    rows = setup_rows(
+        setup,
         setup.stage_tasks.get(stage, setup.tasks),
-        setup.pool,
-        setup.prompt,
         count=config.iterations * config.prompts_per_step,
-        max_steps=setup.max_steps,
         draw=draw_of(setup, stage),
-        prices=setup.train.prices,
     )
     if stage == "recursion":
         recursion = setup.train.recursion
@@ -156,15 +177,12 @@ def eval_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
     """The rows of a stage's evaluations; in the recursion stage, every question has a second round."""
     if not setup.eval_tasks:
         return []
-    rows = make_rows(
+    rows = setup_rows(
+        setup,
         setup.eval_tasks,
-        setup.pool,
-        setup.prompt,
         count=len(setup.eval_tasks),
-        max_steps=setup.max_steps,
         draw=draw_of(setup, stage, more=1, unseen=True),
         split="eval",
-        prices=setup.train.prices,
     )
     second = stage == "recursion" and setup.train.recursion.forced
     return with_second_rounds(rows, share=1.0, discount=1.0) if second else rows
@@ -220,11 +238,23 @@ def _row(
     prompt: Prompt,
     *,
     max_steps: int,
+    access: AccessScheme,
+    question_for: QuestionFor,
     split: str,
     effort: Effort | None,
     prices: PricesConfig,
 ) -> dict[str, Any]:
-    row = row_of(task, offer, prompt, number=number, max_steps=max_steps, split=split, effort=effort)
+    row = row_of(
+        task,
+        offer,
+        prompt,
+        number=number,
+        max_steps=max_steps,
+        access=access,
+        question_for=question_for,
+        split=split,
+        effort=effort,
+    )
     return {
         **row,
         "kind": task.kind,

@@ -229,7 +229,16 @@ def _read(plan: Plan, stages: Sequence[StageName]) -> _Read:
 
 
 def _prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
-    rows = make_rows(tasks or [_NO_TASK], plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())
+    rows = make_rows(
+        tasks or [_NO_TASK],
+        plan.pool,
+        plan.prompt,
+        count=1,
+        max_steps=plan.max_steps,
+        access=plan.experiment.conductor.access,
+        question_for=plan.experiment.run.question_for,
+        draw=Draw(),
+    )
     prompt: Sequence[Message] = rows[0]["prompt"]
     return prompt
 

@@ -22,8 +22,9 @@ from wfdsl_rl.training.setup import Setup
 Written: TypeAlias = tuple[dict[str, Any], str]
 """A row with the completion of its first round."""
 
+_TOKENS: Final = 1
 _COMPLETIONS: Final = 3
-"""The place of the completions in the result of `_generate`."""
+"""The places of the completions' tokens and of the completions in the result of `_generate`."""
 
 
 class Revisions:
@@ -75,9 +76,12 @@ class ForcedFirstRounds:
             return inputs
         prompts = [row["prompt"] for row in forced]
         padding = [inputs[0]["prompt"]] * (most - len(forced))  # TRL needs equally many in each process
-        completions = self._generate(prompts + padding)[_COMPLETIONS][: len(forced)]
+        generated = self._generate(prompts + padding)
+        cut = self.revisions.rewarder.reward.cut(generated[_TOKENS]) or []
         written: list[Written] = [
-            (row, completion_text(row, each)) for row, each in zip(forced, completions, strict=True)
+            (row, completion_text(row, each))
+            for row, each, is_cut in zip(forced, generated[_COMPLETIONS], cut, strict=False)
+            if not is_cut  # an invalid one has no answer that could be revised
         ]
         work = processes.on_all(written, self._second_rounds)
         second, _ = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from wfdsl.evaluation.baselines.random_policies import random_workflow
 from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
-from wfdsl_rl.training.data import draw_of, make_rows
+from wfdsl_rl.training.data import draw_of, setup_rows
 from wfdsl_rl.training.rewarding import Rewarder, make_rewarder
 from wfdsl_rl.training.setup import Setup
 
@@ -61,15 +61,7 @@ def rejection_sampled(setup: Setup) -> list[dict[str, Any]]:
 
 async def _best(setup: Setup) -> list[_Best]:
     sft = setup.train.sft
-    rows = make_rows(
-        setup.tasks,
-        setup.pool,
-        setup.prompt,
-        count=sft.questions,
-        max_steps=setup.max_steps,
-        draw=draw_of(setup, "base", more=_MORE),
-        prices=setup.train.prices,
-    )
+    rows = setup_rows(setup, setup.tasks, count=sft.questions, draw=draw_of(setup, "base", more=_MORE))
     rewarder = make_rewarder(setup, "sft", executions=sft.executions_per_candidate)
     found: list[_Best] = []
     for at in range(0, len(rows), _TOGETHER):

@@ -22,8 +22,8 @@ from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
 
-_Item: TypeAlias = tuple[dict[str, Any], str]
-"""A row with its completion."""
+_Item: TypeAlias = tuple[dict[str, Any], str, bool]
+"""A row with its completion, and whether that was cut."""
 
 
 @dataclass(slots=True)
@@ -44,14 +44,16 @@ class Rewarder:
     _evaluated: dict[tuple[int, int], float | None] = field(default_factory=dict)
     """Rewards of an evaluation by step and row."""
 
-    async def batch(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
-        """Score the completions of a batch, one per row.
+    async def batch(
+        self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int, cut: Sequence[bool] | None = None
+    ) -> list[Sample]:
+        """Score the completions of a batch, one per row; `cut`: whether each was cut at the token limit.
 
         Raises:
             NoScore: no valid completion of a training batch has a score.
             BudgetExhausted: a call does not fit into the budget any more.
         """
-        samples = await self._scored(rows, texts, step)
+        samples = await self._scored(rows, texts, step, cut)
         if any(row["split"] == "train" for row in rows):
             require_scores([sample.scored for sample in samples], step)
         return self._passed_on(samples)
@@ -74,6 +76,7 @@ class Rewarder:
         prompts: Sequence[Any],
         completions: Sequence[Any],
         *,
+        completion_ids: Sequence[Sequence[int]],
         trainer_state: Any,
         log_metric: Any = None,
         **columns: Any,
@@ -84,7 +87,8 @@ class Rewarder:
         texts = [completion_text(row, completion) for row, completion in zip(rows, completions, strict=True)]
 
         step = trainer_state.global_step
-        items = list(zip(rows, texts, strict=True))
+        cut = self.reward.cut(completion_ids) or []
+        items = list(zip(rows, texts, cut, strict=True))
         (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._rewards(every, step))
         for name, value in metrics.items() if log_metric is not None else ():
             log_metric(name, value)
@@ -99,14 +103,15 @@ class Rewarder:
             samples = await self._batch(items, step)
             return [sample.reward for sample in samples], self._metrics(samples)
         known = {key: reward for key, reward in self._evaluated.items() if key[0] == step}
-        asked = {(step, row["row"]): (row, text) for row, text in reversed(items) if (step, row["row"]) not in known}
+        asked = {(step, each[0]["row"]): each for each in reversed(items) if (step, each[0]["row"]) not in known}
         samples = await self._batch(list(asked.values()), step) if asked else []
         self._evaluated = {**known, **{key: each.reward for key, each in zip(asked, samples, strict=True)}}
-        rewards = [self._evaluated[step, row["row"]] for row, _ in items]
+        rewards = [self._evaluated[step, row["row"]] for row, _, _ in items]
         return rewards, self._metrics(samples) if samples else {}
 
     async def _batch(self, items: list[_Item], step: int) -> list[Sample]:
-        return await self.batch([row for row, _ in items], [text for _, text in items], step)
+        rows, texts, cut = zip(*items, strict=True)
+        return await self.batch(rows, texts, step, cut)
 
     def _metrics(self, samples: Sequence[Sample]) -> dict[str, float]:
         metrics = {**metrics_of([sample.scored for sample in samples]), **self.on_samples(samples)}
@@ -126,10 +131,12 @@ class Rewarder:
             listener(samples)
         return samples
 
-    async def _scored(self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int) -> list[Sample]:
+    async def _scored(
+        self, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int, cut: Sequence[bool] | None = None
+    ) -> list[Sample]:
         rollouts = [
             replace(rollout, offer=answering(row, offer_of(row, self.reward.pool)))
-            for row, rollout in zip(rows, self.reward.rollouts(rows, texts, step), strict=True)
+            for row, rollout in zip(rows, self.reward.rollouts(rows, texts, step, cut), strict=True)
         ]
         samples, seen, known = [], Counter[int](), set[int]()
         for row, rollout, scored in zip(rows, rollouts, await self.reward.score(rollouts), strict=True):
@@ -160,6 +167,7 @@ def make_rewarder(
         {task.id: task for task in setup.all_tasks}.values(),
         prompt=setup.prompt,
         max_steps=setup.max_steps,
+        conductor=setup.conductor,
         values=train.reward,
         ablation=train.ablation,
         executions=executions,

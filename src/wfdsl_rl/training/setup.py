@@ -19,8 +19,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Final
 
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
@@ -103,6 +105,10 @@ class Setup:
     extension: ExtensionConfig = field(default_factory=ExtensionConfig)
     prompt: Prompt
     max_steps: int
+    conductor: ConductorConfig = field(default_factory=ConductorConfig)
+    """Its `access` says what an access entry may be, in prompts as in rewards."""
+    question_for: QuestionFor = "all"
+    """Which steps are shown the question."""
     pool: Pool
     tasks: tuple[Task, ...]
     eval_tasks: tuple[Task, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,6 +104,7 @@ def train_grpo(
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)
     extension.on_trainer(stage, trainer)
+    rewarder.reward = replace(rewarder.reward, end_of_text=frozenset(trainer.eos_token_ids))
     with programs_between_batches(setup, rewarder, trainer.async_loop):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         final = save_trained(setup, stage, trainer, folder / "final")

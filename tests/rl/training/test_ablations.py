@@ -76,7 +76,7 @@ def test_the_table_names_every_ablation() -> None:
     assert keys == {
         "train.ablation.instruction",
         "train.ablation.worker",
-        "train.ablation.binary_access",
+        "conductor.access",
         "conductor.examples",
         "train.sft.steps",
         "train.base.executions_per_completion",
@@ -98,6 +98,7 @@ def test_an_ablation_is_trained_with(setting: str, trained: Setup, tmp_path: Pat
         train=plan.train.model_copy(update={"model": model}),
         extension=plan.extension,
         prompt=plan.prompt,
+        conductor=plan.experiment.conductor,
         eval_tasks=(),
         out=tmp_path / "out",
     )
@@ -118,7 +119,7 @@ def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setup) -> N
     elif key == "train.ablation.worker":
         assert ran
         assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {int(value)}
-    elif key == "train.ablation.binary_access":
+    elif key == "conductor.access":
         assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
     elif key == "train.base.executions_per_completion":
         assert {len(each["outcomes"]) for each in ran} == {int(value)}

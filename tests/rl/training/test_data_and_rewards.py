@@ -32,6 +32,8 @@ from wfdsl_rl.training.rewarding import Rewarder
 
 GYM = Pool.load("gym/paper7")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+END = 1
+"""The token that ends a completion."""
 KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 
 
@@ -155,7 +157,7 @@ def answering(text: str) -> Pool:
 
 
 def rewarder(pool: Pool, tasks: tuple[Task, ...], **more: Any) -> Rewarder:
-    return Rewarder(make_reward(pool, tasks, **more))
+    return Rewarder(make_reward(pool, tasks, end_of_text=END, **more))
 
 
 async def test_the_function_for_trl_gives_a_reward_per_completion(
@@ -168,6 +170,7 @@ async def test_the_function_for_trl_gives_a_reward_per_completion(
     rewards = await rewarder(pool, tasks).workflow_reward(
         [row["prompt"] for row in rows],
         [[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
+        completion_ids=[[7, END]] * 3,
         trainer_state=type("State", (), {"global_step": 0}),
         log_metric=lambda name, value: logged.update({name: value}),
         log_extra=None,

@@ -49,7 +49,7 @@ def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[st
 
 def rewarder(workers: Any, tasks: Sequence[Task], told: list[Sequence[Sample]] | None = None, **more: Any) -> Rewarder:
     pool = workers if isinstance(workers, Pool) else Pool.from_functions([workers])
-    return Rewarder(make_reward(pool, tasks, **more), listeners=[] if told is None else [told.append])
+    return Rewarder(make_reward(pool, tasks, end_of_text=1, **more), listeners=[] if told is None else [told.append])
 
 
 def rows(tasks: tuple[Task, ...], prompt: Prompt, split: str) -> list[dict[str, Any]]:
@@ -188,6 +188,7 @@ async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_fir
         await judging.workflow_reward(
             [row["prompt"] for row in given],
             [RIGHT, "nothing"],
+            completion_ids=[[7, 1], [7, 1]],
             trainer_state=type("State", (), {"global_step": 0}),
             log_metric=found.__setitem__,
             **columns,

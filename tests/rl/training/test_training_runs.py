@@ -22,7 +22,7 @@ from tokenizers.processors import TemplateProcessing  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
-from tests.rl.training.toy import TINY, TRAIN, copy_until, curve_of, metrics, same, samples, train_stage  # noqa: E402
+from tests.rl.training.toy import TINY, TRAIN, copy_until, curve_of, from_warmup, metrics, same, samples, train_stage  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.interpreter.journal_file import is_alive  # noqa: E402
 from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig  # noqa: E402
@@ -95,6 +95,16 @@ def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setup, tmp_path:
     assert first < 0.6
     assert last > first + 0.2
     assert statistics.mean(each.valid for each in curve[-5:]) > 0.9
+
+
+def test_completions_that_are_cut_earn_nothing(trained: Setup, tmp_path: Path) -> None:
+    setup = from_warmup(trained, tmp_path, iterations=1, max_completion_tokens=4, evaluate_every=1)
+
+    run_pipeline(setup, ("base",))
+
+    kept = [each for batch in samples(setup.folder("base") / "samples").values() for each in batch]
+    assert {(*each["problems"], each["reward"]) for each in kept} == {("completion-cut", 0.0)}
+    assert [entry["cut"] for entry in metrics(setup) if "cut" in entry] == [1.0]
 
 
 def test_plots_and_a_report_of_strategies_are_drawn(trained: Setup) -> None:

@@ -25,6 +25,7 @@ def write_only_prefixes(trainer: Any) -> None:
     """
     generate, whole = trainer._generate, list(trainer.eos_token_ids)
     (line_break,) = trainer.processing_class("\n", add_special_tokens=False).input_ids
+    trainer.eos_token_ids = [*whole, line_break]  # rewards ask which tokens end a completion
 
     def written(prompts: Any) -> Any:
         training = trainer.model.training

@@ -21,7 +21,7 @@ from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import offer_of
 from wfdsl_rl.training.config import STAGES, StageName
-from wfdsl_rl.training.data import draw_of, falls_into, make_rows, second_round
+from wfdsl_rl.training.data import draw_of, falls_into, second_round, setup_rows
 from wfdsl_rl.training.recursion import first_with_answer
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.setup import Setup
@@ -127,7 +127,14 @@ class SftRows:
     def _first_prompt(self, question: str, row: Mapping[str, Any], offer: WorkerListing) -> list[dict[str, Any]]:
         """The prompt of a row's first round with another question or other workers."""
         setup, effort = self.setup, row["effort"] or None
-        messages = setup.prompt.ask(question, offer, max_steps=setup.max_steps, effort=effort)
+        messages = setup.prompt.ask(
+            question,
+            offer,
+            max_steps=setup.max_steps,
+            question_for=setup.question_for,
+            access=setup.conductor.access,
+            effort=effort,
+        )
         return [dict(message) for message in messages]
 
     def alternatives(self, row: Mapping[str, Any]) -> WorkerListing:
@@ -171,9 +178,7 @@ class SftRows:
         """Questions with workers; random subsets, if the stage of random pools is trained."""
         setup = self.setup
         draw = replace(draw_of(setup, "pools" if setup.train.pools.iterations else "base"), seed=seed)
-        return make_rows(
-            setup.tasks, setup.pool, setup.prompt, count=count, max_steps=setup.max_steps, draw=draw, split="sft"
-        )
+        return setup_rows(setup, setup.tasks, count=count, draw=draw, split="sft")
 
     def _second_rounds(
         self, rows: Sequence[dict[str, Any]], texts: Sequence[str], *, share: float, batch: int

@@ -44,6 +44,8 @@ from wfdsl_rl.training.setup import Extension, Setup
 
 GYM = Pool.load("gym/paper7")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+END = 1
+"""The token that ends a completion."""
 KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 
 
@@ -272,7 +274,7 @@ def test_lists_are_not_written_from_a_prefix_without_the_letters_of_roles(capsys
 
 
 def rewarder(tasks: tuple[Task, ...], **more: Any) -> Rewarder:
-    return Rewarder(make_reward(GYM, tasks), **more)
+    return Rewarder(make_reward(GYM, tasks, end_of_text=END), **more)
 
 
 def tiny_extension(tasks: tuple[Task, ...], form: Format) -> Extension:
@@ -294,6 +296,7 @@ async def test_annotations_that_are_correct_are_counted() -> None:
     await judging.workflow_reward(
         [row["prompt"] for row in rows],
         [*true[:4], *[RIGHT] * 4],
+        completion_ids=[[END]] * 8,
         trainer_state=type("State", (), {"global_step": 0}),
         log_metric=logged.__setitem__,
         **{key: [row[key] for row in rows] for key in rows[0] if key != "prompt"},
