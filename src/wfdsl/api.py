@@ -92,7 +92,7 @@ def analyze(
     source = Source(text, name)
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
-    reading = read_completion(text, config.profile)
+    reading = read_completion(text, config.profile, marked=config.marked)
     if reading.tree is None or not reading.complete:
         more = check_columns(reading.tree, config) if reading.tree else []
         return Checked(source, None, in_order([*reading.diagnostics, *more]))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl.grading.extraction import final_answer, final_code, final_part
+from wfdsl.grading.extraction import final_answer, final_code
+from wfdsl.language.reasoning import after_reasoning
 
 WORDS = ["the", "train", "left", "early", "and", "nobody", "saw", "how", "many", "people", "when", "rain", "began"]
 PROSE = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join), max_size=4).map(". ".join)
@@ -127,10 +128,14 @@ def test_the_last_claim_counts_and_then_the_last_number(reply: str, answer: str 
         ("5</think>6", "6"),
         ("<think>5", ""),
         ("<think>a</think>5<think>b</think>6", "6"),
+        ("[THINK]5[/THINK]6", "6"),
+        ("<|channel|>analysis<|message|>5<|end|>6", "6"),
+        ("<Reasoning >5", ""),
+        ("6</details>", "6</details>"),
     ],
 )
 def test_thinking_is_no_part_of_the_answer(reply: str, part: str) -> None:
-    assert final_part(reply) == part
+    assert after_reasoning(reply) == part
 
 
 def test_the_last_block_that_defines_what_is_wanted_is_the_program() -> None:

@@ -148,10 +148,6 @@ ALL_THREE = "the lists `model_id`, `subtasks`, `access_list` are"
             "the three lists are not next to each other: `subtasks` is written more than once",
         ),
         (PLAIN_LISTS.replace("model_id = ", "model_id == "), "`model_id` is not followed by its list"),
-        (
-            f"{PLAIN_LISTS}=== workflow ===\n",
-            "there is no workflow after the line `=== workflow ===`: all three lists are missing",
-        ),
         ('subtasks = ["Say model_id = x."]\naccess_list = [[]]', "the list `model_id` is missing"),
     ],
 )

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from wfdsl import UsageError, Workflow, analyze, dumps
+from wfdsl.api import Checked
 from wfdsl.cli.main import main
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.constrained.completions import TEXT, Bounds
@@ -68,7 +69,7 @@ class Case(NamedTuple):
         """What a completion is checked against."""
         pool = max(self.indices) + 1
         given = {"max_steps": self.max_steps, "recursion": self.recursion, "access": self.access}
-        return {"pool": pool, "profile": "strict", **given}
+        return {"pool": pool, "profile": "strict", "marked": bool(self.max_reasoning), **given}
 
 
 @cache
@@ -186,9 +187,9 @@ cases = st.builds(
 seen_chars = st.characters(exclude_categories=["C", "Z"])
 subtask_chars = st.one_of(seen_chars, st.sampled_from(' \n\r\t"\\[]{}#'))
 prose_pieces = [
-    "model_id", "subtasks", "access_list", "Model ID", "model\\_ids", "access lists", "think>", "/think>", "[0]", "[",
-    "]", '"', "'", "*", "~~~python", "\\n", "\\", "//", "model_id\\", ">", "+", "subtasks.append", "#",
-    "\n", " ", "list[int]", ")", ",", "0", "”", "x", "漢", "😀", "\u200b",
+    "model_id", "subtasks", "access_list", "Model ID", "model\\_ids", "access lists", "think>", "/think>", "0]", "]",
+    '"', "'", "*", "~~~python", "\\n", "\\", "//", "model_id\\", ">", "+", "subtasks.append", "#",
+    "\n", " ", "list of int]", ")", ",", "0", "”", "x", "漢", "😀", "\u200b",
 ]  # fmt: skip
 
 
@@ -344,7 +345,17 @@ def test_what_is_not_in_the_language_cannot_be_written(wrong: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prose", ["<think>", "Model ID (", "subtasks:", 'subtasks = ["""', 'subtasks：["""', 'subtasks\n```\n["""']
+    "prose",
+    [
+        "<think>",
+        "[THINK]",
+        "◁think▷",
+        "Model ID (",
+        "subtasks:",
+        'subtasks = ["""',
+        'subtasks：["""',
+        'subtasks\n```\n["""',
+    ],
 )
 def test_prose_that_would_hide_the_lists_cannot_be_written(prose: str) -> None:
     lists = ONE_STEP.replace('"a"', '"): ["')
@@ -377,6 +388,20 @@ def test_reasoning_of_any_kind_can_be_written_before_the_marker(reasoning: str) 
     assert_valid(case, text)
     assert not llguidance_accepts(case, reasoning + ONE_STEP)
     assert not gbnf_accepts(case, reasoning + ONE_STEP)
+
+
+def test_a_marker_line_counts_only_where_the_grammar_was_asked_for_and_after_the_first_closing_tag() -> None:
+    other = ONE_STEP.replace('"a"', '"b"')
+    quoted = ONE_STEP.replace('"a"', f"'''{MARKED}{other}'''")
+
+    assert analyze(quoted).raise_for_errors().workflow == Workflow.from_lists([0], [MARKED + other], [[]])
+    assert codes(analyze(ONE_STEP, marked=True)) == ["list-missing"]
+    assert codes(analyze(f"{ONE_STEP}</think>\n\n{MARKED}{ONE_STEP}", marked=True)) == ["list-missing"]
+    assert codes(analyze(f"model_id = [{MARKED}{ONE_STEP}", marked=True)) == []
+
+
+def codes(checked: Checked) -> list[str]:
+    return [found.code for found in checked.diagnostics]
 
 
 def test_three_empty_lists_can_be_written_only_with_recursion() -> None:

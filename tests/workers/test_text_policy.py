@@ -53,6 +53,11 @@ THINKING: list[tuple[str, Finish, str, str, Finish]] = [
     ("Hm.</think>\nIt is </think> 42.", "length", "It is </think> 42.", "Hm.", "length"),
     ("It is <think> 42.", "stop", "It is <think> 42.", "", "stop"),
     ("<think>Hm.</think>\n", "stop", "", "Hm.", "only_thinking"),
+    ("[THINK]Hm.[/THINK]It is 42.", "stop", "It is 42.", "Hm.", "stop"),
+    ("◁think▷Hm.◁/think▷It is 42.", "stop", "It is 42.", "Hm.", "stop"),
+    ("<|channel|>analysis<|message|>Hm.<|end|>It is 42.", "stop", "It is 42.", "Hm.", "stop"),
+    ("It is 42.</details>", "stop", "It is 42.</details>", "", "stop"),
+    ("<Thinking >Hm.", "length", "", "Hm.", "out_of_tokens"),
     ("<think>Hm.", "length", "", "Hm.", "out_of_tokens"),
     ("<think>\x1c\ud83d\ude00</think>\x1c\ud83d\ude00", "stop", "\ufffd\U0001f600", "\ufffd\U0001f600", "stop"),
 ]

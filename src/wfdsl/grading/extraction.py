@@ -23,11 +23,11 @@ from wfdsl.grading.wording import (
     retractions,
     without_struck,
 )
+from wfdsl.language.reasoning import after_reasoning
 from wfdsl.tasks.task import Kind
 
 LONGEST_TAIL = 20_000
 """How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
-_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _SAYS_MATH = re.compile(r"[\d\\$=^½⅓⅔¼¾π∞]|^\W*[A-Za-z]\W*$")
 _SENTENCE_END = re.compile(r"(?:(?<=[\w)\"'*]{3}[.!?])|(?<=\d[.!?]))\s+(?=[A-Z(\[\"'*])")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)\*\*|__(?=\S)([^_\n]+?)__")
@@ -112,7 +112,7 @@ def final_answer(text: str, kind: Kind, *, choices: Sequence[str] = ()) -> str |
     """
     if kind == "code":
         return final_code(text)
-    part = without_struck(_tail(final_part(text))).strip()
+    part = without_struck(_tail(after_reasoning(text))).strip()
     if not part:
         return None
     if kind == "choice":
@@ -128,23 +128,13 @@ def final_code(text: str, *, wanted: str = "") -> str | None:
     program or the indented body of a function, or its part from the first definition or import on. A block that is cut
     off at the end of the reply counts.
     """
-    text = final_part(text)
+    text = after_reasoning(text)
     blocks = [code for language, code in _blocks(text) if language.lower() in _PYTHON and code.strip()]
     if not blocks:
         return None if _FENCE.search(text) else _unfenced(text)
     definition = _definition(wanted)
     defining = [code for code in blocks if definition.search(code)] if wanted else []
     return (defining or blocks)[-1]
-
-
-def final_part(text: str) -> str:
-    """What was said after the thinking: all of it if there was none, nothing if the thinking never ended."""
-    last = None
-    for last in _THINKING.finditer(text):  # noqa: B007  (the last match is what counts)
-        pass
-    if last is None:
-        return text
-    return text[last.end() :] if last[1] else ""
 
 
 def _tail(text: str) -> str:

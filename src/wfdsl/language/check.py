@@ -96,6 +96,10 @@ class CheckConfig:
     depth_left: int | None = option(
         None, help="the levels of recursion that are left for Conductor nodes; None: not known", minimum=0
     )
+    marked: bool = option(
+        False,
+        help="the completion was written under a grammar with `max_reasoning`: the lists follow its marker line",
+    )
 
     def __post_init__(self) -> None:
         """Raise `UsageError` if an option has the wrong type or is outside its config."""
@@ -127,6 +131,7 @@ class CheckOptions(TypedDict, total=False):
     access: AccessScheme
     max_chars: int
     depth_left: int | None
+    marked: bool
 
 
 def _require_indices(pool: Any) -> None:

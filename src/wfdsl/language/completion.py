@@ -12,12 +12,13 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.language.check import Profile
-from wfdsl.language.completion_errors import ambiguous_lists, cut_list, missing_lists, unexpected
+from wfdsl.language.completion_errors import ambiguous_lists, cut_list, missing_lists, missing_marker, unexpected
 from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, changed_label, choose, label_of
 from wfdsl.language.completion_scanner import BadList, Scan, Scanner, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
 from wfdsl.language.lalr import Phrase, Token
 from wfdsl.language.literals import MOST_DIGITS, BadEscape, joined_surrogates, quoted, string_value
+from wfdsl.language.reasoning import marked_start
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, Node, WorkflowTree
 from wfdsl.language.workflow import Workflow
@@ -45,11 +46,17 @@ class Reading(NamedTuple):
         return self.tree is not None and self.complete and not any(self.tree.columns.values())
 
 
-def read_completion(text: str, profile: Profile, scan_with: Scanner | None = None) -> Reading:
-    """Read a completion. Errors of a list's syntax and types are found here, errors of meaning by the checker."""
+def read_completion(text: str, profile: Profile, scan_with: Scanner | None = None, *, marked: bool = False) -> Reading:
+    """Read a completion. Errors of a list's syntax and types are found here, errors of meaning by the checker.
+
+    `marked`: a grammar put a marker line before the lists, so that everything before it is reasoning.
+    """
     grammar = scan_with or scanner()
-    scan = grammar.scan(text)
-    groups = choose(scan.parts)
+    start = marked_start(text) if marked else 0
+    if start is None:
+        return Reading(None, [missing_marker(text)])
+    scan = grammar.scan(text, start)
+    groups = choose(scan.parts, start)
     if groups.cut is not None:
         return Reading(None, [cut_list(text, groups.cut)])
     if groups.answer is None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 
 from wfdsl.language.completion_groups import LABELS, Groups, Listed, label_of
-from wfdsl.language.completion_scanner import MARKER, BadList
+from wfdsl.language.completion_scanner import BadList
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.lalr import Token
+from wfdsl.language.reasoning import MARKER, begins
 from wfdsl.language.source import Span
 
 _WORD = re.compile(r"\w+")
@@ -42,6 +43,13 @@ def cut_list(text: str, bad: BadList) -> Diagnostic:
     )
 
 
+def missing_marker(text: str) -> Diagnostic:
+    """All of a text is reasoning, since the line after which a grammar puts the lists is not there."""
+    message = f"there is no workflow: the line `{MARKER}` does not follow the first `</think>`"
+    help_ = "raise the token limit, and see that the server applies the grammar; without one, leave `marked` out"
+    return Diagnostic("list-missing", "error", message, _end_of(text), help=help_)
+
+
 def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
     """Why there is no answer: lists are missing, do not count, or are not next to each other."""
     found = {label_of(listed) for listed in groups.lists}
@@ -49,8 +57,7 @@ def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
     if not missing:
         return [_split(groups.lists)]
     if not found and not groups.hidden and not any(text.find(label, groups.start) >= 0 for label in LABELS):
-        where = f" after the line `{MARKER}`" if groups.start else ""
-        message = f"there is no workflow{where}: all three lists are missing"
+        message = "there is no workflow: all three lists are missing"
         help_ = "write `model_id = [...]`, `subtasks = [...]` and `access_list = [...]`"
         return [Diagnostic("list-missing", "error", message, _end_of(text), help=help_)]
     found_in = _found_in_lists(text, groups.lists)
@@ -105,11 +112,11 @@ def _hidden(tag: Token, labels: list[str]) -> Diagnostic:
     named = ", ".join(f"`{label}`" for label in labels)
     what = f"the list {named} is" if len(labels) == 1 else f"the lists {named} are"
     span = Span(tag.start, tag.end)
-    if tag.type == "THINK":
-        message = f"{what} part of the reasoning, because this `<think>` is not closed"
-        return Diagnostic("list-missing", "error", message, span, help="write `</think>` before the three lists")
-    message = f"{what} only in the reasoning before this `</think>`, where lists do not count"
-    return Diagnostic("list-missing", "error", message, span, help="write the three lists after `</think>`")
+    if begins(tag.type):
+        message = f"{what} part of the reasoning, because this `{tag.text}` is not closed"
+        return Diagnostic("list-missing", "error", message, span, help="close the reasoning before the three lists")
+    message = f"{what} only in the reasoning before this `{tag.text}`, where lists do not count"
+    return Diagnostic("list-missing", "error", message, span, help="write the three lists after the reasoning")
 
 
 def _missing(text: str, label: str, groups: Groups) -> Diagnostic:

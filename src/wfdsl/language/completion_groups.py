@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from wfdsl.language.completion_scanner import BadList
+from wfdsl.language.completion_scanner import REASONING_MARKS, BadList
 from wfdsl.language.lalr import Phrase, Token
+from wfdsl.language.reasoning import begins, ends
 
 LABELS = ("model_id", "subtasks", "access_list")
 Listed: TypeAlias = Phrase | BadList
@@ -33,11 +34,11 @@ class Groups(NamedTuple):
     lists: list[Listed]
     """All lists outside reasoning."""
     hidden: dict[str, Token]
-    """By label, the tag that makes reasoning of the last list in reasoning: the opening tag if it is not closed."""
+    """By label, the mark that makes reasoning of the last list in reasoning: the opening one if it is not closed."""
     cut: BadList | None
     """The list that the text ends in."""
     start: int
-    """Where what is read begins: after the reasoning before a marker line."""
+    """Where what is read begins."""
 
 
 def label_of(listed: Listed) -> str:
@@ -50,14 +51,13 @@ def changed_label(change: Token) -> str:
     return next(label for label in LABELS if change.text.startswith(label))
 
 
-def choose(parts: Sequence[Token]) -> Groups:
-    """Find the answer among the parts of a completion."""
+def choose(parts: Sequence[Token], start: int = 0) -> Groups:
+    """Find the answer among the parts of a completion, which is read from an offset on."""
     kept, hidden = _outside_reasoning(parts)
     lists = [part for part in kept if isinstance(part, Phrase | BadList)]
     # A text that ends inside a list was cut off, also where it had gone back to reasoning.
     end = parts[-1] if parts else None
     cut = end if isinstance(end, BadList) and end.cut else None
-    start = parts[0].end if parts and parts[0].type == "REASONING" else 0
     last, rivals, ambiguous = _cut([label_of(listed) for listed in lists])
     if last is None:
         return Groups(None, [], [], [], lists, hidden, cut, start)
@@ -76,21 +76,21 @@ def choose(parts: Sequence[Token]) -> Groups:
 
 
 def _outside_reasoning(parts: Sequence[Token]) -> tuple[list[Token], dict[str, Token]]:
-    """The parts that are neither between reasoning tags, nor before a lone closing, nor after a lone opening one."""
+    """The parts that are neither between marks of reasoning, nor before or after a lone one."""
     kept: list[Token] = []
     hidden: dict[str, Token] = {}
-    opened: int | None = None
-    tag: Token | None = None
+    opened = 0
+    mark: Token | None = None
     for part in parts:
-        if part.type == "END_THINK":
-            _hide(kept, opened or 0, part, hidden)
-            opened = None
-        elif part.type != "THINK":
+        if part.type not in REASONING_MARKS:
             kept.append(part)
-        elif opened is None:
-            opened, tag = len(kept), part
-    if opened is not None and tag is not None:
-        _hide(kept, opened, tag, hidden)
+        elif ends(part.type, mark.type if mark else ""):
+            _hide(kept, opened if mark else 0, part, hidden)
+            mark = None
+        elif begins(part.type) and mark is None:
+            opened, mark = len(kept), part
+    if mark is not None:
+        _hide(kept, opened, mark, hidden)
     return kept, hidden
 
 

@@ -19,12 +19,11 @@ from wfdsl.language.grammar import load_grammar_data
 from wfdsl.language.lalr import END, Stack, Table, Token
 
 _START = "completion"
-MARKER = "=== workflow ==="
-"""The line before which everything is reasoning; `conductor.lark` says where it counts."""
-_REASONING = "REASONING"
 _CUT = "cut"
 _CUT_STRING = "CUT_STRING"
 _PROSE = {"PROSE", "LANDMARK"}
+REASONING_MARKS = ("THINK", "END_THINK", "ASIDE", "END_ASIDE")
+"""The terminals that begin and end reasoning; `reasoning.py` says what they do."""
 _FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
 _OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
 _CLOSING = frozenset({"COMMA", "_END", "RPAR"})
@@ -51,8 +50,7 @@ class Scan(NamedTuple):
     """What a text contains apart from prose, in order."""
 
     parts: Sequence[Token]
-    """Lists (phrases named after their rule: a label's token, then the row), bad lists, reasoning tags, changes, and
-    first the reasoning before a marker line."""
+    """Lists (phrases named after their rule: a label's token, then the row), bad lists, marks of reasoning, changes."""
     odd_gaps: list[Token]
     """What is allowed between the tokens of lists only as a repair; of each list as many as are shown, and one more."""
 
@@ -63,14 +61,15 @@ class Scanner:
     def __init__(self, folder: Path | None = None) -> None:
         data = load_grammar_data("conductor.lark", start=_START, also=[_CUT], folder=folder)
         terminals = data["terminals"]
-        outside = [name for name in terminals if name in data["first"] and name not in {*_PROSE, _REASONING}]
-        inside = [name for name in terminals if name not in {*outside, *_PROSE, _REASONING, *data["ignored"]}]
+        outside = [name for name in terminals if name in data["first"] and name not in _PROSE]
+        inside = [name for name in terminals if name not in {*outside, *_PROSE, *data["ignored"]}]
         # No two of them match the same text, so the order is free.
         inside.sort(key=lambda name: _FREQUENT.index(name) if name in _FREQUENT else len(_FREQUENT))
         gaps = "|".join(f"(?:{terminals[name]})" for name in data["ignored"])
         self._table = Table(data["table"])
         self._landmark = re.compile(terminals["LANDMARK"])
-        self._reasoning = re.compile(terminals[_REASONING])
+        self.reasoning = re.compile(_any_of(terminals, list(REASONING_MARKS)))
+        """The marks of reasoning, each in a group that is named after its terminal."""
         self._integer = re.compile(terminals["INT"])
         self._outside = re.compile(_any_of(terminals, outside))
         self._gaps = re.compile(f"(?:{gaps})*+")
@@ -81,14 +80,10 @@ class Scanner:
         """Whether a whole text is an integer of the language."""
         return self._integer.fullmatch(text) is not None
 
-    def scan(self, text: str) -> Scan:
-        """Read a text of any kind."""
+    def scan(self, text: str, position: int = 0) -> Scan:
+        """Read a text of any kind, from an offset on."""
         stack = Stack(self._table)
         gaps: list[Token] = []
-        position = 0
-        if MARKER in text and (reasoning := self._reasoning.match(text)):
-            position = reasoning.end()
-            stack.feed(Token(_REASONING, reasoning.group(), 0, position))
         while landmark := self._landmark.search(text, position):
             match = self._outside.match(text, landmark.start())
             if match is None:

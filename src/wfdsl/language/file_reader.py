@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from wfdsl.language.completion_scanner import scanner
+from wfdsl.language.completion_scanner import BadList, scanner
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.file_scanner import BrokenToken, FileGrammar, file_grammar
 from wfdsl.language.file_tree import Clause, FileTree, Heading, Operand, Param, Statement, StepStatement, Text, Version
-from wfdsl.language.lalr import Token
+from wfdsl.language.lalr import Phrase, Token
 from wfdsl.language.literals import (
     LINE_BREAK,
     LONG_QUOTE,
@@ -258,7 +258,7 @@ class _Reader:
 
 def _completion_by_mistake(text: str) -> list[Diagnostic]:
     """One clear message instead of many, for a text that holds the lists of a completion."""
-    lists = [part for part in scanner().scan(text).parts if "THINK" not in part.type]
+    lists = [part for part in scanner().scan(text).parts if isinstance(part, Phrase | BadList)]
     if not lists:
         return []
     return [

@@ -101,8 +101,8 @@ class WorkerEntry(_Strict):
     images: bool = False
     """Whether it can be shown images."""
     strip_thinking: bool = False
-    """Whether a text's beginning up to `</think>` is taken out of it: later steps and the answer do not have it, the
-    record keeps it. For servers that write thinking into the reply."""
+    """Whether a text's beginning up to `</think>` (or another model's mark) is taken out of it: later steps and the
+    answer do not have it, the record keeps it. For servers that write thinking into the reply."""
     api: Literal["chat", "responses"] = "chat"
     """Which of OpenAI's two APIs."""
     base_url: str | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Literal
 
+from wfdsl.language.reasoning import reasoning_end, split_reasoning
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
 from wfdsl.workers.call_settings import empty_finish
 
@@ -26,18 +27,6 @@ def clean(text: str) -> str:
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _FORBIDDEN.sub("\ufffd", text)
-
-
-_THINK: Final = "<think>"
-_END_OF_THINKING: Final = "</think>"
-
-
-def split_thinking(text: str) -> tuple[str, str]:
-    """The thinking at the start of a text, and the rest. Some chat templates write the first tag into the prompt."""
-    before, end, after = text.partition(_END_OF_THINKING)
-    if not end and not text.lstrip().startswith(_THINK):
-        return "", text
-    return before.lstrip().removeprefix(_THINK).strip(), after.lstrip()
 
 
 class PolicedWorker:
@@ -82,7 +71,7 @@ class PolicedWorker:
             )
         text = clean(reply.text)
         if self._strip_thinking:
-            thinking, text = split_thinking(text)
+            thinking, text = split_reasoning(text)
             finish = reply.finish
             if not text.strip() and finish in ("stop", "length"):
                 finish = empty_finish(cut=finish == "length", thinking=bool(thinking))
@@ -114,7 +103,7 @@ class _Pieces:
     def __init__(self, sink: Callable[[str], None], max_chars: int, *, strip_thinking: bool) -> None:
         self._sink = sink
         self._thinks = "" if strip_thinking else None
-        """The end of the thinking so far; None outside of it."""
+        """The thinking so far; None outside of it."""
         self._waits_for_text = False
         self._max_chars = max_chars
         self._shown_chars = 0
@@ -132,8 +121,10 @@ class _Pieces:
 
     def _after_thinking(self, text: str) -> str:
         if self._thinks is not None:
-            before, end, text = (self._thinks + text).partition(_END_OF_THINKING)
-            self._thinks = None if end else before[1 - len(_END_OF_THINKING) :]
+            searched, said = len(self._thinks), self._thinks + text
+            end = reasoning_end(said, searched)
+            text = said[end.end() :] if end else ""
+            self._thinks = None if end else said
             self._waits_for_text = bool(end)
         if self._waits_for_text:
             text = text.lstrip()

@@ -14,9 +14,9 @@ from functools import cache
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.completion import print_completion
-from wfdsl.language.completion_scanner import MARKER
 from wfdsl.language.constrained.rules import Chars, Choice, Expression, Literal, Name, Repeat, Rule, RuleSet, Sequence
 from wfdsl.language.literals import MOST_DIGITS
+from wfdsl.language.reasoning import MARKER
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 
@@ -38,9 +38,10 @@ TEXT = _EVERY.without(SPACES)
 
 ESCAPES = ("\\\\", '\\"', "\\n", "\\r", "\\t")
 """The printer's escapes of what is often meant in a subtask."""
-NOT_IN_PROSE = "<(=:：`"
+NOT_IN_PROSE = "<[◁(=:：`"
 """A label needs one of "=", ":" and "：" between itself and its list, or a remark in brackets before that, or a code
-fence; a tag needs "<". Without them nothing in the prose, and nothing that begins in it, can be a label or a tag."""
+fence; a mark of reasoning begins with "<", "[" or "◁". Without them nothing in the prose, and nothing that begins in
+it, can be a label or a mark."""
 
 _END_OF_REASONING = "</think>"
 _REASONING = Chars(((0x09, 0x0A), (0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0x10FFFF)))

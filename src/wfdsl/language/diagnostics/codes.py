@@ -24,7 +24,7 @@ _COMPLETION = (
         "one of the three lists is missing",
         "A completion holds three labelled lists: model_id, subtasks and access_list. Each label is followed by `=` or "
         "`:` and then directly by its list. Lists in reasoning (between `<think>` and `</think>`, before a lone "
-        "`</think>`, or after a `<think>` that is not closed) do not count.",
+        "`</think>`, or after a `<think>` that is not closed; or the marks of another model) do not count.",
         'model_id = [0]\nsubtasks = ["Solve it."]',
         'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]',
     ),
