@@ -85,6 +85,9 @@ class SftConfig(Table):
     """Completions per step."""
     learning_rate: float = Field(default=2e-3, gt=0)
     """The highest learning rate."""
+    rows: str = ""
+    """A file of rows to learn from, as JSON lines with `prompt` and `completion`, each a list of messages, such as
+    traces of a larger Conductor."""
     candidates: int = Field(default=0, ge=0)
     """Random workflows that are run for each question; 0: no rejection sampling."""
     executions_per_candidate: int = Field(default=1, gt=0)

@@ -20,9 +20,13 @@ prefix      text that the completion begins with, which is part of the prompt (a
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import count, cycle, islice
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS, Effort
@@ -32,6 +36,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.language.check import AccessScheme
 from wfdsl.tasks.task import Task
+from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import row_of, text_of
 from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
@@ -119,9 +124,10 @@ def make_rows(
     split: str = "train",
     prices: PricesConfig = NO_PRICES,
 ) -> list[dict[str, Any]]:
-    """Make `count` rows, which pass through the tasks again and again, each pass in an order of its own.
+    """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
-    A trainer reads them once and in order, so that it reads the same ones after an interruption.
+    Each kind passes through its tasks again and again, each pass in an order of its own. A trainer reads the rows once
+    and in order, so that it reads the same ones after an interruption.
     """
     return [
         _row(
@@ -136,7 +142,7 @@ def make_rows(
             effort=_effort(prompt, draw.seed, number),
             prices=prices,
         )
-        for number, at in enumerate(_order(len(tasks), count, draw.seed))
+        for number, at in enumerate(_order(tasks, count, draw.seed))
     ]
 
 
@@ -156,6 +162,39 @@ def setup_rows(
         split=split,
         prices=setup.train.prices,
     )
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of a file for SFT: JSON lines with `prompt` and `completion`, which are lists of messages.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is not such a row.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"train.sft.rows: {path} cannot be read: {error}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = _SftRow.model_validate_json(line)
+        except ValidationError as error:
+            key, reason = first_problem(error)
+            raise UsageError(f"train.sft.rows: {path}:{number}: {key}: {reason}") from None
+        rows.append(row.model_dump())
+    if not rows:
+        raise UsageError(f"train.sft.rows: {path} has no rows")
+    return rows
+
+
+class _SftMessage(BaseModel):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class _SftRow(BaseModel):
+    prompt: list[_SftMessage] = Field(min_length=1)
+    completion: list[_SftMessage] = Field(min_length=1)
 
 
 def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
@@ -269,10 +308,26 @@ def _row(
     }
 
 
-def _order(size: int, count: int, seed: int) -> list[int]:
-    order: list[int] = []
-    while len(order) < count:
-        passed = list(range(size))
-        random.Random(f"order:{seed}:{len(order)}").shuffle(passed)
-        order += passed
-    return order[:count]
+def _order(tasks: Sequence[Task], rows: int, seed: int) -> list[int]:
+    """The places of the tasks of `rows` rows: kinds in turns, the tasks of each in a new order in each pass.
+
+    Steps of few questions that are not balanced by kind move what all kinds have in common before kinds separate.
+    """
+    kinds: dict[tuple[str, ...], list[int]] = {}
+    for at, task in enumerate(tasks):
+        kinds.setdefault(_kind(task), []).append(at)
+    turns = [_passes(places, f"order:{seed}:{'/'.join(kind)}") for kind, places in sorted(kinds.items())]
+    return list(islice((next(turn) for turn in cycle(turns)), rows))
+
+
+def _kind(task: Task) -> tuple[str, ...]:
+    """What kind of question a task asks: its family where it says one, else its source and how it is graded."""
+    family = task.metadata.get("family")
+    return (str(family),) if family else (task.source, task.kind)
+
+
+def _passes(places: Sequence[int], key: str) -> Iterator[int]:
+    for number in count():
+        passed = list(places)
+        random.Random(f"{key}:{number}").shuffle(passed)
+        yield from passed

@@ -11,7 +11,7 @@ from wfdsl.errors import UsageError
 from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports
 from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
-from wfdsl_rl.training.data import eval_rows, stage_rows
+from wfdsl_rl.training.data import eval_rows, read_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.memory import half_frozen
@@ -31,7 +31,7 @@ def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Pat
     sft, lora, folder = setup.train.sft, setup.train.lora, setup.folder("sft")
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model, half=half_frozen(setup.train, on_cpu=on_cpu()))
-    chosen = setup.processes.on_first(lambda: rejection_sampled(setup)) if sft.candidates else ()
+    chosen = setup.processes.on_first(lambda: _sft_rows(setup))
     rows = extension.rows("sft", chosen, tokenizer)
     metrics = MetricLines(setup.metrics_file, "sft", setup.listeners)
     trainer = fine_tune(
@@ -40,6 +40,14 @@ def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Pat
     final = save_trained(setup, "sft", trainer, folder / "final")
     extension.after("sft", final)
     return final
+
+
+def _sft_rows(setup: Setup) -> list[dict[str, Any]]:
+    """What the stage learns from, apart from rows of an extension."""
+    sft = setup.train.sft
+    if sft.rows:
+        return read_rows(Path(sft.rows))
+    return rejection_sampled(setup) if sft.candidates else []
 
 
 def fine_tune(
