@@ -1,8 +1,9 @@
 """Simulated workers: chat messages in, a reply out, drawn from `world.results_of`.
 
 They keep nothing between calls. The same call with the same sample id gets the same reply, and calls that differ in
-question, worker, step or sample are independent. A worker reads the question, the role of its own subtask, and the
-earlier replies of workers; everything else that is written to it has no effect.
+question, worker, step or sample are independent. A worker reads the question, the role that the last
+paragraph of its own subtask gives it, and the earlier replies of workers; everything else that is written to it has no
+effect.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ExtensionConfig(Table):
     def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:  # noqa: ARG002
         """Options that cannot be run, one message each."""
         if "sft" in stages and not (train.sft.candidates or train.sft.rows):
-            yield "train.sft: nothing provides training rows; set rows or candidates, or add an extension such as [train.tiny]"
+            yield "train.sft: nothing provides rows; set rows or candidates, or add an extension, such as [train.tiny]"
         if train.model == "new":
             yield 'train.model: "new" needs an extension that makes the model, such as [train.tiny]'
 

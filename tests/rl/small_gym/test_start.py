@@ -1,0 +1,53 @@
+"""Rows for the form: valid workflows, after one line of thought, with no route in them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import wfdsl
+from wfdsl.errors import UsageError
+from wfdsl_rl.small_gym.questions import KINDS
+from wfdsl_rl.small_gym.start import sft_rows
+from wfdsl_rl.small_gym.world import WORKERS
+from wfdsl_rl.training.data import read_rows
+
+PER_KIND = 15 * len(WORKERS)
+
+
+def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
+    rows = sft_rows(PER_KIND)
+    workers: Counter[tuple[object, ...]] = Counter()
+    for at, row in enumerate(rows):
+        kind = KINDS[at % len(KINDS)]
+        text = row["completion"][0]["content"]
+        assert text.startswith(f"This is about {kind}.")
+        checked = wfdsl.analyze(text, pool=len(WORKERS), max_steps=3)
+        assert checked.ok
+        assert checked.workflow is not None
+        lists = checked.workflow.to_lists()
+        shape = (tuple(lists["subtasks"]), str(lists["access_list"]))
+        workers.update((kind, shape, place, worker) for place, worker in enumerate(lists["model_id"]))
+    for kind, shape, place, _ in list(workers):
+        counts = [workers[kind, shape, place, worker] for worker in range(len(WORKERS))]
+        assert len(set(counts)) == 1
+
+
+def test_rows_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = sft_rows(1)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert read_rows(file) == rows
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", '{"prompt": [], "completion": []}\n', "no json\n"])
+def test_files_without_rows_are_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(text, "utf-8")
+    with pytest.raises(UsageError):
+        read_rows(file)
+    with pytest.raises(UsageError):
+        read_rows(tmp_path / "missing.jsonl")
