@@ -75,8 +75,8 @@ def test_role_of_a_subtask(subtask: str, role: str) -> None:
 
 
 async def test_enumeration_equals_simulation() -> None:
-    tasks = wfdsl.load_tasks("small/seven@train", limit=400, seed=11)
-    reward = make_reward("small/seven", tasks, max_steps=3, executions=4)
+    tasks = wfdsl.load_tasks("small/seven@train", limit=200, seed=11)
+    reward = make_reward("small/seven", tasks, max_steps=3, executions=3)
     for workflow in WORKFLOWS:
         scored = await reward([print_completion(workflow)] * len(tasks), tasks)
         right = [each.outcome == "right" for one in scored for each in one.executions]
@@ -139,7 +139,7 @@ async def test_gold_verdicts_and_copied_questions_in_a_subtask_change_nothing(ex
 
 async def test_another_question_is_refused() -> None:
     with pytest.raises(wfdsl.RunFailed) as failed:
-        await wfdsl.run(WORKFLOWS[0], "What is love?", "small/seven")
+        await wfdsl.run(WORKFLOWS[0], "What is love?", Pool.load("small/seven"))
     assert failed.value.run.status == "failed"
 
 
