@@ -55,7 +55,16 @@ def test_every_preset_is_whole(name: str) -> None:
 
 
 def test_presets_are_those_that_the_documentation_names() -> None:
-    assert preset_names() == ("gym-axes", "gym-tiny", "paper-3b", "paper-7b", "qwen2.5-0.5b-lora", "smollm2-135m")
+    assert preset_names() == (
+        "gym-axes",
+        "gym-tiny",
+        "paper-3b",
+        "paper-7b",
+        "qwen2.5-0.5b-lora",
+        "small-gym",
+        "small-gym-sft",
+        "smollm2-135m",
+    )
 
 
 def test_prices_that_no_prompt_says_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
