@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -93,7 +95,9 @@ def _worker(place: str, turn: int) -> int:
 
 
 def cut_model(folder: Path, layers: int) -> None:
-    """Write the first layers of SmolLM2-135M-Instruct, in 32 bits, as a model of its own.
+    """Write a part of SmolLM2-135M-Instruct as a model of its own: the first layers, and the tokens of the gym's texts.
+
+    It reads and writes the texts of the gym in the same tokens, and other texts in smaller ones. Weights have 32 bits.
 
     Raises:
         UsageError: the package with its weights is not installed.
@@ -103,21 +107,66 @@ def cut_model(folder: Path, layers: int) -> None:
 
     from wfdsl_rl.training.checkpoints import import_gguf  # noqa: PLC0415
 
-    whole = import_gguf("SmolLM2-135M-Instruct", folder.with_name("whole"))
+    whole = Path(import_gguf("SmolLM2-135M-Instruct", folder.with_name("whole")))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(whole)
+    rows = sft_rows(500)
+    texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
+    texts += [item.text for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
+    kept = _cut_tokenizer(whole, folder, {token for text in texts for token in tokenizer.tokenize(text)})
+
     network = transformers.AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32)
     network.model.layers = network.model.layers[:layers]
-    network.config.num_hidden_layers = layers
-    network.config.layer_types = None
+    network.config.num_hidden_layers, network.config.layer_types = layers, None
+    embedding = network.get_input_embeddings().weight.data[kept]
+    network.resize_token_embeddings(len(kept))
+    network.get_input_embeddings().weight.data.copy_(embedding)
+    cut = transformers.AutoTokenizer.from_pretrained(folder)
+    for config in (network.config, network.generation_config):
+        config.bos_token_id, config.eos_token_id = cut.bos_token_id, cut.eos_token_id
+        config.pad_token_id = cut.pad_token_id
     network.save_pretrained(folder)
-    transformers.AutoTokenizer.from_pretrained(whole).save_pretrained(folder)
+
+
+def _cut_tokenizer(whole: Path, folder: Path, used: set[str]) -> list[int]:
+    """Write a tokenizer with the tokens that are used, those that they are merged from, and single bytes.
+
+    Returns:
+        The ids that the kept tokens had, in their new order.
+    """
+    shutil.copytree(whole, folder, ignore=lambda _, names: [name for name in names if name.endswith(".safetensors")])
+    path = folder / "tokenizer.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    model, special = table["model"], {token["content"] for token in table["added_tokens"]}
+    ranks = {tuple(pair): rank for rank, pair in enumerate(model["merges"])}
+    kept = {token for token in model["vocab"] if len(token) == 1} | special
+    for token in used - special:
+        kept |= _merged_from(token, ranks)
+    ids = sorted(model["vocab"][token] for token in kept)
+    new = {old: at for at, old in enumerate(ids)}
+    model["vocab"] = {token: new[old] for token, old in model["vocab"].items() if token in kept}
+    model["merges"] = [pair for pair in model["merges"] if {*pair, "".join(pair)} <= kept]
+    for token in table["added_tokens"]:
+        token["id"] = new[token["id"]]
+    path.write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    return ids
+
+
+def _merged_from(token: str, ranks: Mapping[tuple[str, ...], int]) -> set[str]:
+    """A token with all that it is merged from, by the ranks of merges."""
+    parts, found = list(token), {token}
+    while len(parts) > 1:
+        at = min(range(len(parts) - 1), key=lambda at: ranks.get((parts[at], parts[at + 1]), len(ranks)))
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        found.add(parts[at])
+    return found
 
 
 def main() -> None:
     """Write the model and the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--layers", type=int, default=8, help="of the 30 that the model has (default: %(default)s)")
-    parser.add_argument("--rows", type=int, default=448, help="for each kind of question (default: %(default)s)")
+    parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=896, help="for each kind of question (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
