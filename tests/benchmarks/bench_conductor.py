@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 QUESTIONS, SUBSET_QUESTIONS, SEED, LUCK = 4000, 2000, 77, 4
 """How many questions, of which series (training has others), and draws of luck for each completion."""
 RANDOM = {"gym/paper7": 57.5, "gym/axes": 52.9}
-"""Random well-formed workflows, the mean over lengths. Source: docs/research/gym.md."""
+"""Random well-formed workflows, the mean over lengths. Measured on the two presets."""
 PRICES = {"": 0.2, "minimal": 4.0, "low": 2.0, "medium": 1.0, "high": 0.2}
 """Points for a step, at which the optimum is as long as a Conductor with this effort should be: those of training, and
 of lengths that are nearly as good the shorter."""

@@ -1,26 +1,22 @@
 """Accuracy at equal cost: all baselines and the Conductor at each effort, on questions that nothing was chosen on.
 
 Run with `python -m tests.benchmarks equal_cost`, or `python -m tests.benchmarks.bench_equal_cost PRESET [OPTION]...`.
-It is `wfdsl-eval` with the policies below, and `wfdsl-eval equal-cost` on its folder. `--docs` writes the table and the
-figure into docs/explanation/results.md. All of it is simulated: nothing here measures a real model.
+It is `wfdsl-eval` with the policies below, and `wfdsl-eval equal-cost` on its folder. All of it is simulated: nothing
+here measures a real model.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import sys
-import tempfile
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.evaluation.baselines.fitted import write_fit_costs
 from wfdsl.evaluation.baselines.validation import FitCost
 from wfdsl.evaluation.equal_cost import cost_in_usd, rival_of
-from wfdsl.evaluation.plots import draw_accuracy_against_cost
 from wfdsl.evaluation.report import EQUAL_COST, UNKNOWN, equal_cost_table, markdown_table, read_report, standings_in
 from wfdsl.evaluation.statistics import scores_of
 from wfdsl_rl.cli.eval import main as wfdsl_eval
@@ -69,9 +65,6 @@ SEARCHED = {"axes-constant": FitCost(calls=2_000_000, usd=None)}
 """What that search has taken, as the file says; its dollars were not counted."""
 CONDUCTORS = {"gym/paper7": "gym/tiny", "gym/axes": "gym/tiny-axes@each"}
 """The Conductor that was trained for a preset; others are named with --conductor."""
-PAGE = Path("docs/explanation/results.md")
-PICTURES = Path("docs/pictures")
-_REGION = r"(<!-- measured: equal-cost {} -->\n).*?(<!-- end -->)"
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -81,12 +74,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     if not folders:
         folders = [Path(f"equal-cost-{args.preset.replace('/', '-')}-{args.series}")]
         evaluate(args, folders[0], conductor)
-    text = report_of([read_report(folder) for folder in folders], conductor, docs=args.docs)
-    print(text)
-    if args.docs:
-        region = re.compile(_REGION.format(re.escape(args.preset)), re.DOTALL)
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(region.sub(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page), encoding="utf-8")
+    print(report_of([read_report(folder) for folder in folders], conductor))
 
 
 def evaluate(args: argparse.Namespace, folder: Path, conductor: str) -> None:
@@ -101,16 +89,10 @@ def evaluate(args: argparse.Namespace, folder: Path, conductor: str) -> None:
     write_fit_costs(folder, {name: cost for name, cost in SEARCHED.items() if name in read_report(folder).policies})
 
 
-def report_of(reports: Sequence[Report], conductor: str, *, docs: bool) -> str:
-    """The table, and what it says of the Conductor, as Markdown; for the documentation with the figure."""
+def report_of(reports: Sequence[Report], conductor: str) -> str:
+    """The table, and what it says of the Conductor, as Markdown."""
     summary, standings = standings_in(reports)
     few = shown(standings, reports[0].workers.values())
-    if docs:
-        best = max(reports[0].workers.values(), key=lambda name: alone_of(standings).get(name, 0.0))
-        names = {each.policy for each in few if each.efficient or vote_of(each) in (None, best)}
-        kept = tuple(policy for policy in summary.policies if policy.policy in names)
-        [_, svg] = draw_accuracy_against_cost(replace(summary, policies=kept), Path(tempfile.mkdtemp()))
-        shutil.copy(svg, PICTURES / f"equal-cost-{reports[0].manifest['pool']['name'].partition('/')[2]}.svg")
     head, rows = equal_cost_table(few, in_usd=cost_in_usd(summary.policies))
     own = {each.policy: each.cost for each in standings if conductor and same_checkpoint(each.policy, conductor)}
     scores = {name: scores_of(report.of(name)) for report in reports for name in report.policies}
@@ -180,7 +162,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, default=LIMIT)
     parser.add_argument("--series", type=int, default=SERIES)
     parser.add_argument("--folder", action="append", default=[], help="read this evaluation instead of making one")
-    parser.add_argument("--docs", action="store_true", help="write the table and the figure into the documentation")
     return parser
 
 

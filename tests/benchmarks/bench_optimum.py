@@ -4,7 +4,6 @@
     python -m tests.benchmarks.bench_optimum --price 1                   # lengths at a point for each step
     python -m tests.benchmarks.bench_optimum --preset gym/axes --climb 600 --seed 5  # hill climbing, 10 minutes
     python -m tests.benchmarks.bench_optimum --preset gym/axes --search --publish    # search again: half an hour
-    python -m tests.benchmarks.bench_optimum --picture pictures          # the picture of docs/explanation/gym.md
 
 What is found is compared with the published optimum on fresh questions; --publish writes what is better there. Each
 seed has questions and randomness of its own. All of it is simulated. Accuracies are in percent; those of the published
@@ -29,10 +28,9 @@ from tests.benchmarks.gym_optimum import best_of, difference, publish, published
 from tests.benchmarks.gym_search import SAYS_NOTHING, Effort, judged, questions_of, search, vocabulary
 from wfdsl import load
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.plots import FAINT, colour_of, figure, save
 from wfdsl.language.tree import ALL
-from wfdsl_rl.gym.world.accuracy import Exam, Questions, expected_accuracy
-from wfdsl_rl.gym.world.optimum import MAX_STEPS, Found, Optimum, Team, optimum, workflow_of
+from wfdsl_rl.gym.world.accuracy import Exam, Questions
+from wfdsl_rl.gym.world.optimum import MAX_STEPS, Found, Optimum, Team, optimum
 from wfdsl_rl.gym.world.presets import PRESETS, Preset, preset_of
 
 PUBLISHED = ("gym/axes", "gym/paper7")
@@ -50,9 +48,6 @@ console = Console(width=160)
 def main(arguments: Sequence[str] = ()) -> None:
     parser = _parser()
     given = parser.parse_args(arguments)
-    if given.picture:
-        draw(optimum("gym/axes"), preset_of("gym/axes"), given.picture)
-        return
     for name in given.preset or PUBLISHED:
         try:
             if given.silent:
@@ -79,7 +74,6 @@ def _parser() -> argparse.ArgumentParser:
         "--start", type=Path, action="append", metavar="FILE", help="workflow that a search begins with"
     )
     parser.add_argument("--silent", action="store_true", help="search without instructions, and publish nothing")
-    parser.add_argument("--picture", type=Path, metavar="FOLDER", help="draw the optimum of gym/axes")
     return parser
 
 
@@ -161,31 +155,6 @@ def _team_in(path: Path, preset: Preset) -> Team:
 def _asked(questions: Mapping[str, Questions], family: str, size: int | None = None) -> list[Questions]:
     """The questions of a family, or with '' the first ones of all families."""
     return [questions[family]] if family else [_first(one, size) for one in questions.values()]
-
-
-def draw(known: Optimum, preset: Preset, folder: Path) -> None:
-    """For each family: the best step, the best constant workflow and the best workflow."""
-    judges, constant = Exam(preset, JUDGED).families, workflow_of(known.constant().team)
-    families = sorted(known.families, key=lambda family: known.families[family][1].accuracy)
-    shown = {
-        "best single step": [100 * known.families[family][1].accuracy for family in families],
-        "best workflow for all questions": [
-            100 * expected_accuracy(constant, judges[family]).value for family in families
-        ],
-        "best workflow for the family": [100 * one.accuracy for one in map(known.per_family().get, families) if one],
-    }
-    with figure(7.2, 4.4, simulated=True) as (drawn, (axes,)):
-        for number, ((name, values), mark) in enumerate(zip(shown.items(), "|os", strict=True)):
-            axes.plot(values, range(len(families)), mark, color=colour_of(number), label=name, markersize=7)
-        for row in range(len(families)):
-            ends = [values[row] for values in shown.values()]
-            axes.plot(ends, [row] * len(ends), color=FAINT, linewidth=1, zorder=0)
-        axes.set_yticks(range(len(families)), families)
-        axes.set_xlabel("accuracy in %")
-        axes.set_title("gym/axes: what a workflow is worth")
-        axes.legend(loc="upper left", fontsize=8, frameon=False)
-        folder.mkdir(parents=True, exist_ok=True)
-        save(drawn, folder, "gym-axes")
 
 
 def _before(until: float, _: int) -> bool:

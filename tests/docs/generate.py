@@ -17,7 +17,7 @@ from .write_clients import client_table, suite_table
 from .write_codes import code_list, code_pages
 from .write_config import keys
 from .write_grammar import literate
-from .write_gym import families, optimum_of, worth
+from .write_gym import families, worth
 from .write_language import limits, repairs, static_checks
 from .write_llms import LLMS, llms
 from .write_pictures import PICTURES, picture
@@ -44,8 +44,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "gym-families": families,
     "gym-names": gym_names,
-    "gym-optimum-axes": lambda: optimum_of("gym/axes"),
-    "gym-optimum-paper7": lambda: optimum_of("gym/paper7"),
     "gym-worth": worth,
     "limits": limits,
     "literals.lark": lambda: literate("literals.lark"),

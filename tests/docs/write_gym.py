@@ -28,8 +28,6 @@ WANTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Of each family of `gym/axes`, its axis and what pays there."""
 _LENGTHS: Final = range(1, MAX_STEPS + 1)
-_PRICE: Final = 0.2
-"""In points: a step that is worth less is not counted as needed."""
 
 
 def families() -> str:
@@ -55,22 +53,6 @@ def worth() -> str:
     return "\n".join([f"| | {' | '.join(head)} |", f"|---|{'---:|' * len(head)}", *rows])
 
 
-def optimum_of(name: str) -> str:
-    """The best workflows of a preset."""
-    known = optimum(name)
-    rows = [
-        f"| {family} | {_shares(found)} | {_shown(best)} |"
-        for family, found in known.families.items()
-        for best in [known.per_family(_PRICE)[family]]
-    ]
-    rows += [
-        f"| mean | {_means(known.families)} | |",
-        f"| all questions alike | {_shares(known.constants)} | {_shown(known.constant(_PRICE))} |",
-    ]
-    head = f"| family | {' | '.join(map(str, _LENGTHS))} | the best, at {_PRICE:g} points a step |"
-    return "\n".join([head, f"|---|{'---:|' * MAX_STEPS}---|", *rows])
-
-
 def _shares(found: Mapping[int, Found]) -> str:
     return " | ".join(f"{100 * found[length].accuracy:.1f}" for length in _LENGTHS)
 
@@ -78,14 +60,3 @@ def _shares(found: Mapping[int, Found]) -> str:
 def _means(families: Mapping[str, Mapping[int, Found]]) -> str:
     means = [Optimum.mean({name: found[n].accuracy for name, found in families.items()}) for n in _LENGTHS]
     return " | ".join(f"{100 * mean:.1f}" for mean in means)
-
-
-def _shown(found: Found) -> str:
-    """Worker, subtask and view of each step."""
-    return "<br>".join(
-        f"{at}. worker {worker}: {subtask}{_view(view)}" for at, (worker, subtask, view) in enumerate(found.team)
-    )
-
-
-def _view(view: tuple[int, ...]) -> str:
-    return f" (sees {', '.join(map(str, view))})" if view else ""

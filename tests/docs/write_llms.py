@@ -13,7 +13,7 @@ _SENTENCE = re.compile(r".*?(?:\.(?=\s)|$)", re.DOTALL)
 
 def llms() -> str:
     """The README's beginning and a link to each page."""
-    links = [_link(page) for page in pages() if page.count("/") == 2 and not page.startswith("docs/research/")]
+    links = [_link(page) for page in pages() if page.count("/") == 2]
     return "\n".join(["# wfdsl", "", f"> {first_sentence(read_page('README.md'))}", "", "## Pages", "", *links, ""])
 
 
