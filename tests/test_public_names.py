@@ -77,7 +77,7 @@ def test_every_name_can_be_imported_and_says_what_it_is(name: str) -> None:
         assert re.fullmatch(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?", value)
         assert value == version("wfdsl-conductor")
     elif name in ALIASES:
-        assert f"## wfdsl.{name}\n" in REFERENCE.read_text("utf-8")  # written from the text after its definition
+        assert f"| `{name}` |" in REFERENCE.read_text("utf-8")  # written from the text after its definition
     else:
         assert value.__name__ == name
         assert inspect.getdoc(value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -63,32 +65,61 @@ def _command(name: str) -> str:
     return "\n\n".join([f"## wfdsl {name}", *_parts(parser)])
 
 
+def common_options() -> str:
+    """The options that several commands have, with the same meaning."""
+    return "\n".join([*_HEAD, *_common().values()])
+
+
+_HEAD = ["| argument | meaning |", "|---|---|"]
+_SEVERAL = 3  # commands that have an option, from which on it is described once
+
+
+@cache
+def _common() -> dict[tuple[str, ...], str]:
+    """What several commands have, by how it is written, with its row."""
+    rows = Counter(
+        (tuple(action.option_strings), _row(action))
+        for name in COMMANDS
+        for parser in _with_subcommands(_parser_of(name))
+        for action in parser._actions
+        if action.option_strings and _is_shown(action)
+    )
+    return {options: row for (options, row), count in rows.items() if count >= _SEVERAL}
+
+
+def _parser_of(name: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"wfdsl {name}")
+    import_module(f"wfdsl.cli.{name}").configure(parser)
+    return parser
+
+
+def _with_subcommands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for inner in _subcommands(parser).values():
+        yield from _with_subcommands(inner)
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    found = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return {name: inner for choices in found for name, inner in choices.items()}
+
+
 def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
     if parser.description:
-        yield parser.description.strip()
+        yield parser.description.strip().partition("\n\n")[0]
     yield f"```text\n{usage_of(parser)}\n```"
-    for found in parser._action_groups:
-        rows = [_row(action) for action in found._group_actions if _is_shown(action)]
-        if rows:
-            title = (
-                "" if found.title in ("options", "positional arguments") else f"{str(found.title).capitalize()}:\n\n"
-            )
-            yield title + "\n".join(["| argument | meaning |", "|---|---|", *rows])
-    for part in filter(None, (parser.epilog or "").split("\n\n")):
-        yield _example_block(part) if part.startswith("examples:") else part
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, inner in action.choices.items():
-                yield "\n\n".join([f"### {parser.prog} {name}", *_parts(inner)])
+    shown = [action for action in parser._actions if _is_shown(action)]
+    common = [action for action in shown if _common().get(tuple(action.option_strings)) == _row(action)]
+    if own := [_row(action) for action in shown if action not in common]:
+        yield "\n".join([*_HEAD, *own])
+    if common:
+        yield f"Common: {', '.join(f'`{action.option_strings[-1]}`' for action in common)}."
+    for name, inner in _subcommands(parser).items():
+        yield "\n\n".join([f"### {parser.prog} {name}", *_parts(inner)])
 
 
 def _is_shown(action: argparse.Action) -> bool:
     return not isinstance(action, argparse._HelpAction | argparse._SubParsersAction | argparse._VersionAction)
-
-
-def _example_block(text: str) -> str:
-    commands = "\n".join(line.strip() for line in text.splitlines()[1:])
-    return f"```text\n{commands}\n```"
 
 
 def _row(action: argparse.Action) -> str:
