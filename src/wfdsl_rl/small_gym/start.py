@@ -161,6 +161,19 @@ def _merged_from(token: str, ranks: Mapping[tuple[str, ...], int]) -> set[str]:
     return found
 
 
+def write_start(folder: Path, *, layers: int = 4, per_kind: int = 896, seed: int = 0) -> None:
+    """Write the model and the rows, unless they are there.
+
+    Raises:
+        UsageError: the package with the model's weights is not installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in sft_rows(per_kind, seed))
+    (folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
+    if not (folder / "model" / "config.json").is_file():
+        cut_model(folder / "model", layers)
+
+
 def main() -> None:
     """Write the model and the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -169,11 +182,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=896, help="for each kind of question (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in sft_rows(args.rows, args.seed))
-    (args.folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
-    if not (args.folder / "model" / "config.json").is_file():
-        cut_model(args.folder / "model", args.layers)
+    write_start(args.folder, layers=args.layers, per_kind=args.rows, seed=args.seed)
 
 
 if __name__ == "__main__":
