@@ -35,7 +35,7 @@ _PROVIDERS_OF_PATHS: Final = ("local", "transformers")
 _POOL_TEXTS: Final = ("use", "name", "description", "conductor")
 _MODELS: Final = "models"
 """The table in [serve] with a table for each model."""
-_OF_MODELS: Final = ("description", "tools", "max_tool_rounds", "short_tokens", "context_window")
+_OF_MODELS: Final = ("description", "tools", "max_tool_rounds", "side_requests", "context_window")
 """Keys of [serve] that each model may have for itself."""
 _TABLES_OF_MODELS: Final = ("pool", "conductor", "budget", "run")
 """Tables of the file that each model may change for itself."""
@@ -91,12 +91,11 @@ class ServeSettings:
         metavar="N",
         minimum=1,
     )
-    short_tokens: int = option(
-        64,
-        help="requests without tools for at most N tokens, such as titles, are answered by one worker; 0: by none",
-        flag="--short-tokens",
-        metavar="N",
-        minimum=0,
+    side_requests: Literal["worker", "conductor"] = option(
+        "worker",
+        help="what answers requests of chat programs for titles, tags and follow-up questions: the cheapest worker, or "
+        "the Conductor as any other",
+        flag="--side-requests",
     )
     context_window: int | None = option(
         None,
@@ -128,6 +127,13 @@ class KeyLimits:
 
     hash: str = option(help="the SHA-256 of the key", pattern="[0-9a-f]{64}")
     created: str = option("", help="the day on which it was made")
+    expires: str = option(
+        "",
+        help="the day from which it is refused, in UTC, as 2027-01-31; without it, it does not expire",
+        flag="--expires",
+        metavar="DAY",
+        pattern=r"|\d{4}-\d{2}-\d{2}",
+    )
     usd: float | None = option(
         None, help="most US dollars that its requests may cost in a period", flag="--usd", metavar="USD", minimum=0
     )
@@ -142,6 +148,12 @@ class KeyLimits:
     )
     without: tuple[str, ...] = option(
         (), help="a worker, or a tag, that its requests are never sent to; may be repeated", flag="--without"
+    )
+    evaluation: bool = option(
+        default=False, help="for measuring: titles and the like are answered by the Conductor too", flag="--evaluation"
+    )
+    metrics: bool = option(
+        default=False, help="it may read the metrics of all keys, not only its own", flag="--metrics"
     )
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wfdsl.server.api_keys import make_key
+from wfdsl.server.keys import make_key
 
 from .conftest import POOL, WORKFLOW, ServerProcess
 from .provider import CONDUCTOR, Provider
@@ -170,6 +170,26 @@ def test_headers(target: Target, head: str) -> None:
 
     assert reply == b"" or reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 401", b"HTTP/1.1 413"))
     assert target.workers.bodies == []
+
+
+def test_a_request_that_two_servers_may_read_differently_is_answered_once(target: Target) -> None:
+    key = target.headers("eve")["Authorization"]
+    head = f"POST /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Length: 5\r\n"
+    smuggled = f"GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\n\r\n"
+    content = f"{head}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}".encode()
+    with socket.create_connection(target.server.address, timeout=60) as connection:
+        connection.sendall(content)
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(("size", "status"), [(65_000, 200), (66_000, 431)])
+def test_headers_have_64_kib(target: Target, size: int, status: int) -> None:
+    headers = {**target.headers("ann"), "X-Long": "a" * (size - 300)}
+
+    assert httpx.get(f"{target.server.url}/models", headers=headers, timeout=60).status_code == status
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic eDp4", "Basic !", "Bearer \xff"])

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.middleware import read_body
+from wfdsl.server.endpoints import read_body
 
 from .conftest import Serve
 from .provider import Provider

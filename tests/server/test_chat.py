@@ -100,17 +100,21 @@ IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": 
 AUDIO = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}]}
 CALLED = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
 
+STRICT = {
+    "type": "json_schema",
+    "json_schema": {"name": "x", "strict": True, "schema": {"properties": {"a": {"oneOf": []}}}},
+}
+
 
 @pytest.mark.parametrize(
     ("more", "param"),
     [
-        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"functions": [{"name": "f"}]}, "functions"),
         ({"logprobs": True}, "logprobs"),
         ({"presence_penalty": 1}, "presence_penalty"),
         ({"messages": [IMAGE]}, "messages"),
-        ({"messages": [AUDIO]}, "messages[0].content[0]"),
-        ({"messages": [*ASK, CALLED]}, "messages[1]"),
+        ({"messages": [AUDIO]}, "messages[0].content[0].type"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(module_server: str, more: dict[str, Any], param: str) -> None:
@@ -138,19 +142,24 @@ def test_what_cannot_be_honoured_is_refused(module_server: str, more: dict[str, 
         ({"stop": 5}, "stop"),
         ({"stream": "yes"}, "stream"),
         ({"stream_options": 1}, "stream_options"),
-        ({"metadata": {"a": 1}}, "metadata"),
+        ({"metadata": {"a": 1}}, "metadata.a"),
         ({"user": 1}, "user"),
         ({"model": None}, "model"),
         ({"n": 0}, "n"),
         ({"n": 17}, "n"),
         ({"reasoning_effort": "huge"}, "reasoning_effort"),
-        ({"response_format": {"type": "yaml"}}, "response_format"),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"tools": {}}, "tools"),
-        ({"tools": [{"type": "function", "function": {}}]}, "tools[0]"),
+        ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
         ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
         ({"tools": [TOOL], "parallel_tool_calls": "no"}, "parallel_tool_calls"),
-        ({"messages": [*ASK, {"role": "tool", "content": "4"}]}, "messages[1].tool_call_id"),
+        ({"messages": [*ASK, {"role": "tool", "content": "4"}]}, "messages[1]"),
+        ({"messages": [*ASK, CALLED]}, "messages[1]"),
+        ({"messages": ASK * 2001}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 257}]}, "messages[0].content"),
+        ({"tools": [TOOL] * 129}, "tools"),
+        ({"response_format": STRICT}, "response_format.json_schema.schema.properties.a.oneOf"),
         ({"messages": [*ASK, {"role": "assistant", "tool_calls": [{}]}]}, "messages[1].tool_calls[0]"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc"}}]}]},

@@ -36,7 +36,7 @@ async def test_a_long_silence_is_filled_with_events(monkeypatch: pytest.MonkeyPa
     async def receive() -> Any:
         await asyncio.Event().wait()
 
-    await EventStream(pieces(), {}, keep_alive)({}, receive, send)
+    await EventStream(pieces(), {}, keep_alive, over.set)({}, receive, send)
 
     assert sent[1] == b": keep-alive\n\n"
     assert [each for each in sent if each == b": keep-alive\n\n"] == [b": keep-alive\n\n"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,16 @@ import httpx
 import pytest
 
 from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
-from wfdsl.experiment import KeyLimits
+from wfdsl.experiment import KeyLimits, ServeSettings
 from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys, Caller, make_key, revoke_key
-from wfdsl.server.key_usage import KeyUsage
+from wfdsl.server.app import build_app
+from wfdsl.server.keys import ApiKeys, Caller, KeyUsage, make_key, revoke_key
+from wfdsl.server.models import ModelCards
 
 from .conftest import Serve, ServerProcess
 from .provider import Provider
+from .test_streams import begun
 
 ASK: Any = [{"role": "user", "content": "Why?"}]
 DAY_S = 86_400.0
@@ -60,7 +64,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     assert "$5 per day, 9 requests per minute, without bob, fast" in listed.out
     assert [row["name"] for row in rows] == ["ann", "b-2"]
     assert "hash" not in rows[0]
-    found = ApiKeys.load(str(file)).caller(bearer(key))
+    found = ApiKeys(str(file), print).caller(bearer(key))
     assert found.limits is not None
     assert (found.name, found.limits.usd, found.limits.without) == ("ann", 5.0, ("bob", "fast"))
 
@@ -94,7 +98,7 @@ def test_what_is_wrong_with_a_command_on_keys_is_said(
 def test_a_revoked_key_is_refused_at_once_and_the_others_are_not(tmp_path: Path) -> None:
     path = str(tmp_path / "keys.toml")
     first, second = make_key(path, "ann", {}), make_key(path, "bob", {"usd": 1.0})
-    keys = ApiKeys.load(path)
+    keys = ApiKeys(path, print)
     revoke_key(path, "ann")
     third = make_key(path, "cid", {})
 
@@ -103,13 +107,40 @@ def test_a_revoked_key_is_refused_at_once_and_the_others_are_not(tmp_path: Path)
     assert [keys.caller(bearer(key)).name for key in (second, third)] == ["bob", "cid"]
 
 
-def test_a_file_of_keys_that_is_being_edited_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "keys.toml"
+@pytest.mark.parametrize("broken", ["[ann", None])
+async def test_keys_hold_for_a_minute_while_their_file_cannot_be_read_and_then_none_does(
+    tmp_path: Path, broken: str | None
+) -> None:
+    path, clock, said = tmp_path / "keys.toml", Clock(), list[str]()
     key = make_key(str(path), "ann", {})
-    keys = ApiKeys.load(str(path))
-    path.write_text("[ann")
+    text = path.read_text()
+    keys = ApiKeys(str(path), said.append, clock=clock)
+    app = build_app(ModelCards({}), ServeSettings(), keys=keys, journal=None, log=lambda _: None)
+    found = []
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x/") as client:
+        for seconds in (0.0, 1.0, 60.0, 0.0):
+            clock.now += seconds
+            replies = [await client.get("v1/models", headers={"Authorization": bearer(key)}), await client.get("ready")]
+            found.append((replies[0].status_code, replies[1].json()["status"]))
+            if not seconds and len(found) == 1:
+                path.unlink() if broken is None else path.write_text(broken)
+            if len(found) == 3:
+                path.write_text(text)
+
+    assert found == [(200, "starting"), (200, "starting"), (503, "keys_unreadable"), (200, "starting")]
+    assert len(said) == 2
+
+
+async def test_a_key_that_has_expired_is_refused(tmp_path: Path) -> None:
+    clock = Clock()
+    key = make_key(str(tmp_path / "keys.toml"), "ann", {"expires": "1970-01-12"})
+    keys = ApiKeys(str(tmp_path / "keys.toml"), print, clock=clock)
 
     assert keys.caller(bearer(key)).name == "ann"
+    clock.now += DAY_S
+    with pytest.raises(ApiError) as caught:
+        keys.caller(bearer(key))
+    assert (caught.value.status, caught.value.code) == (401, "api_key_expired")
 
 
 async def test_a_key_sends_so_many_requests_in_any_minute() -> None:
@@ -205,6 +236,36 @@ def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
     assert replies[-1] == ask(server, ann) == (429, "insufficient_quota")
     assert len(provider.bodies) <= calls + 1
     assert ask(server, bob) == (200, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True])
+def test_servers_on_one_journal_never_exceed_a_key_s_budget_together(
+    serve: Serve, provider: Provider, tmp_path: Path, killed: bool
+) -> None:
+    path, limit_usd, call_usd = str(tmp_path / "keys.toml"), 500e-6, 18e-6
+    pool = tmp_path / "pool.toml"
+    pool.write_text(pool.read_text().replace("retries = 0", "retries = 0\nmax_tokens = 10"))
+    key = make_key(path, "ann", {"usd": limit_usd})
+    servers = [serve("--keys", path) for _ in range(3 if killed else 2)]
+
+    def ask(number: int) -> int:
+        body = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}
+        url, headers = servers[number % 2].url, {"Authorization": bearer(key)}
+        return httpx.post(f"{url}/chat/completions", json=body, headers=headers, timeout=60).status_code
+
+    if killed:
+        provider.held = {"bob"}
+        with begun(servers[2], f"Authorization: {bearer(key)}\r\n"):
+            assert provider.stuck.wait(60)
+            servers[2].stop(signal.SIGKILL)
+        provider.released.set()
+    with ThreadPoolExecutor(8) as threads:
+        statuses = list(threads.map(ask, range(40)))
+
+    paid = len(provider.bodies) * call_usd
+    assert set(statuses) == {200, 429}
+    assert 0.5 * limit_usd < paid <= limit_usd
 
 
 @pytest.mark.slow

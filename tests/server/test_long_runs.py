@@ -12,8 +12,7 @@ import pytest
 from tests.interpreter.toy_workers import on_test_clock
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.server.app import build_app
-from wfdsl.server.model_cards import ModelCards
-from wfdsl.server.served_model import served_models
+from wfdsl.server.models import ModelCards, served_models
 
 POOL = """
 [pool]

@@ -16,10 +16,9 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.limits import limits_of
 from wfdsl.interpreter.worker_profile import profile_of
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys, make_key
 from wfdsl.server.app import build_app
-from wfdsl.server.model_cards import ModelCards
-from wfdsl.server.served_model import ServedModel, served_models
+from wfdsl.server.keys import ApiKeys, make_key
+from wfdsl.server.models import ModelCards, ServedModel, served_models
 
 NOON = 1_790_000_000  # 2026-09-21, 14:13 UTC
 POOL = """
@@ -123,7 +122,7 @@ calls = 9
 
 [serve.models.cheap]
 description = "The cheap one"
-short_tokens = 0
+side_requests = "conductor"
 pool.use = "small.toml"
 conductor.model = "cid.wf"
 budget.usd = 0.25
@@ -231,13 +230,19 @@ def test_models_are_not_reached_by_settings() -> None:
 
 @pytest.mark.usefixtures("several")
 async def test_a_key_is_for_its_models_and_leaves_workers_of_any_pool_out() -> None:
-    files = {"models": ("cheap",)}, {"without": ("slow",)}, {"without": ("bob",)}, {"without": ("absent",)}
+    files = (
+        {"models": ("cheap",)},
+        {"without": ("slow",)},
+        {"without": ("bob",)},
+        {"without": ("absent",)},
+        {"metrics": True},
+    )
     keys = [make_key("keys.toml", f"k{index}", limits) for index, limits in enumerate(files)]
     found = several_models()
     app: Any = build_app(
         ModelCards(found),
         read_experiment("server.toml").serve,
-        keys=ApiKeys.load("keys.toml"),
+        keys=ApiKeys("keys.toml", print),
         journal=None,
         log=lambda _: None,
     )
@@ -264,6 +269,7 @@ async def test_a_key_is_for_its_models_and_leaves_workers_of_any_pool_out() -> N
         assert await ask("cheap", keys[1]) == (403, "worker_not_allowed")
         assert await ask("cheap", keys[2]) == (200, "cid's reply")  # bob is a worker of another pool
         assert await ask("cheap", keys[3]) == (403, "worker_not_known")
-        page = (await get("metrics", keys[0])).text
-    assert 'wfdsl_runs_total{model="cheap",status="done"} 3.0' in page
-    assert 'wfdsl_calls_total{model="cheap",status="done",worker="cid"} 3.0' in page
+        own, every = [(await get("metrics", key)).text for key in (keys[0], keys[4])]
+    assert 'wfdsl_runs_total{model="cheap",status="done"} 2.0' in own
+    assert 'wfdsl_calls_total{model="cheap",status="done",worker="cid"} 3.0' in every
+    assert 'wfdsl_requests_total{path="/v1/models",status="200"} 1.0' in own

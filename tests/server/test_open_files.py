@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 RAISED = """
 import resource
-from wfdsl.server.open_files import allow_connections
+from wfdsl.server.listening import allow_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(allow_connections(1000, 100))
 print(resource.getrlimit(resource.RLIMIT_NOFILE))

@@ -18,10 +18,9 @@ from starlette.types import Message
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
-from wfdsl.server.endpoints import Endpoints
+from wfdsl.server.endpoints import AccessLog, Endpoints
 from wfdsl.server.metrics import Metrics
-from wfdsl.server.middleware import AccessLog
-from wfdsl.server.model_cards import ModelCards
+from wfdsl.server.models import ModelCards
 from wfdsl.server.openapi import openapi_document
 
 from .conftest import Serve

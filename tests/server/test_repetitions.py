@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -79,6 +81,27 @@ def test_a_key_finds_its_run_again_and_belongs_to_one_request(serve: Serve, prov
     with pytest.raises(openai.UnprocessableEntityError) as caught:
         client.chat.completions.create(model="two", messages=ASK, temperature=0, extra_headers=key)
     assert caught.value.code == "idempotency_key_reused"
+
+
+def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(serve: Serve, provider: Provider) -> None:
+    provider.held = {"bob"}
+    first, second, key = serve(), serve(), {"Idempotency-Key": "one"}
+    with begun(first, "Idempotency-Key: one\r\n", stream=False):
+        assert provider.stuck.wait(60)
+        body = {"model": "two", "messages": ASK, "stream": False}  # the same bytes
+        reply = httpx.post(f"{second.url}/chat/completions", content=json.dumps(body), headers=key, timeout=60)
+        provider.released.set()
+
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "run_in_progress")
+    assert int(reply.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "é"])
+def test_a_key_that_the_openapi_document_does_not_allow_is_refused(module_server: str, key: str) -> None:
+    headers = [(b"idempotency-key", key.encode("latin-1"))]
+    reply = httpx.post(f"{module_server}/chat/completions", json={"model": "two", "messages": ASK}, headers=headers)
+
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "Idempotency-Key")
 
 
 def test_a_run_that_shall_finish_goes_on_without_its_client(serve: Serve, provider: Provider) -> None:

@@ -17,8 +17,7 @@ from tests.conductor.scripted_server import lists
 from wfdsl.experiment import read_experiment
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.app import build_app
-from wfdsl.server.model_cards import ModelCards
-from wfdsl.server.served_model import served_models
+from wfdsl.server.models import ModelCards, served_models
 
 from .conftest import POOL, WORKFLOW
 from .provider import CONDUCTOR, Provider
@@ -169,30 +168,6 @@ async def test_the_effort_of_a_workflow_file_goes_to_the_worker_that_answers(ser
     await server().post(reasoning_effort="low")
 
     assert [body.get("reasoning_effort") for body in provider.bodies] == [None, "low"]
-
-
-async def test_a_request_for_little_text_is_answered_by_the_cheapest_worker(server: Any, provider: Provider) -> None:
-    cheap = POOL.replace('model = "bob"', 'model = "bob"\nprices = {{ input = 0.1, output = 0.2 }}')
-    title: Any = {
-        "model": "wfdsl",
-        "messages": [*ASK, {"role": "user", "content": "A title, please."}],
-        "max_tokens": 20,
-    }
-
-    reply = await server(pool=cheap).post(**title)
-
-    assert [body["model"] for body in provider.bodies] == ["bob"]
-    assert [step["worker"] for step in reply.json()["wfdsl"]["steps"]] == ["bob"]
-    route = (await server(pool=cheap).post("route", **title)).json()
-    assert [step["worker"] for step in route["steps"]] == ["bob"]
-
-
-async def test_the_rule_for_little_text_can_be_switched_off(server: Any, provider: Provider) -> None:
-    provider.plans = [lists([0], [[]])]
-
-    await server("serve.short_tokens=0", "conductor.max_rounds=0").post(model="wfdsl", max_tokens=20)
-
-    assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann"]
 
 
 @pytest.mark.parametrize("journal", [True, False])

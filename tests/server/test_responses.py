@@ -190,7 +190,7 @@ def test_what_codex_sends_is_understood(server: ServerProcess, asked: list[dict[
         ({"reasoning": {"effort": 3}}, "invalid_value", "reasoning.effort"),
         ({"text": {"verbosity": "low"}}, "unsupported_parameter", "text.verbosity"),
         ({"tools": {}}, "invalid_value", "tools"),
-        ({"tools": [3]}, "invalid_value", "tools"),
+        ({"tools": [3]}, "invalid_value", "tools[0]"),
         ({"top_logprobs": 3}, "unsupported_parameter", "top_logprobs"),
         ({"model": None}, "invalid_value", "model"),
     ],

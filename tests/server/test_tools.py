@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.conductor.scripted_server import lists
-from wfdsl.server.api_keys import make_key
+from wfdsl.server.keys import make_key
 
 from .conftest import Serve, ServerProcess
 from .provider import Provider

@@ -76,15 +76,13 @@ def execute(args: argparse.Namespace) -> int:
 def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.server.api_keys import keys_for
     from wfdsl.server.app import build_app
-    from wfdsl.server.listening import address_of, listen, serve
-    from wfdsl.server.model_cards import ModelCards
-    from wfdsl.server.open_files import allow_connections
-    from wfdsl.server.served_model import served_models
+    from wfdsl.server.keys import keys_for
+    from wfdsl.server.listening import address_of, allow_connections, listen, serve
+    from wfdsl.server.models import ModelCards, served_models
 
     settings = experiment.serve
-    keys = keys_for(settings.host, settings.keys)
+    keys = keys_for(settings.host, settings.keys, print_now)
     if args.view:
         require_pages("--view")
     models = served_models(experiment, args.workflow)

@@ -29,7 +29,7 @@ def configure_keys(actions: Any) -> None:
 
 def execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
     """Do what the action says."""
-    from wfdsl.server.api_keys import make_key, read_keys, revoke_key
+    from wfdsl.server.keys import make_key, read_keys, revoke_key
 
     if settings.keys is None:
         raise UsageError(f"keys {args.key_action} needs --keys FILE: the file that keeps the hashes of the keys")

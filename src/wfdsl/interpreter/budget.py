@@ -124,12 +124,9 @@ class BudgetTracker:
 
     def try_reserve(self, bound: BudgetUsage) -> bool:
         """Reserve an amount if it fits now."""
-        calls, tokens, usd = self._calls + bound[0], self._tokens + bound[1], self._usd + bound[2]
-        if calls > self._max_calls or tokens > self._max_tokens or usd > self._max_usd or self._broken:
+        if not self._fits(bound) or (self._within is not None and not self._within.try_reserve(bound)):
             return False
-        if self._within is not None and not self._within.try_reserve(bound):
-            return False
-        self._calls, self._tokens, self._usd = calls, tokens, usd
+        self._add(bound)
         return True
 
     async def reserve(self, bound: BudgetUsage) -> None:
@@ -138,19 +135,35 @@ class BudgetTracker:
         Raises:
             BudgetSpent: it does not fit, however the calls in flight end.
         """
-        while not self.try_reserve(bound):
+        while not self._fits(bound):
+            self._require_possible(bound)
             settled = asyncio.get_running_loop().create_future()
-            tracker: BudgetTracker | None = self
-            while tracker is not None:
-                tracker._require_possible(bound)
-                tracker._waiting.append(settled)
-                tracker = tracker._within
+            self._waiting.append(settled)
             await settled
+        self._add(bound)
+        if self._within is not None:
+            try:
+                await self._within.reserve(bound)
+            except BaseException:
+                self._settle(bound, NOTHING_SPENT)
+                raise
 
     def settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
         """Charge an amount instead of the one that was reserved; one above its bound ends the budget."""
         if self._within is not None:
             self._within.settle(bound, actual)
+        self._settle(bound, actual)
+
+    def _fits(self, bound: BudgetUsage) -> bool:
+        calls, tokens, usd = self._calls + bound[0], self._tokens + bound[1], self._usd + bound[2]
+        return not (calls > self._max_calls or tokens > self._max_tokens or usd > self._max_usd or self._broken)
+
+    def _add(self, bound: BudgetUsage) -> None:
+        self._calls += bound[0]
+        self._tokens += bound[1]
+        self._usd += bound[2]
+
+    def _settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
         self._calls += actual[0] - bound[0]
         self._tokens += actual[1] - bound[1]
         self._usd += actual[2] - bound[2]
@@ -159,11 +172,10 @@ class BudgetTracker:
         self.usd += actual[2]
         if actual[1] > bound[1] or actual[2] > bound[2]:
             self._broken = _excess_of(self.budget, bound, actual) or self._broken
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for settled in waiting:
-                if not settled.done():
-                    settled.set_result(None)
+        waiting, self._waiting = self._waiting, []
+        for settled in waiting:
+            if not settled.done():
+                settled.set_result(None)
 
     def _require_possible(self, bound: BudgetUsage) -> None:
         if self._broken:

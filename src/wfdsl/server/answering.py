@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
 
-from wfdsl.errors import UsageError
+from wfdsl.errors import RunInUse, UsageError
+from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import request_of, run_of, runs_of_tool_calls
 from wfdsl.interpreter.record import Run, RunEnded, RunSuspended, workflow_to_list
 from wfdsl.interpreter.running import new_run_id
-from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run
-from wfdsl.server.api_keys import require_model
+from wfdsl.interpreter.tool_rounds import pending_calls
+from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run, wrong_value
+from wfdsl.server.chat_reply import Answer, answer_of, usage_of
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
-from wfdsl.server.continuing import ContinuedRun, continued_run
 from wfdsl.server.event_stream import merged
-from wfdsl.server.key_usage import Allowance
-from wfdsl.server.live_runs import LINGER_S, LiveRun, LiveRuns
-from wfdsl.server.progress import Progress, Said
-from wfdsl.server.replies import answer_of, usage_of
-from wfdsl.server.served_model import ServedModel
-from wfdsl.server.turn import Answer
+from wfdsl.server.keys import Allowance, require_model
+from wfdsl.server.live_runs import LINGER_S, LiveRun, LiveRuns, Progress, Said
+from wfdsl.server.models import ServedModel
 
 _T = TypeVar("_T")
 _REPEATED_S: Final = 3600.0
@@ -39,8 +40,9 @@ _ASKED_AGAIN_S: Final = 120.0
 """How long a request like one that has failed continues the run of that: many clients repeat requests and do not say
 so. Our choice.
 """
-_LONGEST_KEY: Final = 255
-_KEYS_KEPT: Final = 10_000
+_REMEMBERED: Final = 10_000
+"""Requests of the last hour, and keys, that are known without the journal. Our choice."""
+_IDEMPOTENCY_KEY: Final = re.compile("[!-~]{1,255}")
 
 
 @dataclass(slots=True)
@@ -60,9 +62,11 @@ class Answering:
         self,
         model: Callable[[str], ServedModel],
         journal: Journal | None,
-        observe: Callable[[str, Event], None],
+        observe: Callable[[str, Event, str], None],
     ) -> None:
-        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs."""
+        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs and
+        the name of the key.
+        """
         self.model = model
         self._observe = observe
         self.live = LiveRuns()
@@ -86,7 +90,7 @@ class Answering:
         continued = None
         if self._journal is not None and chat.results:
             path = self._journal.path
-            continued = await asyncio.to_thread(continued_run, path, chat, model.id, allowance.key)
+            continued = await asyncio.to_thread(_continued_run, path, chat, model.id, allowance.key)
         digest = _digest(allowance.key, body)
         run_id = await self._run_id(headers, allowance.key, digest) if continued is None else continued.run_id
         origin = {"request": digest, "key": allowance.key}
@@ -113,13 +117,14 @@ class Answering:
     async def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
         key = headers.get("idempotency-key")
         if key is not None:
-            if not key or len(key) > _LONGEST_KEY:
-                raise ApiError(400, f"Idempotency-Key must have 1 to {_LONGEST_KEY} characters", code="invalid_value")
+            if not _IDEMPOTENCY_KEY.fullmatch(key):
+                what = "Idempotency-Key must have 1 to 255 characters of ASCII, and no spaces"
+                raise ApiError(400, what, code="invalid_value", param="Idempotency-Key")
             run_id = f"api-{_digest(owner, key.encode())[:32]}"
             await self._require_same(run_id, digest)
             return run_id
         now = time.monotonic()
-        while self._recent and now - next(iter(self._recent.values())).began >= _REPEATED_S:
+        while self._recent and (len(self._recent) > _REMEMBERED or now - self._oldest.began >= _REPEATED_S):
             del self._recent[next(iter(self._recent))]
         before = self._recent.get(digest)
         repeated = headers.get("x-stainless-retry-count", "0") != "0"
@@ -130,6 +135,10 @@ class Answering:
         self._recent[digest] = _Recent(new_run_id(), now)
         return self._recent[digest].run_id
 
+    @property
+    def _oldest(self) -> _Recent:
+        return next(iter(self._recent.values()))
+
     def note_failure(self, asked: Asked) -> None:
         """Let the same request continue its run."""
         recent = self._recent.get(asked.origin["request"])
@@ -138,25 +147,17 @@ class Answering:
 
     async def _require_same(self, run_id: str, digest: str) -> None:
         """Refuse a key that was used for another request."""
-        # The journal does not have a run that has just begun.
-        known = self._keyed.get(run_id) or await self._digest_in_journal(run_id)
-        known = self._keyed.get(run_id, known)  # another request may have come meanwhile
+        known = self._keyed.get(run_id)
+        if known is None and self._journal is not None:  # which does not have a run that has just begun
+            origin = await self._journal.origin(run_id)
+            known = self._keyed.get(run_id, None if origin is None else origin.get("request", ""))
         if known is not None and known != digest:
-            raise ApiError(
-                422,
-                "this Idempotency-Key was used for another request: use a new key for each request",
-                code="idempotency_key_reused",
-                headers=NO_RETRY,
-            )
+            what = "this Idempotency-Key was used for another request: use a new key for each request"
+            raise ApiError(422, what, code="idempotency_key_reused", headers=NO_RETRY)
         self._keyed.pop(run_id, None)
         self._keyed[run_id] = digest
-        if len(self._keyed) > _KEYS_KEPT:
+        if len(self._keyed) > _REMEMBERED:
             del self._keyed[next(iter(self._keyed))]
-
-    async def _digest_in_journal(self, run_id: str) -> str | None:
-        """What was asked under a key; None: nothing yet."""
-        origin = None if self._journal is None else await self._journal.origin(run_id)
-        return None if origin is None else origin.get("request", "")
 
     async def work(self, asked: Asked, index: int, listener: Listener) -> Run:
         """The run of one answer to a request: done, or suspended.
@@ -164,22 +165,44 @@ class Answering:
         Raises:
             RunFailed, BudgetExhausted, UsageError: as a policy does.
         """
-        model, run_id, continued = self.model(asked.chat.model), asked.run_ids[index], asked.continued
-        journal, allowance = self._journal, asked.allowance
+        chat, run_id, continued = asked.chat, asked.run_ids[index], asked.continued
+        model, journal, allowance = self.model(chat.model), self._journal, asked.allowance
+        hear = self._hearing(asked, listener)
+        try:
+            if continued is None:
+                if chat.seed is not None:  # several answers have seeds of their own
+                    chat = replace(chat, seed=chat.seed + index)
+                return await model.answer(chat, run_id, journal, hear, origin=asked.origin, allowance=allowance)
+            assert journal is not None  # the run was found there
+            await journal.add_results(chat.results)
+            return await model.resume(continued.asked, chat, run_id, journal, hear, allowance=allowance)
+        except RunSuspended as suspended:
+            return suspended.run
+
+    async def repair(self, asked: Asked, run: Run, problem: str, listener: Listener) -> Run:
+        """A run in which the worker that has answered is asked once more, for the form that was asked for.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as a policy does.
+        """
+        return await self.model(asked.chat.model).repair(
+            asked.chat,
+            run,
+            problem,
+            journal=self._journal,
+            on_event=self._hearing(asked, listener),
+            origin=asked.origin,
+            allowance=asked.allowance,
+        )
+
+    def _hearing(self, asked: Asked, listener: Listener) -> Listener:
+        name = self.model(asked.chat.model).id
 
         def hear(event: Event) -> None:
             listener(event)
-            self._observe(model.id, event)
+            self._observe(name, event, asked.allowance.key)
 
-        try:
-            if continued is None:
-                chat = _numbered(asked.chat, index)
-                return await model.answer(chat, run_id, self._journal, hear, origin=asked.origin, allowance=allowance)
-            assert journal is not None  # the run was found there
-            await journal.add_results(asked.chat.results)
-            return await model.resume(continued.asked, asked.chat, run_id, journal, hear, allowance=allowance)
-        except RunSuspended as suspended:
-            return suspended.run
+        return hear
 
 
 class Asked:
@@ -194,7 +217,7 @@ class Asked:
         *,
         headers: Mapping[str, str],
         allowance: Allowance,
-        continued: ContinuedRun | None,
+        continued: _ContinuedRun | None,
     ) -> None:
         self.chat = chat
         self.run_id = run_id
@@ -204,31 +227,18 @@ class Asked:
         self.origin = origin
         self.allowance = allowance
         self.continued = continued
+        self.skipped = answering.model(chat.model).skips_conductor(chat, allowance)
+        """Why no Conductor is asked, if the model has one; empty: it is."""
         self._answering = answering
         self.created = int(time.time())
         self._began = time.monotonic()
         self._finishes = headers.get("x-wfdsl-finish", "").lower() == "true"
         self._time_limit_s = _seconds(headers.get("x-stainless-read-timeout"))
 
-    async def answers(self) -> list[Answer]:
-        """All answers, once they are there.
-
-        Raises:
-            ApiError: one of them fails.
-        """
-        if len(self.run_ids) == 1:
-            return [await self._answer(0)]
-        tasks = [asyncio.create_task(self._answer(index)) for index in range(len(self.run_ids))]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _answer(self, index: int) -> Answer:
-        async with self._waiting(index) as live:
-            return answer_of(self.chat, await self._result(live), live.before, index)
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that name the run, and say that the Conductor was skipped."""
+        return {"x-wfdsl-run": self.run_id, **({"x-wfdsl-skipped": "conductor"} if self.skipped else {})}
 
     def pieces(self) -> AsyncGenerator[Said | Answer, None]:
         """What happens and what is written, as it happens, and at last each answer, whose text has been said by then.
@@ -239,9 +249,14 @@ class Asked:
         return merged([self._pieces(index) for index in range(len(self.run_ids))])
 
     async def _pieces(self, index: int) -> AsyncGenerator[Said | Answer, None]:
-        async with self._waiting(index) as live:
-            asked = None if self.continued is None else self.continued.asked
-            last_round = self._answering.model(self.chat.model).last_round(self.chat, asked)
+        before, asked = (None, None) if self.continued is None else (self.continued.before, self.continued.asked)
+        linger_s, run_id = self._linger_s, self.run_ids[index]
+
+        def work(listener: Listener) -> Any:
+            return self._answering.work(self, index, listener)
+
+        async with self._answering.live.waiting(run_id, work, linger_s=linger_s, before=before) as live:
+            last_round = self._answering.model(self.chat.model).last_round(self.chat, asked, self.allowance)
             progress, written, said = Progress(last_round, live.before), "", ""
             async for event in live.follow():
                 for piece in progress.said(event):
@@ -249,24 +264,34 @@ class Asked:
                         yield piece._replace(choice=index)
                         continue
                     written += piece.text
-                    ready = _before_stop(written, self.chat.stop)
+                    # An answer that may have to be written again is not said before its end.
+                    ready = "" if self.chat.has_form else _before_stop(written, self.chat.stop)
                     if len(ready) > len(said):
                         yield Said(ready[len(said) :], reasoning=False, choice=index)
                         said = ready
-            answer = answer_of(self.chat, await self._result(live), live.before, index)
-            if not answer.text.startswith(said):
-                raise ApiError(502, "the answer began again while it was sent; ask again", code="answer_restarted")
-            if len(answer.text) > len(said):
-                yield Said(answer.text[len(said) :], reasoning=False, choice=index)
-            yield answer
+            answer = answer_of(self.chat, await self._result(live), live.before, index, skipped=self.skipped)
+        if problem := answer.form_problem(self.chat):
+            yield Said("the answer has another form than was asked for: asked again\n", reasoning=True, choice=index)
+            answer = await self._repaired(answer, problem)
+        if not answer.text.startswith(said):
+            raise ApiError(502, "the answer began again while it was sent; ask again", code="answer_restarted")
+        if len(answer.text) > len(said):
+            yield Said(answer.text[len(said) :], reasoning=False, choice=index)
+        yield answer
 
-    def _waiting(self, index: int) -> AbstractAsyncContextManager[LiveRun]:
-        return self._answering.live.waiting(
-            self.run_ids[index],
-            lambda listener: self._answering.work(self, index, listener),
-            linger_s=self._linger_s,
-            before=None if self.continued is None else self.continued.before,
-        )
+    async def _repaired(self, answer: Answer, problem: str) -> Answer:
+        """The answer in the form that was asked for, for which its worker is asked once more."""
+
+        def work(listener: Listener) -> Any:
+            return self._answering.repair(self, answer.run, problem, listener)
+
+        run_id = f"{answer.run.id}-again"
+        async with self._answering.live.waiting(run_id, work, linger_s=self._linger_s) as live:
+            repaired = answer.repaired(self.chat, await self._result(live))
+        if problem := repaired.form_problem(self.chat):
+            what = f"the answer has another form than response_format asked for, twice: {problem}"
+            raise ApiError(502, what, code="response_format_not_kept", run=answer.run)
+        return repaired
 
     def _linger_s(self) -> float:
         """For how long the run continues without the client: while it wants that, or until it asks again as it does
@@ -290,9 +315,48 @@ class Asked:
             raise
 
 
-def _numbered(chat: ChatRequest, index: int) -> ChatRequest:
-    """The request for one of several answers, which have seeds of their own."""
-    return chat if chat.seed is None or not index else replace(chat, seed=chat.seed + index)
+class Reply(Protocol):
+    """What an API makes of the pieces of an answer; each method gives what a stream sends of it."""
+
+    def begin(self) -> bytes:
+        """The beginning."""
+
+    def said(self, said: Said) -> bytes:
+        """A piece of the reasoning, or of the answer."""
+
+    async def end(self, answer: Answer) -> bytes:
+        """An answer, whose text has been said."""
+
+    def fail(self, error: ApiError) -> bytes:
+        """Why there is no answer."""
+
+
+async def streamed(reply: Reply, asked: Asked) -> AsyncGenerator[bytes, None]:
+    """What a stream sends; an error is the last of it."""
+    try:
+        async with aclosing(_replied(reply, asked)) as pieces:
+            async for piece in pieces:
+                yield piece
+    except ApiError as error:
+        yield reply.fail(error)
+
+
+async def whole(reply: Reply, asked: Asked) -> None:
+    """Put an answer together that is not streamed.
+
+    Raises:
+        ApiError: there is no answer.
+    """
+    async with aclosing(_replied(reply, asked)) as pieces:
+        async for _ in pieces:
+            pass
+
+
+async def _replied(reply: Reply, asked: Asked) -> AsyncGenerator[bytes, None]:
+    yield reply.begin()
+    async with aclosing(asked.pieces()) as pieces:
+        async for piece in pieces:
+            yield reply.said(piece) if isinstance(piece, Said) else await reply.end(piece)
 
 
 async def _or_api_error(work: Awaitable[_T]) -> _T:
@@ -301,6 +365,8 @@ async def _or_api_error(work: Awaitable[_T]) -> _T:
         return await work
     except RunEnded as error:
         raise of_run(error) from error
+    except RunInUse as error:
+        raise ApiError(409, str(error), code="run_in_progress", headers={"retry-after": "5"}) from error
     except UsageError as error:
         raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
 
@@ -324,3 +390,35 @@ def _seconds(text: str | None) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _ContinuedRun:
+    """A run that waited for the results of a client's tools, and that a request continues."""
+
+    run_id: str
+    asked: RunRequest
+    before: Run
+    """What there is of it."""
+
+
+def _continued_run(journal: Path, chat: ChatRequest, model: str, owner: str) -> _ContinuedRun | None:
+    """The run that a request's results of tools belong to; None: there is none of this client and this model, so that
+    the conversation is answered as a new question.
+
+    Raises:
+        ApiError: a tool call that the run waits for has no result.
+        JournalFailure: the journal cannot be read.
+    """
+    found = runs_of_tool_calls(journal, chat.results)
+    if len(found) != 1:
+        return None
+    (run_id,) = found
+    asked = request_of(journal, run_id)
+    if (asked.origin.get("key"), asked.origin.get("model")) != (owner, model):
+        return None
+    before = run_of(journal, run_id)
+    missing = [call.id for call in pending_calls(before) if call.id not in chat.results]
+    if missing:
+        raise wrong_value("messages", f"these tool calls have no result: {', '.join(missing)}")
+    return _ContinuedRun(run_id, asked, before)

@@ -61,7 +61,9 @@ def wrong_value(param: str, message: str) -> ApiError:
 
 def shown(value: Any) -> str:
     """A value as messages quote it."""
-    text = json.dumps(value)
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
 
 

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
+from wfdsl.conductor.prompt import question_text
 from wfdsl.experiment import ServeSettings
 from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
-from wfdsl.server.answering import Answering, Asked
+from wfdsl.interpreter.record import Run, as_unicode
+from wfdsl.server.answering import Answering, Asked, streamed, whole
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys, require_model
+from wfdsl.server.chat_reply import ChatReply
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
-from wfdsl.server.chat_stream import Chunks, chat_chunks
-from wfdsl.server.endpoints import Endpoints
+from wfdsl.server.endpoints import CLIENT_LEFT, Endpoints, json_line
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
-from wfdsl.server.kept_responses import KeptResponses
-from wfdsl.server.key_usage import Allowance, KeyUsage
-from wfdsl.server.log_lines import json_line, run_record
+from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage, require_model
 from wfdsl.server.metrics import Metrics
-from wfdsl.server.middleware import CLIENT_LEFT
-from wfdsl.server.model_cards import ModelCards
+from wfdsl.server.models import ModelCards
 from wfdsl.server.openapi import openapi_document
-from wfdsl.server.replies import chat_completion, headers_of
-from wfdsl.server.responses_reply import ResponseInProgress, response_events, whole_response
-from wfdsl.server.responses_request import read_responses_request
-
-_T = TypeVar("_T")
+from wfdsl.server.responses_reply import ResponseReply
+from wfdsl.server.responses_request import KeptResponses, read_responses_request
 
 
 def build_app(
@@ -78,11 +73,11 @@ class _Server(Endpoints):
         self._usage = usage
         self._journal = journal
 
-    def _observe(self, model: str, event: Event) -> None:
+    def _observe(self, model: str, event: Event, key: str) -> None:
         """Count what happens in a run, and note its end in the log."""
-        self.metrics.event(model, event)
+        self.metrics.event(model, event, key)
         if self.settings.log == "json" and isinstance(event, RunFinished) and not event.path:
-            self.log(json_line("run", run_record(model, event.run, texts=self.settings.log_texts)))
+            self.log(json_line("run", _run_record(model, event.run, texts=self.settings.log_texts)))
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
@@ -128,19 +123,7 @@ class _Server(Endpoints):
         """A chat completion."""
         allowance, body = await self._admit(request)
         asked = await self._asked(request, read_chat_request(body), body, allowance)
-        if asked.chat.stream:
-            chunks = Chunks(asked)
-            return self._stream(asked, chat_chunks(chunks, asked, self.settings.reasoning), chunks.keep_alive)
-        answers = await self._whole(request, asked, asked.answers())
-        if answers is None:
-            return Response(status_code=CLIENT_LEFT)
-        return JSONResponse(chat_completion(asked.chat, answers), headers=headers_of(*answers))
-
-    async def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
-        asked = await self._answering.asked(chat, body, request.headers, allowance)
-        request.state.run_id = asked.run_id
-        self.take_place()
-        return asked
+        return await self._reply(request, ChatReply(asked, self.settings.reasoning), asked)
 
     async def responses(self, request: Request) -> Response:
         """A response of the Responses API."""
@@ -148,26 +131,25 @@ class _Server(Endpoints):
         kept = KeptResponses(self._journal, allowance.key)
         wanted = read_responses_request(body, kept)
         asked = await self._asked(request, wanted.chat, body, allowance)
-        response = ResponseInProgress(asked, wanted, kept)
+        return await self._reply(request, ResponseReply(asked, wanted, kept), asked)
+
+    async def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
+        asked = await self._answering.asked(chat, body, request.headers, allowance)
+        request.state.run_id = asked.run_id
+        self.take_place()
+        return asked
+
+    async def _reply(self, request: Request, reply: ChatReply | ResponseReply, asked: Asked) -> Response:
         if asked.chat.stream:
-            return self._stream(asked, response_events(response, asked), response.keep_alive)
-        found = await self._whole(request, asked, whole_response(response, asked))
-        if found is None:
-            return Response(status_code=CLIENT_LEFT)
-        return JSONResponse(found[0], headers=headers_of(found[1]))
-
-    def _stream(self, asked: Asked, pieces: AsyncGenerator[bytes, None], keep_alive: Callable[[], bytes]) -> Response:
-        return _Counted(EventStream(pieces, {"x-wfdsl-run": asked.run_id}, keep_alive), self.leave_place)
-
-    async def _whole(self, request: Request, asked: Asked, work: Coroutine[Any, Any, _T]) -> _T | None:
-        """What a request is answered with; None: the client has left."""
+            return EventStream(streamed(reply, asked), asked.headers, reply.keep_alive, self.leave_place)
         try:
-            return await while_connected(request.receive, work)
+            await while_connected(request.receive, whole(reply, asked))
+            return JSONResponse(reply.body(), headers=reply.headers)
         except ApiError as error:
-            error.headers["x-wfdsl-run"] = asked.run_id
+            error.headers |= asked.headers
             raise
         except ClientLeft:
-            return None
+            return Response(status_code=CLIENT_LEFT)
         finally:
             self.leave_place()
 
@@ -181,20 +163,23 @@ class _Server(Endpoints):
         return allowance, await self.body(request)
 
 
-class _Counted(Response):
-    """A stream that gives its place up at its end."""
-
-    def __init__(self, stream: EventStream, end: Callable[[], None]) -> None:
-        self._stream = stream
-        self._end = end
-        self.background = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._stream(scope, receive, send)
-        finally:
-            self._end()
-
-
 def _opened(what: Any) -> AbstractAsyncContextManager[Any]:
     return what.open() if hasattr(what, "open") else AsyncExitStack()
+
+
+def _run_record(model: str, run: Run, *, texts: bool) -> dict[str, Any]:
+    """The fields of a run that is over; question and answer only if they are asked for."""
+    key = run.settings.get("origin", {}).get("key")
+    found = {
+        "run": run.id,
+        "model": model,
+        **({"key": key} if key else {}),
+        "status": run.status,
+        "seconds": None if run.seconds is None else round(run.seconds, 3),
+        "cost_usd": run.paid_usd,
+        "input_tokens": run.usage.input_tokens,
+        "output_tokens": run.usage.output_tokens,
+    }
+    if texts:
+        found |= {"question": as_unicode(question_text(run.question)), "answer": run.answer}
+    return found

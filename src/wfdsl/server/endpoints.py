@@ -1,24 +1,41 @@
-"""What every server of ours has: keys, limits on bodies and on requests at a time, metrics, and an access log."""
+"""What every server of ours has: keys, limits on what comes in, metrics, errors of one shape, and an access log.
+
+A server that spends money answers no request that a page of another site makes a browser send. A page can send one to
+any address that its reader's browser reaches, this machine's own included, and with a name of its own that leads there
+(DNS rebinding) it can read the answer, too. Without keys, the `Host` and the `Origin` of a request tell; with keys, a
+page cannot know one, but a browser may have kept the password of a URL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
+from pydantic_core import from_json
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Lifespan
+from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from wfdsl.experiment import ServeSettings
-from wfdsl.server.api_errors import ApiError
-from wfdsl.server.api_keys import ApiKeys, Caller
+from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.server.keys import ApiKeys, Caller, is_loopback
 from wfdsl.server.metrics import CONTENT_TYPE, Metrics
-from wfdsl.server.middleware import ERROR_HANDLERS, AccessLog, read_body
-from wfdsl.server.same_site import require_same_site
 
+CLIENT_LEFT: Final = 499
+"""nginx's status for a client that has left; only the access log sees it."""
+RECEIVE_S: Final = 60.0
+"""Seconds in which the head of a request has to be here, and then its body. Our choice."""
+LONGEST_HEAD: Final = 65_536
+"""Bytes of the headers of a request. Our choice."""
 _MOST_BYTES: Final = 2**30
 """Bodies that are held at a time, in bytes. Our choice."""
 
@@ -55,12 +72,16 @@ class Endpoints:
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
         """Whether requests are answered."""
-        return JSONResponse({"status": "ready" if self.is_ready else "starting"}, 200 if self.is_ready else 503)
+        status = "ready" if self.is_ready else "starting"
+        if self.keys is not None and not self.keys.are_known:
+            status = "keys_unreadable"
+        return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
     async def show_metrics(self, request: Request) -> Response:
-        """Everything that was counted, for Prometheus."""
-        self.caller(request)
-        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
+        """What was counted, for Prometheus: of the requests of one key, unless the key may read all."""
+        caller = self.caller(request)
+        sees_all = caller.limits is None or caller.limits.metrics
+        return Response((self.metrics if sees_all else self.metrics.of(caller.name)).page(), media_type=CONTENT_TYPE)
 
     def caller(self, request: Request) -> Caller:
         """Whose request it is.
@@ -121,3 +142,185 @@ class Endpoints:
 
 def _busy(what: str) -> ApiError:
     return ApiError(429, what, code="too_many_requests", headers={"retry-after": "1"})
+
+
+async def read_body(request: Request, limit: int, seconds: float = RECEIVE_S) -> bytes:
+    """The body of a request.
+
+    One up to twice as large as it may be is read and forgotten, since many clients read no answer before they have sent
+    everything; a client that waits to be told to send is refused before.
+
+    Raises:
+        ApiError: it is too large, or does not come in time.
+    """
+    stated = request.headers.get("content-length", "0")
+    found, size = bytearray(), int(stated) if stated.isdecimal() else 0
+    most, read = limit if "expect" in request.headers else 2 * limit, 0
+    try:
+        async with asyncio.timeout(seconds):
+            if size <= most:
+                async for piece in request.stream():
+                    read += len(piece)
+                    size = max(size, read)
+                    if size <= limit:
+                        found += piece
+                    elif size > most:
+                        break
+                if size <= limit:
+                    return bytes(found)
+    except TimeoutError:
+        if size <= limit:
+            what = f"the body did not come within {seconds:g} s"
+            raise ApiError(408, what, code="request_timeout", headers=_CLOSE) from None
+    raise ApiError(413, f"the body must have at most {limit} bytes", code="body_too_large", headers=_CLOSE)
+
+
+_CLOSE: Final = {"connection": "close"}
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is: UTF-8, with no value nested deeper than 200, and no text that UTF-8 cannot hold.
+
+    Raises:
+        ApiError: it is not one.
+    """
+    try:
+        found = from_json(body.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
+    except ValueError as error:
+        raise ApiError(400, f"the body must be JSON: {error}", code="invalid_json") from None
+    if not isinstance(found, dict):
+        raise ApiError(400, "the body must be a JSON object", code="invalid_json")
+    return found
+
+
+async def _api_error(request: Request, error: ApiError) -> Response:  # noqa: ARG001
+    return error.response()
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    said, code = _KNOWN.get(error.status_code, (error.detail, None))
+    what = f"{request.method} {request.url.path}: {said}"
+    return ApiError(error.status_code, what, code=code, headers=error.headers).response()
+
+
+_KNOWN: Final = {
+    404: ("there is no such address", "not_found"),
+    405: ("this address has another method", "method_not_allowed"),
+}
+
+
+async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return ApiError(500, "the server has made a mistake; its log says more", code="internal_error").response()
+
+
+ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
+    ApiError: _api_error,
+    HTTPException: _http_error,
+    Exception: _internal_error,
+}
+"""What makes errors responses, for Starlette's `exception_handlers`."""
+
+
+class AccessLog:
+    """A line for each request: method, path, status, seconds, the key's name, the run. No texts, no keys."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        log: Callable[[str], None],
+        *,
+        as_json: bool = False,
+        observe: Callable[[str, int, float, str], None] | None = None,
+    ) -> None:
+        """`observe` is told of each request, too: its route, its status, its seconds, its key."""
+        self.app = app
+        self._log = log
+        self._as_json = as_json
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+        scope.setdefault("state", {})
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        refusal = _wrong_head(scope["headers"])
+        try:
+            await (self.app if refusal is None else refusal.response())(scope, receive, noting)
+        except ClientDisconnect:
+            status = CLIENT_LEFT
+        finally:
+            self._note(scope, status, time.monotonic() - began)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        path = quote(scope["path"])  # as it was sent: a line break in it would begin a line of the log
+        known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
+        known = {name: value for name, value in known.items() if value}
+        if self._as_json:
+            about = {"method": scope["method"], "path": path, "status": status, "seconds": round(seconds, 3)}
+            self._log(json_line("request", about | known))
+        else:
+            about_run = "".join(f" {what} {name}" for what, name in known.items())
+            self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about_run}")
+        if self._observe is not None:
+            self._observe(getattr(scope.get("route"), "path", "other"), status, seconds, known.get("key", ""))
+
+
+def _wrong_head(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:
+    """The error for a head that is too long, or that two servers in a row may read as different requests."""
+    if sum(len(name) + len(value) + 4 for name, value in headers) > LONGEST_HEAD:
+        return ApiError(
+            431, f"the headers must have at most {LONGEST_HEAD} bytes", code="head_too_large", headers=_CLOSE
+        )
+    if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
+        what = "a request has a Content-Length or a Transfer-Encoding, not both"
+        return ApiError(400, what, code="two_lengths", headers=_CLOSE)
+    return None
+
+
+def json_line(event: str, fields: Mapping[str, Any]) -> str:
+    """One line: when, what, and the fields."""
+    when = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": when, "event": event, **fields})
+
+
+def require_same_site(headers: Mapping[str, str], *, needs_key: bool) -> None:
+    """Refuse a request that a page of another site may have sent.
+
+    Raises:
+        ApiError: it names another host than this machine, or comes from a page of another one.
+    """
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if needs_key and headers.get("authorization", "").lower().startswith("bearer "):
+        return
+    if host and not needs_key and not is_loopback(_name(host)):
+        raise _refusal(f"a server without keys answers on localhost only (Host: {host!r:.80}); give it --keys")
+    if origin is not None and _place(origin) != host.lower():
+        raise _refusal(f"pages of other sites are not answered (Origin: {origin!r:.80})")
+
+
+def _name(host: str) -> str:
+    """The host without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str | None:
+    """The host and the port of an origin; None if it is not one."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
+
+
+def _refusal(what: str) -> ApiError:
+    return ApiError(403, what, code="foreign_site", headers=NO_RETRY)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, suppress
 from typing import Any, Final, TypeVar
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 _T = TypeVar("_T")
@@ -27,34 +28,37 @@ def as_event(value: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
 
 
-class EventStream:
+class EventStream(Response):
     """A response that sends a comment at once and then pieces as they come."""
 
     def __init__(
-        self, pieces: AsyncGenerator[bytes, None], headers: dict[str, str], keep_alive: Callable[[], bytes]
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        headers: Mapping[str, str],
+        keep_alive: Callable[[], bytes],
+        end: Callable[[], None],
     ) -> None:
         """`keep_alive` gives what is sent while there is nothing else to send: an event, since the idle timers of some
-        clients do not count comments.
+        clients do not count comments. `end` is called at the end.
         """
+        own = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
+        self.background = None
+        self.status_code = 200
+        self.init_headers({**own, **headers})
         self._pieces = pieces
         self._keep_alive = keep_alive
-        self._headers = {
-            "content-type": "text/event-stream",
-            "cache-control": "no-cache",
-            "x-accel-buffering": "no",
-            **headers,
-        }
+        self._end = end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  (ASGI passes it)
         """Send it."""
-        raw = [(name.encode(), value.encode()) for name, value in self._headers.items()]
-        try:
-            await while_connected(receive, self._send(send, raw))
-        except (ClientLeft, OSError):  # no one is left to be told
-            return
+        with suppress(ClientLeft, OSError):  # no one is left to be told
+            try:
+                await while_connected(receive, self._send(send))
+            finally:
+                self._end()
 
-    async def _send(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": _COMMENT, "more_body": True})
         async with aclosing(_kept_alive(self._pieces, self._keep_alive)) as pieces:
             async for piece in pieces:

@@ -1,4 +1,4 @@
-"""The process of the server: its socket, its signals, and its end."""
+"""The process of the server: its socket, its open files, its signals, and its end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -15,10 +16,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from wfdsl.errors import UsageError
-from wfdsl.server.middleware import RECEIVE_S
+from wfdsl.server.endpoints import LONGEST_HEAD, RECEIVE_S
 
 _BACKLOG = 2048
-_LONGEST_HEAD = 65_536  # bytes of the headers of a request; our choice
+_CALLS: Final = 5
+"""Connections to providers that a workflow of five steps may have at once."""
+_OTHERS: Final = 256
+"""Files that are no connections: the journal, logs, libraries, sandboxes. Our choice."""
 _KEEP_ALIVE_S = 75
 """Seconds for which an idle connection stays open, as in nginx: a client that sends its next request in the moment in
 which the server closes the connection sees an error."""
@@ -30,6 +34,25 @@ _COLLECTED_AFTER = (5_000, 50, 100)
 """When garbage is collected, as `gc.set_threshold` counts. A pass over all objects stops every request for up to 80 ms,
 and Python's own thresholds have one every 400 requests; a request leaves some 20 objects for it. Our choice.
 """
+
+
+def allow_connections(requests: int, workflows: int) -> str:
+    """Raise the soft limit of open files for so many at once; what is wrong if the hard limit is lower."""
+    if sys.platform == "win32":
+        return ""
+    import resource  # noqa: PLC0415  (not on Windows)
+
+    files = requests + _CALLS * workflows + _OTHERS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most == files:
+        return ""
+    return (
+        f"this process may open {hard:,} files, and {files:,} are needed for as many requests and calls as it may have "
+        f"at once: raise the hard limit (ulimit -Hn {files})"
+    )
 
 
 def listen(host: str, port: int, options: str = "--host or --port") -> socket.socket:
@@ -71,7 +94,7 @@ def serve(
         lifespan="on",
         server_header=False,
         http=_protocol(receive_s),
-        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(int(drain_s), 1),
     )

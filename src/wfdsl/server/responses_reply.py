@@ -10,58 +10,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any, Final
 
 from wfdsl.protocols import ToolCall
 from wfdsl.server.answering import Asked
 from wfdsl.server.api_errors import ApiError
+from wfdsl.server.chat_reply import Answer, headers_of, run_summary, summary_of, usage_of
 from wfdsl.server.event_stream import DONE
-from wfdsl.server.kept_responses import RESPONSE_PREFIX, KeptResponses
-from wfdsl.server.progress import Said
-from wfdsl.server.replies import summary_of, usage_of
-from wfdsl.server.responses_request import ResponsesRequest
-from wfdsl.server.turn import Answer
+from wfdsl.server.live_runs import Said
+from wfdsl.server.responses_request import RESPONSE_PREFIX, KeptResponses, ResponsesRequest
 
 _Item = dict[str, Any]
 _REASONING: Final = "reasoning"
 
 
-async def whole_response(response: ResponseInProgress, asked: Asked) -> tuple[dict[str, Any], Answer]:
-    """The response object, and the answer that it is made of.
-
-    Raises:
-        ApiError: there is no answer.
-    """
-    response.begin()
-    async with aclosing(asked.pieces()) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Answer):
-                await response.end(piece)
-                return response.body(), piece
-            response.said(piece)
-    raise AssertionError("an answer is the last piece")
-
-
-async def response_events(response: ResponseInProgress, asked: Asked) -> AsyncGenerator[bytes, None]:
-    """The events of a response; an error is the last one."""
-    try:
-        yield response.begin()
-        async with aclosing(asked.pieces()) as pieces:
-            async for piece in pieces:
-                yield response.said(piece) if isinstance(piece, Said) else await response.end(piece)
-    except ApiError as error:
-        yield response.fail(error)
-    yield DONE
-
-
-class ResponseInProgress:
+class ResponseReply:
     """A response that grows; each method gives the events that tell a client of the change."""
 
     def __init__(self, asked: Asked, request: ResponsesRequest, kept: KeptResponses) -> None:
+        self._asked = asked
         self._request = request
         self._kept = kept
+        self._answer: Answer
         self._run_id = asked.run_id
         # A run that continues has several responses, whose ids differ.
         turn = "" if asked.continued is None else f"-{asked.origin['request'][:8]}"
@@ -117,10 +87,16 @@ class ResponseInProgress:
             "incomplete_details": {"reason": _INCOMPLETE[answer.finish]} if is_cut else None,
             "completed_at": None if is_cut else int(time.time()),
             "usage": _usage(answer),
-            "wfdsl": summary_of(answer.run),
+            "wfdsl": summary_of(answer),
         }
+        self._answer = answer
         events.append(self._event(f"response.{status}", response=self.body()))
-        return b"".join(events)
+        return b"".join([*events, DONE])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that name the run and its cost."""
+        return headers_of(self._asked, self._answer)
 
     def fail(self, error: ApiError) -> bytes:
         """The last event of a response that has no answer."""
@@ -129,8 +105,8 @@ class ResponseInProgress:
             message = f"{message}. Please try again in {error.headers['retry-after']}s."
         self._end = {"status": "failed", "error": {"code": error.code or "server_error", "message": message}}
         if error.run is not None:
-            self._end["wfdsl"] = summary_of(error.run)
-        return self._event("response.failed", response=self.body())
+            self._end["wfdsl"] = run_summary(error.run)
+        return self._event("response.failed", response=self.body()) + DONE
 
     def body(self) -> dict[str, Any]:
         """The response object as it is now."""

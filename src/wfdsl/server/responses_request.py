@@ -9,11 +9,62 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from pydantic import Field
+
+from wfdsl.errors import JournalFailure
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_responses import keep_response, response_of
 from wfdsl.server.api_errors import ApiError, not_supported
-from wfdsl.server.chat_request import ChatRequest, chat_request, read_object
-from wfdsl.server.kept_responses import KeptResponses
+from wfdsl.server.chat_request import (
+    MOST_MESSAGES,
+    ChatRequest,
+    Fields,
+    Limit,
+    RequestObject,
+    Sampling,
+    chat_request,
+    refuse_unsupported,
+    validated,
+)
+from wfdsl.server.endpoints import json_object
+
+
+class Reasoning(RequestObject):
+    """How much a Conductor may spend, which the check of chat completion requests knows."""
+
+    effort: Any = None
+
+
+class TextShape(RequestObject):
+    """The form of the answer, which the check of chat completion requests knows."""
+
+    format: dict[str, Any] | None = None
+    verbosity: Any = None
+
+
+class ResponsesBody(Sampling):
+    """A Responses API request as it is sent."""
+
+    input: str | Annotated[list[dict[str, Any]], Field(max_length=MOST_MESSAGES)]
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    max_output_tokens: Limit | None = None
+    reasoning: Reasoning | None = None
+    text: TextShape | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    store: bool | None = None
+    include: list[str] | None = None
+
+
+_UNSUPPORTED: Final[Mapping[str, tuple[object, ...]]] = {
+    "conversation": (),
+    "background": (False,),
+    "prompt": (),
+    "context_management": ([],),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +73,7 @@ class ResponsesRequest:
 
     chat: ChatRequest
     """The request as a chat completion request."""
-    fields: Mapping[str, Any]
+    fields: Fields
     """The body, of which the response repeats some fields."""
     items: Sequence[Any]
     """The input, as items."""
@@ -36,64 +87,34 @@ def read_responses_request(body: bytes, kept: KeptResponses) -> ResponsesRequest
     Raises:
         ApiError: it is not one, or asks for what cannot be done.
     """
-    fields = read_object(body)
-    _refuse_unsupported(fields)
-    items, store = _items(fields), fields.get("store")
-    if store is not None and not isinstance(store, bool):
-        raise _wrong("store", "store must be true or false")
-    messages, places = _messages(fields, items, kept)
+    fields = json_object(body)
+    refuse_unsupported(fields, _UNSUPPORTED)
+    asked = validated(ResponsesBody, fields)
+    items = [{"role": "user", "content": asked.input}] if isinstance(asked.input, str) else asked.input
+    messages, places = _messages(asked, items, kept)
     try:
-        chat = chat_request(_chat_fields(fields, messages))
+        chat = chat_request(_chat_fields(asked, fields, messages))
     except ApiError as error:
         raise _renamed(error, places) from error
-    return ResponsesRequest(chat, fields, items, store=kept.are_kept and store is not False)
+    return ResponsesRequest(chat, fields, items, store=kept.are_kept and asked.store is not False)
 
 
-def _refuse_unsupported(fields: Mapping[str, Any]) -> None:
-    for name, why in _UNSUPPORTED.items():
-        if fields.get(name):
-            raise not_supported(name, f"{name} is not supported: {why}")
-
-
-_UNSUPPORTED: Final[Mapping[str, str]] = {
-    "conversation": "send the whole conversation as input, or previous_response_id",
-    "background": "leave it out, and wait for the response",
-    "prompt": "send its text as instructions",
-    "context_management": "leave it out",
-}
-
-
-def _chat_fields(fields: Mapping[str, Any], messages: list[Any]) -> dict[str, Any]:
+def _chat_fields(asked: ResponsesBody, fields: Fields, messages: list[Any]) -> dict[str, Any]:
     """The body as a chat completion request has it."""
-    reasoning, text = _object(fields, "reasoning"), _object(fields, "text")
-    known = {name: fields[name] for name in _SAME if name in fields}
-    tools = _list(fields, "tools")
+    known = {name: fields[name] for name in (*Sampling.model_fields, *_PASSED_ON) if name in fields}
+    text = asked.text or TextShape()
     return known | {
         "messages": messages,
-        "max_completion_tokens": fields.get("max_output_tokens"),
-        "reasoning_effort": reasoning.get("effort"),
-        "verbosity": text.get("verbosity"),
-        "response_format": _response_format(_object(text, "format", "text.format")),
-        "tools": [found for tool in tools if (found := _tool(tool)) is not None],
-        "tool_choice": _tool_choice(fields.get("tool_choice")),
+        "max_completion_tokens": asked.max_output_tokens,
+        "reasoning_effort": None if asked.reasoning is None else asked.reasoning.effort,
+        "verbosity": text.verbosity,
+        "response_format": _response_format(text.format or {}),
+        "tools": [found for tool in asked.tools or () if (found := _tool(tool)) is not None],
+        "tool_choice": _tool_choice(asked.tool_choice),
     }
 
 
-_SAME: Final = (
-    "model",
-    "temperature",
-    "top_p",
-    "stream",
-    "user",
-    "metadata",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "frequency_penalty",
-    "top_logprobs",
-    "seed",
-    "stop",
-)
-"""Fields that both APIs have; the last two are not OpenAI's, but other servers take them."""
+_PASSED_ON: Final = ("top_logprobs", "presence_penalty", "frequency_penalty")
 _OTHER_NAMES: Final = {
     "messages": "input",
     "max_completion_tokens": "max_output_tokens",
@@ -107,52 +128,35 @@ def _renamed(error: ApiError, places: list[str]) -> ApiError:
     """An error with the name that this API has for its parameter."""
     if error.param is None:
         return error
-    name, bracket, rest = error.param.partition("[")
-    if name == "messages" and bracket:
+    name, mark, rest = error.param.partition("[" if error.param.startswith("messages[") else ".")
+    if mark == "[":
         number, _, rest = rest.partition("]")
         param = places[int(number)] + rest
     else:
-        param = _OTHER_NAMES.get(name, name) + bracket + rest
-    message = str(error)
-    if message.startswith(error.param):
-        message = param + message.removeprefix(error.param)
+        param = _OTHER_NAMES.get(name, name) + mark + rest
+    message = param + str(error).removeprefix(error.param) if str(error).startswith(error.param) else str(error)
     return ApiError(error.status, message, code=error.code, param=param, headers=error.headers)
 
 
-def _items(fields: Mapping[str, Any]) -> list[Any]:
-    """The items of the input; a text is one of the user."""
-    given = fields.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    if not isinstance(given, list):
-        raise _wrong("input", "input must be a text or a list of items")
-    return given
-
-
-def _messages(fields: Mapping[str, Any], items: Sequence[Any], kept: KeptResponses) -> tuple[list[Any], list[str]]:
+def _messages(asked: ResponsesBody, items: Sequence[Any], kept: KeptResponses) -> tuple[list[Any], list[str]]:
     """The messages of the whole conversation, and the place of each in the body. Instructions are those of this request
     only, as in OpenAI's API.
     """
-    instructions, previous = fields.get("instructions"), fields.get("previous_response_id")
     messages: list[Any] = []
     places: list[str] = []
-    if instructions is not None:
-        if not isinstance(instructions, str):
-            raise _wrong("instructions", "instructions must be a text")
-        messages.append({"role": "system", "content": instructions})
+    if asked.instructions is not None:
+        messages.append({"role": "system", "content": asked.instructions})
         places.append("instructions")
-    if previous is not None and not isinstance(previous, str):
-        raise _wrong("previous_response_id", "previous_response_id must be the id of a response")
-    for item in kept.conversation(previous) if previous else []:
-        _add(messages, places, item, "previous_response_id", kept)
-    for index, item in enumerate(items):
-        _add(messages, places, item, f"input[{index}]", kept)
+    before = kept.conversation(asked.previous_response_id) if asked.previous_response_id else []
+    for place, item in [
+        *(("previous_response_id", item) for item in before),
+        *((f"input[{index}]", item) for index, item in enumerate(items)),
+    ]:
+        _add(messages, places, item, place, kept)
     return messages, places
 
 
-def _add(messages: list[Any], places: list[str], item: Any, place: str, kept: KeptResponses) -> None:
-    if not isinstance(item, dict):
-        raise _wrong(place, f"{place} must be an object")
+def _add(messages: list[Any], places: list[str], item: Mapping[str, Any], place: str, kept: KeptResponses) -> None:
     kind = item.get("type", "message")
     if kind == "item_reference":
         item = kept.item(item.get("id"), place)
@@ -162,7 +166,7 @@ def _add(messages: list[Any], places: list[str], item: Any, place: str, kept: Ke
     if kind in ("function_call", "custom_tool_call"):
         call = _tool_call(item, kind)
         last = messages[-1] if messages else None
-        if isinstance(last, dict) and last.get("role") == "assistant":
+        if last is not None and last.get("role") == "assistant":
             last["tool_calls"] = [*last.get("tool_calls", []), call]
             return
         message: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -196,15 +200,12 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
     if kind in ("input_text", "output_text", "summary_text"):
         return {"type": "text", "text": part.get("text")}
     if kind == "input_image":
-        detail = {} if part.get("detail") is None else {"detail": part["detail"]}
-        return {"type": "image_url", "image_url": {"url": part.get("image_url"), **detail}}
+        return {"type": "image_url", "image_url": {"url": part.get("image_url"), "detail": part.get("detail")}}
     return part
 
 
-def _tool(tool: Any) -> dict[str, Any] | None:
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any] | None:
     """A tool that a worker can be offered; None for one that only a provider can run."""
-    if not isinstance(tool, dict):
-        raise _wrong("tools", "tools must be a list of objects")
     about = {name: value for name, value in tool.items() if name != "type"}
     if tool.get("type") == "function":
         return {"type": "function", "function": {name: value for name, value in about.items() if value is not None}}
@@ -229,19 +230,73 @@ def _response_format(shape: Mapping[str, Any]) -> dict[str, Any] | None:
     return dict(shape) or None
 
 
-def _object(fields: Mapping[str, Any], name: str, place: str | None = None) -> Mapping[str, Any]:
-    found = fields.get(name)
-    if found is not None and not isinstance(found, dict):
-        raise _wrong(place or name, f"{place or name} must be an object")
-    return found or {}
+RESPONSE_PREFIX = "resp_"
 
 
-def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
-    found = fields.get(name)
-    if found is not None and not isinstance(found, list):
-        raise _wrong(name, f"{name} must be a list")
-    return found or []
+class KeptResponses:
+    """Earlier responses of one API key, which a request names by their ids or by those of their items.
 
+    A response is in the journal with the items that it was asked and that it gave, so it is found after a restart.
+    """
 
-def _wrong(param: str, message: str) -> ApiError:
-    return ApiError(400, message, code="invalid_value", param=param)
+    def __init__(self, journal: Journal | None, key: str) -> None:
+        """Without a journal, nothing is kept; `key` is the key's name, and empty where no keys are needed."""
+        self._journal = journal
+        self._key = key
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether responses can be kept."""
+        return self._journal is not None
+
+    async def keep(
+        self, response_id: str, run_id: str, *, previous: str | None, asked: Sequence[Any], output: Sequence[Any]
+    ) -> None:
+        """Keep a response: the one before it, and the items of its input and output.
+
+        Raises:
+            ApiError: it cannot be kept now.
+        """
+        assert self._journal is not None  # callers have looked at `are_kept`
+        content = {"previous": previous, "input": list(asked), "output": list(output)}
+        try:
+            await keep_response(self._journal, response_id, run_id, content)
+        except JournalFailure as error:
+            raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
+
+    def conversation(self, response_id: str) -> list[Any]:
+        """The items of a response and of all before it, input and output, in order.
+
+        Raises:
+            ApiError: one of them is not kept.
+        """
+        found: list[list[Any]] = []
+        following: str | None = response_id
+        while following is not None:
+            content = self._response(following, "previous_response_id")
+            if content is None:
+                message = f"previous response {following!r} was not found: send the whole conversation as input"
+                raise ApiError(400, message, code="previous_response_not_found", param="previous_response_id")
+            found.append([*content["input"], *content["output"]])
+            following = content["previous"]
+        return [item for items in reversed(found) for item in items]
+
+    def item(self, item_id: Any, place: str) -> dict[str, Any]:
+        """The item of a response's output that a reference names; `place` is where the reference is.
+
+        Raises:
+            ApiError: there is none.
+        """
+        # The id of an item holds that of its response: `msg_RESPONSE`, `fc_RESPONSE_0`.
+        own = item_id.split("_") if isinstance(item_id, str) else []
+        content = self._response(f"{RESPONSE_PREFIX}{own[1]}", place) if len(own) > 1 else None
+        for item in [] if content is None else content["output"]:
+            if item["id"] == item_id:
+                return dict(item)
+        message = f"{place}: item {item_id!r:.100} was not found: send the item itself; `store: false` keeps no items"
+        raise ApiError(404, message, code="item_not_found", param=place)
+
+    def _response(self, response_id: str, param: str) -> Mapping[str, Any] | None:
+        if self._journal is None:
+            raise not_supported(param, f"{param}: without a journal no responses are kept; send the items themselves")
+        return response_of(self._journal.path, response_id, self._key)

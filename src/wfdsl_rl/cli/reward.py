@@ -65,7 +65,7 @@ _OF_MODELS: Final = (
     "reasoning",
     "tools",
     "max_tool_rounds",
-    "short_tokens",
+    "side_requests",
     "context_window",
     "description",
     "log_texts",
@@ -191,14 +191,13 @@ def _serve_journal(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace, journal: Journal) -> int:
-    from wfdsl.server.api_keys import keys_for
-    from wfdsl.server.listening import address_of, listen, serve
-    from wfdsl.server.open_files import allow_connections
+    from wfdsl.server.keys import keys_for
+    from wfdsl.server.listening import address_of, allow_connections, listen, serve
     from wfdsl_rl.engines.server import build_app
 
     names = [each.name for each in fields(ServeSettings) if each.name in args]
     settings = ServeSettings(**{name: getattr(args, name) for name in names})
-    keys = keys_for(settings.host, settings.keys)
+    keys = keys_for(settings.host, settings.keys, print_now)
     if problem := allow_connections(settings.max_requests, args.parallel):
         print_now(problem)
     with listen(settings.host, settings.port) as listening, _cluster(args):

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wfdsl.server.api_errors import ApiError, shown
-from wfdsl.server.key_usage import Allowance
-from wfdsl.server.middleware import json_object
+from wfdsl.server.keys import Allowance
+from wfdsl.server.endpoints import json_object
 from wfdsl.tasks.task import Task
 from wfdsl_rl.engines.questions import Questions
 from wfdsl_rl.reward import Reward, offer_of

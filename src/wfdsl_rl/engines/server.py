@@ -15,10 +15,9 @@ from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.server.api_keys import ApiKeys
 from wfdsl.server.endpoints import Endpoints
 from wfdsl.server.event_stream import ClientLeft, while_connected
-from wfdsl.server.key_usage import Allowance, KeyUsage
+from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage
 from wfdsl.server.listening import FINISHED
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import Sample, SampleReader

@@ -1,9 +1,15 @@
-"""What the server answers with: a Conductor on the pool, or a workflow file, each under the name of a model."""
+"""What the server answers with: a Conductor on the pool, or a workflow file, each under the name of a model.
+
+`/v1/models` lists them with context, prices, and a name with a date beside the name that moves on. The date is that of
+the last change to the files that a model is made of. A client that asks for the name with a date is refused once the
+model has changed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -25,17 +31,24 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Message
 from wfdsl.render.text import counted
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported
 from wfdsl.server.chat_request import ChatRequest
-from wfdsl.server.key_usage import Allowance
+from wfdsl.server.keys import Allowance
+from wfdsl.server.side_requests import side_request
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
 CONDUCTOR_MODEL: Final = "wfdsl"
 """The model that is the Conductor, where the configuration has no table of models."""
-DATED: Final = re.compile(r"(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATED: Final = re.compile(r"(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """The name of a model with the date of its last change."""
 _EFFORT: Final = "effort"
+_REPAIR: Final = (
+    "Your last reply does not have the form that was asked for: {}. Give the same answer again in that form: only "
+    "JSON, nothing before or after it."
+)
 _WITHOUT_TOOLS: Final = ("function", "transformers")
 """Providers whose workers take no tools."""
 
@@ -66,12 +79,21 @@ class ServedModel:
             self.policy.build()
         graph_of(self.policy.workflow if isinstance(self.policy, WorkflowPolicy) else ROOT_WORKFLOW).schedule()
 
-    def last_round(self, request: ChatRequest, asked: RunRequest | None) -> int | None:
+    def skips_conductor(self, request: ChatRequest, allowance: Allowance) -> str:
+        """What a chat program asks for by itself, such as a title, which is not worth a workflow: one worker answers.
+        Empty: a request like any other, or one whose key measures.
+        """
+        is_on = self.experiment.serve.side_requests == "worker" and not allowance.evaluation
+        if not is_on or request.tools is not None or not isinstance(self.policy, Conductor):
+            return ""
+        return side_request(request.question)
+
+    def last_round(self, request: ChatRequest, asked: RunRequest | None, allowance: Allowance) -> int | None:
         """The number of the round after which a Conductor cannot revise; None where there is no Conductor.
 
         `asked` is what the run was asked that the request continues.
         """
-        policy = self._policy_of(request, self.pool) if asked is None else self._policy(_effort_of(asked))
+        policy = self._policy_of(request, allowance) if asked is None else self._policy(_effort_of(asked))
         return policy.settings.max_rounds if isinstance(policy, Conductor) else None
 
     def require_able(self, request: ChatRequest, allowance: Allowance) -> None:
@@ -82,10 +104,13 @@ class ServedModel:
                 is not allowed.
         """
         pool, question = self.pool_for(allowance), request.question
-        entries = [pool.entry(index) for index in pool.indices]
+        used = self.policy.workflow.steps if isinstance(self.policy, WorkflowPolicy) else ()
+        own = {step.worker for step in used if isinstance(step.worker, int)}
+        fixed = bool(used) and all(isinstance(step.worker, int) for step in used)
+        entries = [pool.entry(index) for index in pool.indices if not fixed or index in own]
         has_images = not isinstance(question, str) and any("images" in message for message in question)
         if has_images and not any(entry.images for entry in entries):
-            why = "no worker of the pool can be shown images (images = true in the pool file says that one can)"
+            why = "no worker that may be asked can be shown any (images = true in the pool file says that one can)"
             raise not_supported("messages", f"images are not supported: {why}")
         if request.tools is not None and all(entry.provider in _WITHOUT_TOOLS for entry in entries):
             raise not_supported("tools", "tools are not supported: no worker of the pool takes any")
@@ -98,7 +123,7 @@ class ServedModel:
             ApiError: the model needs a worker that is not allowed.
         """
         pool = self.pool_for(allowance)
-        policy = self._policy_of(request, pool)
+        policy = self._policy_of(request, allowance)
         if not isinstance(policy, Conductor):
             assert isinstance(policy, WorkflowPolicy)  # there is nothing else
             return policy.workflow, None
@@ -124,7 +149,7 @@ class ServedModel:
             RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
             ApiError: the model needs a worker that is not allowed.
         """
-        pool, settings = self.pool_for(allowance), dict(request.settings)
+        settings = dict(request.settings)
         if isinstance(self.policy, Conductor):
             settings.pop("reasoning_effort", None)  # it has chosen the Conductor's limits
         effort = {} if request.effort is None else {_EFFORT: request.effort}
@@ -136,7 +161,7 @@ class ServedModel:
             "tools": None if request.tools is None else self._limited(request.tools),
             "origin": {**self.origin, **origin, **effort, "model": self.id, **request.labels},
         }
-        return await self._run(self._policy_of(request, pool), request.question, request.seed, allowance, options)
+        return await self._run(self._policy_of(request, allowance), request.question, request.seed, allowance, options)
 
     async def resume(
         self,
@@ -168,6 +193,43 @@ class ServedModel:
         }
         return await self._run(self._policy(_effort_of(asked)), asked.question, asked.config.seed, allowance, options)
 
+    async def repair(
+        self,
+        request: ChatRequest,
+        run: Run,
+        problem: str,
+        *,
+        journal: Journal | None,
+        on_event: Listener | None,
+        origin: Mapping[str, str],
+        allowance: Allowance,
+    ) -> Run:
+        """A run in which the worker that has answered is asked once more, since its answer has a problem of its form.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as a policy does.
+        """
+        last = run.steps[-1]
+        while last.nested:
+            last = last.nested[-1].steps[-1]
+        worker = self.pool.find(last.worker_name)
+        assert worker is not None  # it has answered
+        asked: list[Message] = (
+            [{"role": "user", "content": request.question}]
+            if isinstance(request.question, str)
+            else list(request.question)
+        )
+        asked.append({"role": "assistant", "content": last.response or ""})
+        again = WorkflowPolicy(Workflow((Step(worker, _REPAIR.format(problem)),)))
+        options = {
+            "journal": journal,
+            "run_id": f"{run.id}-again",
+            "on_event": on_event,
+            "answer_settings": {name: each for name, each in request.settings.items() if name != "reasoning_effort"},
+            "origin": {**self.origin, **origin, "model": self.id, "repairs": run.id},
+        }
+        return await self._run(again, tuple(asked), request.seed, allowance, options)
+
     async def _run(
         self, policy: Policy, question: Question, seed: int | None, allowance: Allowance, options: dict[str, Any]
     ) -> Run:
@@ -176,12 +238,11 @@ class ServedModel:
             found["seed"] = seed
         return (await policy.solve(question, self.pool_for(allowance), **found)).run
 
-    def _policy_of(self, request: ChatRequest, pool: Pool) -> Policy:
-        """What answers a request. One for little text, such as a title, is not worth a workflow: one worker answers."""
-        limit = request.settings.get("max_tokens")
-        is_short = limit is not None and limit <= self.experiment.serve.short_tokens and request.tools is None
-        if is_short and isinstance(self.policy, Conductor):
-            return WorkflowPolicy(Workflow((Step(cheapest(pool), "Reply to the message above."),)))
+    def _policy_of(self, request: ChatRequest, allowance: Allowance) -> Policy:
+        """What answers a request."""
+        if self.skips_conductor(request, allowance):
+            step = Step(cheapest(self.pool_for(allowance)), "Reply to the message above.")
+            return WorkflowPolicy(Workflow((step,)))
         return self._policy(request.effort)
 
     def _policy(self, effort: Effort | None) -> Policy:
@@ -274,7 +335,7 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
 
 
 def _require_name(name: str, place: str) -> None:
-    if not name or not name.isprintable() or name != name.strip() or DATED.fullmatch(name):
+    if not name or not name.isprintable() or name != name.strip() or _DATED.fullmatch(name):
         raise UsageError(f"{place}: the name of a model is a printable text that does not end with a date")
 
 
@@ -293,3 +354,98 @@ def _model(name: str, experiment: Experiment, description: str | None, others: C
     return ServedModel(
         id=name, description=description or about, policy=policy, pool=pool, experiment=experiment, origin=origin
     )
+
+
+class ModelCards:
+    """The models of a server, by all their names."""
+
+    def __init__(self, models: Mapping[str, ServedModel], files: Iterable[str | None] = ()) -> None:
+        """`files` are those that all models are made of, such as the configuration file."""
+        common = [Path(file) for file in files if file is not None]
+        now = int(time.time())
+        self._models = dict(models)
+        self._created = {name: _changed([*common, *_files(model)], now) for name, model in models.items()}
+        self._dated = {f"{name}-{_day(self._created[name])}": model for name, model in models.items()}
+
+    @property
+    def models(self) -> list[ServedModel]:
+        """All models."""
+        return list(self._models.values())
+
+    @property
+    def names(self) -> list[str]:
+        """All names, those without a date first."""
+        return [*self._models, *self._dated]
+
+    def model(self, name: str) -> ServedModel:
+        """A model by one of its names.
+
+        Raises:
+            ApiError: there is none.
+        """
+        found = self._models.get(name) or self._dated.get(name)
+        if found is not None:
+            return found
+        dated = _DATED.fullmatch(name)
+        if dated is not None and dated[1] in self._models:
+            now = next(each for each, model in self._dated.items() if model.id == dated[1])
+            what = f"the model {dated[1]!r} has changed: ask for {now!r}, or for {dated[1]!r}"
+        else:
+            what = f"there is no model {name!r:.80} (models: {', '.join(self._models)})"
+        raise ApiError(404, what, code="model_not_found", param="model")
+
+    def all(self, allowed: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+        """The models that a key may name under both names; empty: all of them."""
+        return [self.card(name) for name in self.names if not allowed or self.model(name).id in allowed]
+
+    def card(self, name: str) -> dict[str, Any]:
+        """A model as `/v1/models` lists it, under the name that is asked for.
+
+        Raises:
+            ApiError: there is none.
+        """
+        model = self.model(name)
+        asked = _asked_workers(model)
+        context = model.experiment.serve.context_window or _least_context(asked)
+        return {
+            "id": name,
+            "object": "model",
+            "created": self._created[model.id],
+            "owned_by": "wfdsl",
+            "description": model.description,
+            **({} if context is None else {"context_window": context, "max_model_len": context}),
+            "pricing": {"unit": "US dollars per million tokens", "workers": {e.name: _prices(e) for e in asked}},
+        }
+
+
+def _asked_workers(model: ServedModel) -> list[WorkerEntry]:
+    """The workers that a model may ask, the Conductor's own model first."""
+    if isinstance(model.policy, WorkflowPolicy):
+        used = dict.fromkeys(step.worker for step in model.policy.workflow)
+        return [model.pool.entry(index) for index in used if isinstance(index, int)]
+    own = [model.policy.entry] if isinstance(model.policy, Conductor) else []
+    return [*own, *(entry for entry in model.pool if entry not in own)]
+
+
+def _least_context(entries: Iterable[WorkerEntry]) -> int | None:
+    """The least that a worker is known to take, in tokens of prompt and reply."""
+    known = [entry.options.get("context") for entry in entries]
+    return min((tokens for tokens in known if isinstance(tokens, int)), default=None)
+
+
+def _prices(entry: WorkerEntry) -> dict[str, float] | None:
+    """None: not known."""
+    return None if entry.prices is None else {"input": entry.prices.input, "output": entry.prices.output}
+
+
+def _files(model: ServedModel) -> list[Path]:
+    return [Path(model.origin[what]) for what in ("file", "pool", "solve") if what in model.origin]
+
+
+def _changed(files: Iterable[Path], now: int) -> int:
+    """When the newest of these files changed, in seconds since 1970; names that are not files do not count."""
+    return max((int(file.stat().st_mtime) for file in files if file.is_file()), default=now)
+
+
+def _day(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))

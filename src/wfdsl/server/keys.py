@@ -1,0 +1,450 @@
+"""API keys: a TOML file with the hash and the limits of each, which `wfdsl serve keys` writes, and what they have used.
+
+The file is read again when it has changed, so a key that is revoked is refused at once. While the file cannot be read,
+the keys that were read before hold for a minute; then every request is refused.
+
+What a key may spend is a row in the journal, changed in transactions: it holds for all processes on one journal, and
+outlives them. A call's upper bound is taken from it before the call, and what it did not take is given back after it;
+what a process that died had in flight stays charged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import secrets
+import sqlite3
+import time
+from base64 import b64decode
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from wfdsl.config import from_table, to_table
+from wfdsl.errors import UsageError
+from wfdsl.experiment import KeyLimits
+from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import spent_by_key
+from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.toml_file import read_toml_file, require_table
+
+UNREADABLE_S: Final = 60.0
+"""How long the keys that were read hold while their file cannot be read: someone may be editing it. Our choice."""
+_MINUTE_S: Final = 60.0
+_PREFIX: Final = "wfdsl-"
+_PRIVATE: Final = 0o600
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a bare key of TOML
+
+
+class Caller(NamedTuple):
+    """Who asks."""
+
+    name: str = ""
+    """The name of the key; empty where no keys are needed."""
+    limits: KeyLimits | None = None
+    """What the key may do; None: everything."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that it may name; empty: all of them."""
+        return () if self.limits is None else self.limits.models
+
+
+def require_model(model: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a model that a key may not name; without names, all models are allowed.
+
+    Raises:
+        ApiError: it is not one of them.
+    """
+    if allowed and model not in allowed:
+        what = f"this key is not for the model {model!r} (models: {', '.join(allowed)})"
+        raise ApiError(403, what, code="model_not_allowed", param="model", headers=NO_RETRY)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def keys_for(host: str, path: str | None, say: Callable[[str], None]) -> ApiKeys | None:
+    """The keys of a file, which an address that others reach needs; None: everyone who reaches the server is answered.
+
+    `say` takes a line when the file cannot be read any more, and when it can again.
+
+    Raises:
+        UsageError: there is no file although others reach the address, or it cannot be used.
+    """
+    if path is None and not is_loopback(host):
+        raise UsageError(f"--host {host} needs --keys FILE: others reach it, and every request costs money")
+    return None if path is None else ApiKeys(path, say)
+
+
+class ApiKeys:
+    """The keys that are accepted, by their hashes. Keys are long and random, so a plain hash tells nothing of them."""
+
+    def __init__(self, path: str, say: Callable[[str], None], *, clock: Callable[[], float] = time.time) -> None:
+        """Read the keys of a file.
+
+        Raises:
+            UsageError: it cannot be read, or holds no key.
+        """
+        self._path = path
+        self._say = say
+        self._clock = clock
+        self._version = _version(path)
+        self._unreadable_since: float | None = None
+        self._callers = _by_hash(read_keys(path))
+        if not self._callers:
+            raise UsageError(f"{path}: holds no key; make one with: wfdsl serve keys make NAME --keys {path}")
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the file could be read in the last minute."""
+        self._read_again()
+        return self._unreadable_since is None or self._clock() - self._unreadable_since < UNREADABLE_S
+
+    def caller(self, authorization: str | None) -> Caller:
+        """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
+
+        Raises:
+            ApiError: it has none, or one that is not accepted; or the file has been unreadable for too long.
+        """
+        if not self.are_known:
+            what = "the server cannot read its file of keys; ask again when that is fixed"
+            raise ApiError(503, what, code="keys_unreadable", headers={"retry-after": f"{UNREADABLE_S:.0f}"})
+        scheme, _, sent = (authorization or "").partition(" ")
+        key = _READERS.get(scheme.lower(), _none)(sent.strip())
+        found = self._callers.get(_hash(key)) if key else None
+        if found is None:
+            what = "the API key is not accepted" if sent else "send an API key: Authorization: Bearer KEY"
+            raise ApiError(401, what, code="invalid_api_key", headers=_NEEDS_KEY)
+        expires = "" if found.limits is None else found.limits.expires
+        if expires and datetime.fromtimestamp(self._clock(), UTC).date().isoformat() >= expires:
+            raise ApiError(401, f"the API key expired on {expires}", code="api_key_expired", headers=_NEEDS_KEY)
+        return found
+
+    def _read_again(self) -> None:
+        version = _version(self._path)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self._callers = _by_hash(read_keys(self._path))
+        except UsageError as error:
+            if self._unreadable_since is None:
+                self._unreadable_since = self._clock()
+            self._say(f"{error}; the keys that were read before hold for {UNREADABLE_S:.0f} s, then none does")
+        else:
+            if self._unreadable_since is not None:
+                self._say(f"{self._path}: the keys are read again")
+            self._unreadable_since = None
+
+
+_NEEDS_KEY: Final = {"www-authenticate": "Bearer", **NO_RETRY}
+
+
+def read_keys(path: str) -> dict[str, KeyLimits]:
+    """The keys of a file, by their names.
+
+    Raises:
+        UsageError: it cannot be read, or is not such a file.
+    """
+    tables = read_toml_file(Path(path), "file of keys")
+    return {
+        name: from_table(KeyLimits, require_table(table, f"{path}: {name}"), f"{path}: {name}")
+        for name, table in tables.items()
+    }
+
+
+def make_key(path: str, name: str, limits: Mapping[str, Any]) -> str:
+    """Make a key and add its hash and its limits to a file; the key, which is not kept anywhere.
+
+    Raises:
+        UsageError: the name or a limit cannot be used, or the file cannot be written.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"a key's name has 1 to 64 letters, digits, - and _ (got {name!r:.80})")
+    known = read_keys(path) if Path(path).exists() else {}
+    if name in known:
+        raise UsageError(f"{path}: there is a key {name!r} already; take another name, or revoke it first")
+    key = _PREFIX + secrets.token_urlsafe(32)
+    about = KeyLimits(hash=_hash(key), created=time.strftime("%Y-%m-%d", time.gmtime()), **limits)
+    text = Path(path).read_text("utf-8") if known else ""
+    lines = [
+        f"{field} = {json.dumps(value, ensure_ascii=False)}\n" for field, value in to_table(about).items() if value
+    ]
+    _write(path, f"{text}{chr(10) if text else ''}[{name}]\n{''.join(lines)}")
+    return key
+
+
+def revoke_key(path: str, name: str) -> None:
+    """Take a key out of a file.
+
+    Raises:
+        UsageError: there is no such key, or the file cannot be written.
+    """
+    known = read_keys(path)
+    if name not in known:
+        raise UsageError(f"{path}: there is no key {name!r} (keys: {', '.join(known) or 'none'})")
+    lines = Path(path).read_text("utf-8").splitlines(keepends=True)
+    begins = [index for index, line in enumerate(lines) if line.startswith("[")]
+    own = next((index for index in begins if lines[index].strip() == f"[{name}]"), None)
+    if own is None:
+        raise UsageError(f"{path}: there is no line [{name}]; remove the key by hand")
+    following = next((index for index in begins if index > own), len(lines))
+    _write(path, "".join(lines[:own] + lines[following:]))
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
+    new = Path(f"{path}.new")
+    try:
+        new.touch(_PRIVATE)
+        new.write_text(text, "utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _by_hash(keys: Mapping[str, KeyLimits]) -> dict[str, Caller]:
+    return {limits.hash: Caller(name, limits) for name, limits in keys.items()}
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """What changes when a file is written; empty if there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _password(credentials: str) -> str:
+    """The password of HTTP's basic scheme (RFC 7617)."""
+    try:
+        return b64decode(credentials, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _none(credentials: str) -> str:  # noqa: ARG001  (a reader has one argument)
+    return ""
+
+
+_READERS: Final[Mapping[str, Callable[[str], str]]] = {"bearer": str, "basic": _password}
+"""What finds the key in a request's credentials, by their scheme."""
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="replace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one request may use."""
+
+    key: str = ""
+    """The name of its key; empty where no keys are needed."""
+    without: tuple[str, ...] = ()
+    """Names or tags of workers that it is never sent to."""
+    models: tuple[str, ...] = ()
+    """The models that it may name; empty: all of them."""
+    evaluation: bool = False
+    """Whether its key measures, so that nothing is answered in another way than the rest."""
+    account: BudgetTracker | None = None
+    """What its key may spend, and what all keys share; None: there is no limit."""
+
+    def within(self, budget: Budget) -> dict[str, Any]:
+        """The options of a run that has a budget of its own, within what the key may spend."""
+        if self.account is None:
+            return {"budget": budget}
+        amounts = [usd for usd in (budget.usd, self.account.budget.usd) if usd is not None]
+        return {"budget": replace(budget, usd=min(amounts, default=None)), "account": self.account}
+
+
+class KeyUsage:
+    """What the keys of a server have used: requests in the last minute, and dollars in a day or a month."""
+
+    def __init__(
+        self,
+        journal: Journal | None,
+        *,
+        within: BudgetTracker | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Without a journal, only what was spent since the server started counts. `within` tracks what all keys share:
+        each may spend its own amount within it.
+        """
+        self._within = within
+        self._journal = journal
+        self._clock = clock
+        self._requests: defaultdict[str, deque[float]] = defaultdict(deque)
+        """When the requests of the last minute came."""
+        self._accounts: dict[tuple[str, float, float], BudgetTracker] = {}
+        """By key, its amount, and the beginning of the period."""
+
+    async def allowance(self, caller: Caller, *, also_spent: bool = False) -> Allowance:
+        """What a request may use; the request counts from now on. With `also_spent`, a key that has spent its budget
+        may ask for what needs no call: its account refuses all calls.
+
+        Raises:
+            ApiError: its key has spent its budget, or has sent too many requests.
+        """
+        limits = caller.limits
+        if limits is None:
+            return Allowance(caller.name, account=self._within)
+        if limits.requests_per_minute is not None:
+            self._count(caller.name, limits.requests_per_minute)
+        account = self._within
+        if limits.usd is not None:
+            account, spent = await self._account(caller.name, limits.usd, _begin(limits.per, self._clock()))
+            if spent >= limits.usd and not also_spent:
+                when = "" if limits.per == "ever" else f" of this {limits.per}"
+                what = f"the key {caller.name!r} has spent its ${limits.usd:g}{when}"
+                raise ApiError(429, what, code="insufficient_quota", headers=NO_RETRY)
+        return Allowance(caller.name, limits.without, limits.models, limits.evaluation, account)
+
+    def _count(self, key: str, limit: int) -> None:
+        now, sent = self._clock(), self._requests[key]
+        while sent and sent[0] <= now - _MINUTE_S:
+            sent.popleft()
+        if len(sent) >= limit:
+            wait_s = max(1, round(sent[0] + _MINUTE_S - now))
+            raise ApiError(
+                429,
+                f"the key {key!r} may send {limit} requests per minute; try again in {wait_s}s",
+                code="rate_limit_exceeded",
+                headers={"retry-after": str(wait_s)},
+            )
+        sent.append(now)
+
+    async def _account(self, key: str, usd: float, since: float) -> tuple[BudgetTracker, float]:
+        """The account of a key in a period, and what has been spent or is reserved of it."""
+        known = self._accounts.get((key, usd, since))
+        if known is None:
+            spent = self._spent_before(key, since)
+            known = BudgetTracker(Budget(usd=usd), spent, within=self._within)
+            if self._journal is not None:
+                known = await _JournalAccount.opened(self._journal, key, since, usd, self._within)
+            known = self._accounts.setdefault((key, usd, since), known)
+        return known, await known.row() if isinstance(known, _JournalAccount) else known.spent.usd
+
+    def _spent_before(self, key: str, since: float) -> BudgetUsage:
+        """What a key has spent in a period although its amount was another one then."""
+        spent = (each.spent for (name, _, begin), each in self._accounts.items() if (name, begin) == (key, since))
+        return max(spent, default=NOTHING_SPENT, key=lambda each: each.usd)
+
+
+class _JournalAccount(BudgetTracker):
+    """What a key may spend in a period, in all processes on one journal together."""
+
+    def __init__(self, journal: Journal, key: str, since: float, usd: float, within: BudgetTracker | None) -> None:
+        super().__init__(Budget(usd=usd), within=within)
+        self._journal = journal
+        self._about = {"key": key, "since": since, "limit": usd * (1 + 1e-12)}  # sums of dollars are rounded
+        self._in_flight = 0
+        self._settled = asyncio.Event()
+
+    @classmethod
+    async def opened(
+        cls, journal: Journal, key: str, since: float, usd: float, within: BudgetTracker | None
+    ) -> _JournalAccount:
+        """The account, with what the journal says that was spent."""
+        spent = (await asyncio.to_thread(spent_by_key, journal.path, key, since)).usd
+
+        def make(connection: sqlite3.Connection) -> None:
+            connection.execute(_TABLE)
+            connection.execute(_ROW, (key, since, spent))
+
+        await journal.do(make)
+        return cls(journal, key, since, usd, within)
+
+    async def row(self) -> float:
+        """Dollars that all processes have spent or reserved."""
+        found: float = await self._journal.do(lambda of: of.execute(_READ, self._about).fetchone()[0])
+        return found
+
+    def try_reserve(self, bound: BudgetUsage) -> bool:  # noqa: ARG002
+        """False: only the journal knows, which `reserve` asks."""
+        return False
+
+    async def reserve(self, bound: BudgetUsage) -> None:
+        """Take an amount from the row, or wait until calls of this process have made room for it.
+
+        Raises:
+            BudgetSpent: it does not fit, and this process has no call in flight.
+            JournalFailure: the journal cannot be written.
+        """
+        while True:
+            settled = self._settled
+            if await self._draw(bound.usd):
+                break
+            if not self._in_flight:
+                limit = self.budget.usd or 0.0
+                left = max(limit - await self.row(), 0.0)
+                what = f"the budget of ${limit:g} has ${left:.6f} left, and this call may cost ${bound.usd:.6f}"
+                raise BudgetSpent(what)
+            await settled.wait()
+        self._in_flight += 1
+        try:
+            if self._within is not None:
+                await self._within.reserve(bound)
+        except BaseException:
+            self._give_back(bound.usd)
+            raise
+
+    def settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
+        """Charge an amount instead of the one that was reserved."""
+        if self._within is not None:
+            self._within.settle(bound, actual)
+        self._give_back(bound.usd - actual.usd)
+
+    def _give_back(self, usd: float) -> None:
+        self._in_flight -= 1
+        self._journal.do_later(lambda of: of.execute(_ADD, {**self._about, "usd": -usd}))
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    async def _draw(self, usd: float) -> bool:
+        """Take an amount from the row if it fits."""
+        drawn = False
+
+        def draw(connection: sqlite3.Connection) -> None:
+            nonlocal drawn
+            asked = {**self._about, "usd": usd}
+            drawn = connection.execute(f"{_ADD} AND usd + :usd <= :limit", asked).rowcount == 1
+
+        try:
+            await self._journal.do(draw)
+        except asyncio.CancelledError:  # it may have been drawn
+            self._journal.do_later(lambda of: drawn and of.execute(_ADD, {**self._about, "usd": -usd}))
+            raise
+        return drawn
+
+
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS key_budgets (key TEXT, since REAL, usd REAL NOT NULL, PRIMARY KEY (key, since)) STRICT"
+)
+_ROW: Final = "INSERT INTO key_budgets VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = max(usd, excluded.usd)"
+_READ: Final = "SELECT usd FROM key_budgets WHERE key = :key AND since = :since"
+_ADD: Final = "UPDATE key_budgets SET usd = usd + :usd WHERE key = :key AND since = :since"
+
+
+def _begin(per: str, now: float) -> float:
+    """When the period began that a time is in, in seconds since 1970."""
+    if per == "ever":
+        return 0.0
+    midnight = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (midnight if per == "day" else midnight.replace(day=1)).timestamp()
