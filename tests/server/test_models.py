@@ -230,7 +230,7 @@ def test_models_are_not_reached_by_settings() -> None:
 
 @pytest.mark.usefixtures("several")
 async def test_a_key_is_for_its_models_and_leaves_workers_of_any_pool_out() -> None:
-    files = (
+    files: tuple[dict[str, Any], ...] = (
         {"models": ("cheap",)},
         {"without": ("slow",)},
         {"without": ("bob",)},

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wfdsl.server.api_errors import ApiError, shown
-from wfdsl.server.keys import Allowance
 from wfdsl.server.endpoints import json_object
+from wfdsl.server.keys import Allowance
 from wfdsl.tasks.task import Task
 from wfdsl_rl.engines.questions import Questions
 from wfdsl_rl.reward import Reward, offer_of
@@ -20,7 +20,7 @@ from wfdsl_rl.scoring import Rollout
 
 MOST_SAMPLES: Final = 4096
 """Samples of one request. Our choice: their results come together, and hold the memory of the server until then."""
-_LONGEST_ID: Final = 200
+LONGEST_ID: Final = 200
 _REMEMBERED: Final = 4096
 """Prompts whose task is remembered, by their hashes. Our choice."""
 _SPECIAL: Final = re.compile(r"(?:\s*(?:<\|[^<>|\n]{1,40}\|>|</s>|<eos>|<pad>|<end_of_turn>))+\s*$")
@@ -165,8 +165,8 @@ class SampleReader:
         if sample_id is None:
             sample_id = f"{digest[:32]}-{seen[digest]}"
             seen[digest] += 1
-        elif not isinstance(sample_id, str) or not 0 < len(sample_id) <= _LONGEST_ID or not sample_id.isprintable():
-            raise _invalid(f"sample_id must be 1 to {_LONGEST_ID} printable characters", "sample_id")
+        elif not isinstance(sample_id, str) or not 0 < len(sample_id) <= LONGEST_ID or not sample_id.isprintable():
+            raise _invalid(f"sample_id must be 1 to {LONGEST_ID} printable characters", "sample_id")
         name = f"{run}/{sample_id}" if run else sample_id
         return Sample(
             name,

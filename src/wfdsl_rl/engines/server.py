@@ -20,7 +20,7 @@ from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage
 from wfdsl.server.listening import FINISHED
 from wfdsl_rl.engines.results import Result
-from wfdsl_rl.engines.samples import Sample, SampleReader
+from wfdsl_rl.engines.samples import LONGEST_ID, Sample, SampleReader
 from wfdsl_rl.engines.service import RewardService, shutting_down
 
 _PAGE: Final = 1000
@@ -173,8 +173,17 @@ class _Server(Endpoints):
 
 
 def _run(request: Request) -> str:
-    """What the ids of the request's samples begin with."""
-    return request.query_params.get("run", "")
+    """What the ids of the request's samples begin with.
+
+    Raises:
+        ApiError: it is not printable, or too long.
+    """
+    run = request.query_params.get("run", "")
+    if len(run) > LONGEST_ID or not run.isprintable():
+        raise ApiError(
+            400, f"run must have at most {LONGEST_ID} printable characters", code="invalid_value", param="run"
+        )
+    return run
 
 
 def _number(request: Request, name: str, default: int) -> int:

@@ -154,7 +154,7 @@ REFUSED: list[tuple[Any, int, str, str]] = [
     ({"task": {}, "completion": ONE}, 400, "invalid_value", "task must be the id of a task, a text"),
     ({"prompt": "Question 0? Question 1?", "completion": ONE}, 404, "unknown_task", "several of this server's"),
     ({"samples": [{}] * 4097}, 400, "invalid_value", "at most 4096 samples (got 4097); send several requests"),
-    ('{"task": "t0", "completion": "x", "true": NaN}', 400, "invalid_json", "NaN is not JSON"),
+    ('{"task": "t0", "completion": "x", "true": NaN}', 400, "invalid_json", "must be JSON"),
 ]
 
 
@@ -166,6 +166,9 @@ def test_what_cannot_be_scored_is_refused_with_what_to_do(server: RewardProcess,
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (status, code), body
         assert said in error["message"]
+    for run in ("%00", "a" * 201):
+        answer = post(f"{server.url}/v1/score?run={run}", json={"task": "t0", "completion": "x"})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "run")
     assert get(f"{server.url}/v1/nothing").status_code == 404
     assert calls() == 1
 
