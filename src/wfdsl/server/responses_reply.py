@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from wfdsl.protocols import ToolCall
 from wfdsl.server.answering import Asked
+from wfdsl.server.answers import Answer, cost_headers, run_summary, summary_of, usage_of
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.chat_reply import Answer, headers_of, run_summary, summary_of, usage_of
 from wfdsl.server.event_stream import DONE
 from wfdsl.server.live_runs import Said
 from wfdsl.server.responses_request import RESPONSE_PREFIX, KeptResponses, ResponsesRequest
@@ -96,7 +96,7 @@ class ResponseReply:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that name the run and its cost."""
-        return headers_of(self._asked, self._answer)
+        return self._asked.headers | cost_headers(self._answer)
 
     def fail(self, error: ApiError) -> bytes:
         """The last event of a response that has no answer."""
