@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore fuzz fuzzer upgrade docs clean
+.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore simulate fuzz fuzzer upgrade docs clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -34,6 +34,7 @@ help:
 	@echo "make deepspeed test trainings of several processes with ZeRO-3 too, which other commands skip"
 	@echo "make engines   run the adapters of training engines with the real packages (2.7 GB in .venv-engines)"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
+	@echo "make simulate  play SCHEDULES=100000 of faults around the interpreter and the journal, on all cores"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
 	@echo "make headline  train a small model by SFT and GRPO on the small gym (SEED=0; about an hour; continues by itself)"
 	@echo "make upgrade   write the newest allowed versions of all packages to constraints.txt (make test CONSTRAINTS= tests them)"
@@ -185,6 +186,12 @@ HEADLINE ?= $(HOME)/.cache/wfdsl/headline
 SEED ?= 0
 headline: $(SETUP)
 	$(BIN)/python -m wfdsl_rl.small_gym.headline $(HEADLINE) --seed $(SEED)
+
+# Refusals, failures, full disks and kills in virtual time; SKIP names the promises that are not checked.
+SCHEDULES ?= 100000
+SKIP ?= identity makespan
+simulate: $(SETUP)
+	$(BIN)/python -m tests.simulate --schedules $(SCHEDULES) $(if $(SKIP),--skip $(SKIP))
 
 SECONDS ?= 60
 fuzz: fuzzer

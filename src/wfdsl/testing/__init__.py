@@ -1,4 +1,5 @@
-"""For your own tests: hypothesis strategies that draw workflows and texts, and workers that need no model.
+"""For your own tests: strategies that draw workflows and texts, workers that need no model, and a simulator
+of refusals, failures, full disks and kills.
 
     from hypothesis import given
     from wfdsl.testing import completions
@@ -6,7 +7,7 @@
     @given(completions())
     def test_my_tool_reads_what_the_parser_reads(written): ...
 
-The strategies need hypothesis (`pip install hypothesis`); `ScriptedWorker` and `check_worker` do not.
+The strategies need hypothesis (`pip install hypothesis`); `ScriptedWorker`, `check_worker` and `simulate` do not.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wfdsl.testing.completion_writer import Written as Written
+    from wfdsl.testing.simulation import Violation as Violation
+    from wfdsl.testing.simulation import simulate as simulate
     from wfdsl.testing.strategies import completions as completions
     from wfdsl.testing.strategies import near_misses as near_misses
     from wfdsl.testing.strategies import repairable_completions as repairable_completions
@@ -26,11 +29,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ScriptedWorker": "wfdsl.workers.scripted",
+    "Violation": "wfdsl.testing.simulation",
     "Written": "wfdsl.testing.completion_writer",
     "check_worker": "wfdsl.workers.conformance",
     "completions": "wfdsl.testing.strategies",
     "near_misses": "wfdsl.testing.strategies",
     "repairable_completions": "wfdsl.testing.strategies",
+    "simulate": "wfdsl.testing.simulation",
     "workflow_files": "wfdsl.testing.strategies",
     "workflows": "wfdsl.testing.strategies",
 }
