@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.config import ConductorConfig
@@ -48,6 +49,10 @@ from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, me
 Row: TypeAlias = dict[str, Any]
 """What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
 `shown` are their indices in the prompt, `true` the pool's indices of the same workers."""
+
+
+_TOLD_EVERY_S: Final = 1.0
+"""How often `on_wait` is called."""
 
 
 class _LoopThread:
@@ -113,6 +118,10 @@ class Reward:
     """For `trl`: the tokens that end a completion; one that ends with another token was cut, and is invalid."""
     concurrency: int = 64
     """The most workflows in flight in an event loop."""
+    deadline_s: float | None = None
+    """Seconds that a batch may take; workflows that still run then have failed. None: as long as they take."""
+    on_wait: Callable[[int, int], None] = lambda _left, _count: None
+    """Called once in a while with the number of workflows that a batch still waits for, and with all of them."""
     seed: int = 0
     """Part of the sample ids of `trl`, like `name`."""
     name: str = ""
@@ -200,10 +209,13 @@ class Reward:
                 for key, rollout in zip(keys, rollouts, strict=True):
                     if key not in running:
                         running[key] = group.create_task(self._score(rollout))
+                await self._finished(running.values())
         except BaseExceptionGroup as failures:
             spent, _ = failures.split(BudgetExhausted)
             raise (spent or failures).exceptions[0] from failures
-        return [running[key].result() for key in keys]
+        late = Scored("failed", problems=(f"no result within the deadline of {self.deadline_s} s",))
+        found = {key: late if work.cancelled() else work.result() for key, work in running.items()}
+        return [found[key] for key in keys]
 
     async def trl(
         self,
@@ -334,6 +346,17 @@ class Reward:
             raise UsageError(f"unknown task {task!r}: the reward was made with {len(self.tasks)} other tasks")
         return self.tasks[task]
 
+    async def _finished(self, running: Collection[asyncio.Task[Scored]]) -> None:
+        """Wait for the workflows of a batch, and cancel those that are late."""
+        clock, pending = asyncio.get_running_loop().time, set(running)
+        end = clock() + (math.inf if self.deadline_s is None else self.deadline_s)
+        while pending and clock() < end:
+            _, pending = await asyncio.wait(pending, timeout=min(_TOLD_EVERY_S, end - clock()))
+            if pending:
+                self.on_wait(len(pending), len(running))
+        for late in pending:
+            late.cancel()
+
     async def _score(self, rollout: Rollout) -> Scored:
         limit = self._limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
         async with limit:
@@ -353,6 +376,7 @@ def make_reward(
     common_random_numbers: bool = False,
     end_of_text: int | Collection[int] | None = None,
     concurrency: int = 64,
+    deadline_s: float | None = None,
     budget: Budget | BudgetTracker | None = None,
     journal: Journal | str | Path | None = None,
     config: RunConfig | None = None,
@@ -378,6 +402,7 @@ def make_reward(
         end_of_text: The tokens that end a completion, for `trl`: the `eos_token_id` of the tokenizer, or of the model's
             generation config.
         concurrency: The most workflows in flight. Our choice: 64.
+        deadline_s: Seconds that a batch may take. Workflows that still run then are stopped and have failed.
         budget: The most that may be spent on all runs, or the ledger of a budget. What the journal's runs have been
             charged counts towards a budget, but not towards a ledger.
         journal: Where each call is kept, so that a repeated sample id makes no call twice.
@@ -424,6 +449,7 @@ def make_reward(
         common_random_numbers=common_random_numbers,
         end_of_text=None if ends is None else frozenset(ends),
         concurrency=concurrency,
+        deadline_s=deadline_s,
         seed=seed,
         name=name,
         _own=own,

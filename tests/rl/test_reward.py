@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,6 +107,23 @@ async def test_concurrent_calls_share_one_limit() -> None:
     await asyncio.gather(*(reward([RIGHT], ["t0"]) for _ in range(8)))
 
     assert (workers.asked, workers.most) == (8, 2)
+
+
+async def test_workflows_that_are_late_have_failed_and_the_others_count() -> None:
+    waited: list[tuple[int, int]] = []
+
+    async def worker(messages: list[dict[str, Any]]) -> str:
+        if "Question 1" in messages[0]["content"]:
+            await asyncio.Event().wait()
+        return "yes"
+
+    made = make_reward(Pool.from_functions([worker]), TASKS, deadline_s=1.5)
+    reward = replace(made, on_wait=lambda left, count: waited.append((left, count)))
+
+    found = await reward([RIGHT] * 3, ["t0", "t1", "t2"])
+
+    assert [(each.outcome, each.score) for each in found] == [("right", 1.0), ("failed", None), ("right", 1.0)]
+    assert set(waited) == {(1, 3)}
 
 
 async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: Path) -> None:

@@ -137,11 +137,11 @@ def _run(
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
         from wfdsl.evaluation.fingerprints import hash_of
-        from wfdsl_rl.cli.train_output import Progress
+        from wfdsl_rl.cli.train_output import Progress, figures
         from wfdsl_rl.training.pipeline import run_pipeline
         from wfdsl_rl.training.plan import run_options
         from wfdsl_rl.training.processes import OtherProcessEnded, join_processes
-        from wfdsl_rl.training.setup import Setup
+        from wfdsl_rl.training.setup import METRICS, Setup
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
     processes = join_processes(plan.train.processes)
@@ -150,7 +150,12 @@ def _run(
         if processes.is_first:
             progress = stack.enter_context(Progress(plan.train, stages, as_json=args.json))
             options = stack.enter_context(run_options(plan.experiment, plan.pool, folder))
-            watched = {"options": options, "listeners": (progress.on_metrics,), "say": progress.say}
+            watched = {
+                "options": options,
+                "listeners": (progress.on_metrics,),
+                "say": progress.say,
+                "on_wait": progress.on_wait,
+            }
         setup = Setup(
             train=plan.train,
             extension=plan.extension,
@@ -177,6 +182,8 @@ def _run(
             if args.resume is not None:
                 processes.on_first(lambda: _require_same(folder, resolved))
             last = run_pipeline(setup, stages, resume=args.resume is not None, resolved=resolved)
+            for line in figures(folder / METRICS, stages) if processes.is_first else ():
+                setup.say(line)
             setup.say(f"done: {last}")
             processes.leave()
         except (OtherProcessEnded, KeyboardInterrupt):

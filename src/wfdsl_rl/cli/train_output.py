@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -20,8 +23,9 @@ from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, STEPS, Estimate, S
 from wfdsl_rl.training.memory import Disk, Host, Memory
 from wfdsl_rl.training.missing import runs_on_cpu
 
-_SHOWN = ("reward", "valid", "accuracy", "steps", "kept", "entropy", "kl", "loss")
+_SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
+_WAITING_EVERY_S: Final = 60.0
 _PROMPT_LINES = 16
 """Lines of the first prompt that a dry run shows, from its end."""
 _WIDTH = 100
@@ -48,6 +52,7 @@ class Progress:
         self._clock = clock
         self._begun: dict[str, tuple[int, float]] = {}
         self._usd = 0.0
+        self._waited = clock()
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal and not self._json:
@@ -88,6 +93,15 @@ class Progress:
             self.say(f"{place}: {self._numbers(entry)}{self._left(entry)}")
         self._begun.setdefault(entry["stage"], (entry["step"], self._clock()))
 
+    def on_wait(self, left: int, count: int) -> None:
+        """Show how many workflows an iteration waits for; without a terminal, once a minute."""
+        text = f"waiting for {left} of {count}"
+        if self._bar is not None and self._bars:
+            self._bar.update(list(self._bars.values())[-1], numbers=text)
+        elif self._bar is None and not self._json and self._clock() - self._waited >= _WAITING_EVERY_S:
+            self._waited = self._clock()
+            self.say(text)
+
     def _advance(self, entry: dict[str, Any]) -> None:
         assert self._bar is not None  # the caller looked
         stage = entry["stage"]
@@ -105,6 +119,31 @@ class Progress:
             return ""
         seconds = (self._clock() - since) / (entry["step"] - step) * (self._totals[entry["stage"]] - entry["step"])
         return f"  left {timedelta(seconds=round(seconds))}"
+
+
+def figures(metrics: Path, stages: Sequence[StageName]) -> list[str]:
+    """What the GRPO stages of a training came to: means of their first and of their last iterations."""
+    entries = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    lines = []
+    for stage in stages:
+        own = [entry for entry in entries if entry["stage"] == stage]
+        trained = [entry for entry in own if "reward" in entry]
+        parts = [_from_to(trained, name) for name in ("reward", "accuracy", "valid", "cut")] if trained else []
+        held_out = [entry["eval_accuracy"] for entry in own if "eval_accuracy" in entry]
+        if held_out:
+            parts.append(f"held out {held_out[0]:.3f} -> {held_out[-1]:.3f}")
+        costs = [entry["usd"] for entry in trained if "usd" in entry]
+        if costs:
+            parts.append(f"cost ${sum(costs):,.2f}")
+        if parts:
+            lines.append(f"{stage}: {counted(len(trained), 'iteration')}: {', '.join(parts)}")
+    return lines
+
+
+def _from_to(entries: Sequence[dict[str, Any]], name: str) -> str:
+    values = [entry[name] for entry in entries if entry.get(name) is not None]
+    first, last = (fmean(part) for part in (values[:_PLAIN_EVERY], values[-_PLAIN_EVERY:]))
+    return f"{name} {first:.3f} -> {last:.3f}"
 
 
 def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:

@@ -110,10 +110,9 @@ class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         pool = setup.pool
-        kinds = {task.id: task.kind for task in setup.all_tasks}
         self._folder = folder
-        self._trained = Curve(folder / "samples", kinds)
-        self._held_out = Curve(folder / "samples", kinds, name="eval")
+        self._trained = Curve(folder / "samples")
+        self._held_out = Curve(folder / "samples", name="eval")
         self._names = {index: pool.entry(index).name for index in pool.indices}
         self._simulated = is_simulated(pool)
         self._alone = read_single_workers(setup.out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from importlib.resources import files
 from math import sqrt
 from pathlib import Path
@@ -24,7 +23,6 @@ _ABOUT_GGUF: Final = f"""
 `{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With the extra `local` of wfdsl, llama.cpp
 runs it, and torch is not needed. Greedy completions are the same.
 """
-_ALL: Final = "all"
 
 
 def model_card(source: Path, network: Any, *, gguf: bool) -> str:
@@ -97,7 +95,7 @@ def _evaluations(source: Path, *, simulated: bool) -> str:
     """A table of each stage's first and last evaluation; empty without any."""
     rows = []
     for folder in folders_of(source):
-        found = Curve(folder.parent / "samples", defaultdict(lambda: _ALL), name="eval").all()
+        found = Curve(folder.parent / "samples", name="eval").all()
         rows += [_row(folder.parent.name, each) for each in found[:: max(1, len(found) - 1)]]
     if not rows:
         return ""
@@ -122,5 +120,5 @@ def _row(stage: str, found: Iteration) -> str:
     if found.accuracy is not None:
         error = sqrt(found.accuracy * (1 - found.accuracy) / found.count)
         accuracy = f"{100 * found.accuracy:.1f} ± {100 * error:.1f} %"
-    steps = f"{found.steps[_ALL]:.2f}" if found.steps else "-"
+    steps = "-" if found.mean_steps is None else f"{found.mean_steps:.2f}"
     return f"| {stage} | {found.step} | {accuracy} | {100 * found.valid:.1f} % | {steps} | {found.count} |"

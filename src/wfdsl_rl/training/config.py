@@ -246,6 +246,8 @@ class TrainConfig(Table):
     """What the Conductor may not decide."""
     concurrency: int = Field(default=64, gt=0)
     """Workflows in flight while rewards are computed."""
+    deadline_s: float | None = Field(default=None, gt=0)
+    """Seconds that the workflows of an iteration may take; those that still run then have failed and teach nothing."""
     prefix_cache: bool = False
     """Whether what prompts have in common is computed once: equal numbers up to rounding, in less time."""
     processes: int | None = Field(default=None, gt=0)

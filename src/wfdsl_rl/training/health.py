@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any, Final
 
-from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.scoring import CUT
+from wfdsl_rl.training.samples import Iteration, Sample, iteration_of
 
 _PATIENCE: Final = 10
 """Consecutive iterations before a warning is given."""
@@ -14,12 +16,21 @@ _REASONS: Final = 5
 """How many reasons for completions without a score are printed."""
 _FALL: Final = 0.1
 """How far the share of valid completions may fall below its best. Our choice, as all limits here."""
+_CONSTANT: Final = 0.8
+"""The share of groups with equal rewards above which next to nothing is learned."""
+_WINDOW: Final = 3
+"""Iterations over which a worker's share is averaged, to look for a collapse."""
+_COLLAPSED: Final = 0.9
+"""The share of one worker in a collapse."""
+_SPREAD: Final = 0.75
+"""The highest share of that worker before it."""
 _COPY: Final = 12
 """The fewest characters that count as a copy: a shorter answer may be part of its question."""
 
 
 class HealthChecks:
-    """Warns once about what was wrong for several iterations in a row, and why completions have no score."""
+    """Warns once about what was wrong for several iterations in a row, about a collapse at once, and says why
+    completions have no score."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -28,6 +39,8 @@ class HealthChecks:
         self._valid: deque[float] = deque(maxlen=_PATIENCE)
         self._best_valid = 0.0
         self._told: set[str] = set()
+        self._iterations: list[Iteration] = []
+        self._collapsed = False
 
     def on_metrics(self, entry: Mapping[str, Any]) -> None:
         """Remember a log entry; it is checked with the next batch."""
@@ -39,14 +52,23 @@ class HealthChecks:
         self._report_unscored(samples)
         if samples[0].row["split"] != "train":
             return
-        found = warnings_for(self._entry, samples, best_valid=self._best_valid)
-        self._valid.append(valid_share(samples))
+        iteration = iteration_of([sample.to_dict() for sample in samples])
+        self._report_collapse(iteration)
+        found = warnings_for(self._entry, samples, iteration, best_valid=self._best_valid)
+        self._valid.append(iteration.valid)
         if len(self._valid) == _PATIENCE:
             self._best_valid = max(self._best_valid, sum(self._valid) / _PATIENCE)
-        self._seen = {warning: self._seen.get(warning, 0) + 1 for warning in found}
-        for warning, count in self._seen.items():
+        self._seen = {code: self._seen.get(code, 0) + 1 for code in found}
+        for code, count in self._seen.items():
             if count == _PATIENCE:
-                self._say(f"warning: for {count} iterations: {warning}")
+                self._say(f"warning: for {count} iterations: {found[code]}")
+
+    def _report_collapse(self, iteration: Iteration) -> None:
+        self._iterations.append(iteration)
+        warning = None if self._collapsed else collapse_of(self._iterations)
+        if warning is not None:
+            self._collapsed = True
+            self._say(f"warning: step {iteration.step}: {warning}")
 
     def _report_unscored(self, samples: Sequence[Sample]) -> None:
         """Print each reason for completions without a score once, up to a limit."""
@@ -61,53 +83,99 @@ class HealthChecks:
                 )
 
 
-def warnings_for(entry: Mapping[str, Any], samples: Sequence[Sample], *, best_valid: float = 0.0) -> list[str]:
-    """The warnings of one iteration.
+def collapse_of(iterations: Sequence[Iteration]) -> str | None:
+    """The warning that nearly all calls of the last iterations ask one worker, and did not before; None if not so."""
+    if len(iterations) <= _WINDOW:
+        return None
+    last, calls = iterations[-_WINDOW:], iterations[-1].workers
+    worker = max(calls, key=calls.__getitem__, default=-1)
+    now = fmean(each.share(worker) for each in last)
+    if now < _COLLAPSED:
+        return None
+    before = min(
+        fmean(each.share(worker) for each in iterations[at : at + _WINDOW]) for at in range(len(iterations) - _WINDOW)
+    )
+    if before > _SPREAD:
+        return None
+    return (
+        f"nearly all steps ask worker {worker} ({now:.0%}, {before:.0%} before), whatever the question: lower the "
+        "learning rate, ask more questions per step of equal numbers of each kind, or raise beta"
+    )
+
+
+def warnings_for(
+    entry: Mapping[str, Any], samples: Sequence[Sample], iteration: Iteration, *, best_valid: float = 0.0
+) -> dict[str, str]:
+    """The warnings of one iteration that are given once they last, by what they are about.
 
     Args:
         entry: The latest log entry; missing metrics are absent or None.
         samples: The iteration's completions.
+        iteration: Their statistics.
         best_valid: The best share of valid completions so far.
     """
-    return [*_of_numbers(entry), *_of_validity(samples, best_valid), *_of_workflows(samples), *_of_answers(samples)]
+    return dict(
+        [
+            *_of_numbers(entry, iteration),
+            *_of_validity(samples, iteration, best_valid),
+            *_of_workflows(samples),
+            *_of_answers(samples),
+        ]
+    )
 
 
-def valid_share(samples: Sequence[Sample]) -> float:
-    """The share of completions that hold a valid workflow."""
-    return 1 - sum(sample.scored.outcome == "invalid" for sample in samples) / len(samples)
-
-
-def _of_numbers(entry: Mapping[str, Any]) -> Iterator[str]:
-    if (entry.get("frac_reward_zero_std") or 0.0) > 0.8:
-        yield "most groups have equal rewards, so nothing is learned from them; use harder or easier questions"
+def _of_numbers(entry: Mapping[str, Any], iteration: Iteration) -> Iterator[tuple[str, str]]:
+    if iteration.constant_groups > _CONSTANT:
+        yield (
+            "constant-groups",
+            "most groups have equal rewards, so nothing is learned from them; use harder or easier questions",
+        )
     entropy = entry.get("entropy")
     if entropy is not None and entropy < 0.01:
-        yield "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate"
+        yield (
+            "low-entropy",
+            "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate",
+        )
 
 
-def _of_validity(samples: Sequence[Sample], best: float) -> Iterator[str]:
-    valid = valid_share(samples)
+def _of_validity(samples: Sequence[Sample], iteration: Iteration, best: float) -> Iterator[tuple[str, str]]:
+    valid = iteration.valid
+    if sum(CUT in sample.scored.problems for sample in samples) > len(samples) / 10:
+        yield (
+            "cut",
+            "more than a tenth of the completions are cut: raise max_completion_tokens, or show shorter ones in SFT",
+        )
     if valid < 0.5:
-        yield "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate"
+        yield (
+            "few-valid",
+            "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate",
+        )
     elif valid < best - _FALL:
-        yield "the share of valid completions has fallen by more than a tenth: raise beta or lower the learning rate"
+        yield (
+            "fewer-valid",
+            "the share of valid completions has fallen by more than a tenth: raise beta or lower the learning rate",
+        )
 
 
-def _of_workflows(samples: Sequence[Sample]) -> Iterator[str]:
+def _of_workflows(samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
     written = [sample.scored.workflow for sample in samples if sample.scored.workflow is not None]
     if len(written) < 2:
         return
     if Counter(written).most_common(1)[0][1] > 0.95 * len(written):
-        yield "nearly every completion is the same workflow: raise beta, or look whether the questions need another"
-    if sum(any(not step.subtask.strip() for step in each) for each in written) > len(written) / 10:
-        yield "subtasks are empty: the Conductor leaves everything to the workers"
+        yield (
+            "one-workflow",
+            "nearly every completion is the same workflow: raise beta, or look whether the questions need another",
+        )
 
 
-def _of_answers(samples: Sequence[Sample]) -> Iterator[str]:
+def _of_answers(samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
     if sum(not sample.scored.has_score for sample in samples) > len(samples) / 4:
-        yield "more than a quarter of the completions have no score: look at the workers and the graders"
+        yield "no-score", "more than a quarter of the completions have no score: look at the workers and the graders"
     if sum(map(_is_copied, samples)) > len(samples) / 4:
-        yield "answers are copied from the question: look at the samples, and at what the grader takes for right"
+        yield (
+            "copied",
+            "answers are copied from the question: look at the samples, and at what the grader takes for right",
+        )
 
 
 def _is_copied(sample: Sample) -> bool:

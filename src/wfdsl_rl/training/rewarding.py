@@ -19,7 +19,7 @@ from wfdsl_rl.reward import Reward, make_reward, offer_of
 from wfdsl_rl.scoring import Scored, metrics_of, require_scores, right_share
 from wfdsl_rl.training.data import answering, completion_text
 from wfdsl_rl.training.processes import ALONE, Processes
-from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.training.samples import Sample, iteration_of, latency_of
 from wfdsl_rl.training.setup import Setup
 
 _Item: TypeAlias = tuple[dict[str, Any], str, bool]
@@ -115,6 +115,7 @@ class Rewarder:
 
     def _metrics(self, samples: Sequence[Sample]) -> dict[str, float]:
         metrics = {**metrics_of([sample.scored for sample in samples]), **self.on_samples(samples)}
+        metrics |= iteration_of([sample.to_dict() for sample in samples]).metrics() | latency_of(samples)
         metrics.pop("usd", None)  # ours includes first rounds, and no evaluation
         kept = [sample.scored.kept for sample in samples if sample.row.get("previous")]
         if kept:
@@ -173,11 +174,13 @@ def make_rewarder(
         executions=executions,
         common_random_numbers=common_random_numbers,
         concurrency=train.concurrency,
+        deadline_s=train.deadline_s,
         options=setup.options,
         seed=train.seed,
         name=name,
         grades=grades,
     )
+    reward = replace(reward, on_wait=setup.on_wait)
     return Rewarder(reward, only_right_pay=train.prices.only_right, processes=setup.processes)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wfdsl.evaluation.workflow_statistics import asked_steps
+from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
 from wfdsl.files import write_whole
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.record import Run, total_usd
@@ -117,20 +117,46 @@ class Iteration:
     """The accuracy of rounds 1 and 2; only the recursion stage has both."""
     steps: Mapping[str, float]
     """Mean number of steps of valid workflows, by kind of question."""
-    workers: Mapping[int, int]
-    """Calls by worker index; dead steps are not counted."""
+    choices: Mapping[str, Mapping[int, int]]
+    """Calls by kind of question and worker index; dead steps are not counted."""
     topologies: Mapping[str, int]
     """Valid workflows by topology class."""
+    constant_groups: float
+    """Share of the questions whose completions all have the same reward, so that nothing is learned from them."""
     workflows: tuple[Workflow, ...] = field(repr=False)
     """The valid workflows, with the pool's worker indices."""
+
+    @property
+    def workers(self) -> Mapping[int, int]:
+        """Calls by worker index."""
+        return sum((Counter(each) for each in self.choices.values()), Counter[int]())
+
+    @property
+    def mean_steps(self) -> float | None:
+        """Steps of a valid workflow; None without any."""
+        return _mean(len(workflow) for workflow in self.workflows)
+
+    def share(self, worker: int) -> float:
+        """A worker's share of the calls."""
+        return self.workers.get(worker, 0) / max(sum(self.workers.values()), 1)
+
+    def metrics(self) -> dict[str, float]:
+        """What is logged: constant groups, and by kind of question each worker's share and the entropy of the choice.
+
+        TRL's own count of constant groups is 0 where rewards are scaled by batch.
+        """
+        found = {"constant_groups": self.constant_groups, "choice_entropy": entropy_bits(self.workers)}
+        for kind, calls in self.choices.items():
+            found[f"choice_entropy/{kind}"] = entropy_bits(calls)
+            found |= {f"share/{kind}/{worker}": calls[worker] / sum(calls.values()) for worker in sorted(calls)}
+        return found
 
 
 class Curve:
     """The iterations of a stage while it runs; each file is read once."""
 
-    def __init__(self, samples: Path, kinds: Mapping[str, str], *, name: str = "step") -> None:
+    def __init__(self, samples: Path, *, name: str = "step") -> None:
         self._samples = samples
-        self._kinds = kinds
         self._name = name
         self._found: dict[int, Iteration] = {}
         self._known: dict[Workflow, Workflow] = {}
@@ -145,20 +171,24 @@ class Curve:
             number = int(path.name.removesuffix(".jsonl.gz").rpartition("-")[2])
             if number < step and number not in self._found:
                 batch = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-                self._found[number] = _iteration(batch, self._kinds, self._known)
+                self._found[number] = iteration_of(batch, self._known)
         return [self._found[number] for number in sorted(self._found)]
 
 
-def _iteration(
-    batch: Sequence[Mapping[str, Any]], kinds: Mapping[str, str], known: dict[Workflow, Workflow]
-) -> Iteration:
-    """Statistics of a batch; `known` keeps equal workflows once."""
+def iteration_of(batch: Sequence[Mapping[str, Any]], known: dict[Workflow, Workflow] | None = None) -> Iteration:
+    """Statistics of a batch of samples as plain values; `known` keeps equal workflows once."""
+    seen = {} if known is None else known
     found = [(each, Workflow.from_lists(**each["workflow"])) for each in batch if each["workflow"] is not None]
-    written = [(each, known.setdefault(workflow, workflow)) for each, workflow in found]
+    written = [(each["kind"], seen.setdefault(workflow, workflow)) for each, workflow in found]
     steps: dict[str, list[int]] = {}
-    for each, workflow in written:
-        steps.setdefault(kinds[each["task"]], []).append(len(workflow))
+    choices: dict[str, Counter[int]] = {}
+    for kind, workflow in written:
+        steps.setdefault(kind, []).append(len(workflow))
+        choices.setdefault(kind, Counter()).update(int(workflow[step].worker) for step in asked_steps(workflow))
     rounds = {number: _accuracy([each for each in batch if each["round"] == number]) for number in (1, 2)}
+    groups: dict[int, set[float | None]] = {}
+    for each in batch:
+        groups.setdefault(each["row"], set()).add(each["reward"])
     return Iteration(
         batch[0]["step"],
         len(batch),
@@ -167,10 +197,29 @@ def _iteration(
         _accuracy(batch),
         {number: accuracy for number, accuracy in rounds.items() if accuracy is not None},
         {kind: sum(lengths) / len(lengths) for kind, lengths in sorted(steps.items())},
-        Counter(int(workflow[step].worker) for _, workflow in written for step in asked_steps(workflow)),
+        {kind: choices[kind] for kind in sorted(choices)},
         Counter(graph_of(workflow).topology for _, workflow in written),
+        sum(len(rewards - {None}) < 2 for rewards in groups.values()) / len(groups),
         tuple(workflow for _, workflow in written),
     )
+
+
+def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
+    """How long the calls of a batch took, in seconds, and which worker is the slowest; nothing without calls."""
+    calls: dict[int, list[float]] = {}
+    for step in (step for sample in samples for run in sample.runs for step in run.steps):
+        if step.seconds is not None and not step.replayed:
+            calls.setdefault(step.worker, []).append(step.seconds)
+    if not calls:
+        return {}
+    every = sorted(seconds for own in calls.values() for seconds in own)
+    slowest = max(calls, key=lambda worker: sum(calls[worker]) / len(calls[worker]))
+    return {
+        "latency_p50_s": every[len(every) // 2],
+        "latency_p95_s": every[len(every) * 95 // 100],
+        "slowest_worker": float(slowest),
+        "slowest_worker_s": sum(calls[slowest]) / len(calls[slowest]),
+    }
 
 
 def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:

@@ -120,6 +120,8 @@ class Setup:
     """How workflows are run: the journal, the budget and the limits that all runs share."""
     listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
     """Called with every log entry."""
+    on_wait: Callable[[int, int], None] = lambda _left, _count: None
+    """Called while workflows run, with the number that is waited for and with all of them."""
     say: Callable[[str], None] = print
     """Prints a line for people."""
 

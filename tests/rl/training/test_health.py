@@ -1,7 +1,9 @@
-"""Signs that a training goes wrong: each is seen where it is, and not where it is not."""
+"""What a training warns of: a problem is seen where it is, and not where it is not; once, and after it has lasted."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +11,13 @@ import pytest
 
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.scoring import Scored
-from wfdsl_rl.training.health import warnings_for
-from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.scoring import CUT, Scored
+from wfdsl_rl.training.health import HealthChecks, collapse_of, warnings_for
+from wfdsl_rl.training.samples import Curve, Sample, SampleFiles, iteration_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from wfdsl_rl.scoring import Outcome
 
@@ -22,75 +25,164 @@ QUESTION = "A train leaves Bern at nine and takes two hours. When does it come t
 
 
 def sample(
-    number: int, *, outcome: Outcome = "right", subtask: str = "Solve it.", answer: str = "At eleven."
+    number: int,
+    *,
+    outcome: Outcome = "right",
+    problem: str = "",
+    subtask: str = "Solve it.",
+    answer: str = "At eleven.",
+    worker: int | None = None,
+    row: int | None = None,
+    step: int = 3,
+    split: str = "train",
 ) -> Sample:
-    workflow = Workflow(tuple(Step(number % 3, subtask, ()) for _ in range(1 + number % 4)))
+    asked = number % 3 if worker is None else worker
+    workflow = Workflow(tuple(Step(asked, subtask, ()) for _ in range(1 + number % 4)))
     run = Run("r", workflow, QUESTION, (StepRecord(0, 0, response=answer),), "done", 0.0, 1.0)
-    judged = Scored(outcome) if outcome == "invalid" else Scored(outcome, workflow, run)
-    return Sample(3, {"split": "train", "row": number}, 0, "text", judged, 1.0)
+    problems = (problem,) if problem else ()
+    judged = (
+        Scored(outcome, problems=problems)
+        if outcome in ("invalid", "failed")
+        else Scored(outcome, workflow, run, problems=problems)
+    )
+    group = number // 4 if row is None else row
+    about = {"split": split, "row": group, "task": f"t{group}", "kind": ("math", "text")[group % 2]}
+    return Sample(step, {**about, "shown": [], "true": [], "answering": []}, 0, "text", judged, float(number % 2))
 
 
-def batch(change: Callable[[int], Any] = lambda number: {}) -> list[Sample]:
-    return [sample(number, **change(number)) for number in range(40)]
+def batch(change: Callable[[int], Any] = lambda number: {}, **same: Any) -> list[Sample]:
+    return [sample(number, **same, **change(number)) for number in range(40)]
 
 
-def test_a_training_that_goes_well_shows_no_sign() -> None:
-    entry = {"frac_reward_zero_std": 0.5, "entropy": 0.4, "reward": 0.7}
-
-    assert warnings_for(entry, batch(), best_valid=1.0) == []
-
-
-def test_numbers_that_were_not_measured_are_no_sign() -> None:
-    assert warnings_for({"frac_reward_zero_std": None, "entropy": None}, batch()) == []
+def codes(samples: list[Sample], entry: dict[str, Any] | None = None, *, best_valid: float = 0.0) -> set[str]:
+    statistics = iteration_of([each.to_dict() for each in samples])
+    return set(warnings_for(entry or {}, samples, statistics, best_valid=best_valid))
 
 
-@pytest.mark.parametrize(
-    ("entry", "sign"),
-    [({"frac_reward_zero_std": 0.9}, "most groups have equal rewards"), ({"entropy": 0.001}, "entropy is nearly 0")],
-)
-def test_numbers_show_that_nothing_is_learned(entry: dict[str, float], sign: str) -> None:
-    (found,) = warnings_for(entry, batch())
-
-    assert sign in found
+def test_a_training_that_goes_well_has_no_warning() -> None:
+    assert codes(batch(), {"entropy": 0.4, "reward": 0.7}, best_valid=1.0) == set()
+    assert codes(batch(), {"entropy": None}) == set()
 
 
 @pytest.mark.parametrize(
-    ("change", "sign"),
+    ("change", "code"),
     [
-        (
-            lambda number: {"outcome": "invalid" if number % 4 else "right"},
-            "fewer than half of the completions are valid",
-        ),
-        (lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}, "has fallen by more than a tenth"),
-        (
-            lambda number: {"outcome": "failed" if number % 3 == 0 else "right"},
-            "more than a quarter of the completions",
-        ),
-        (lambda number: {"subtask": " " if number % 3 == 0 else "Solve it."}, "subtasks are empty"),
-        (lambda number: {"answer": "leaves  Bern at\nnine"}, "answers are copied from the question"),
+        (lambda number: {"outcome": "invalid" if number % 4 else "right"}, "few-valid"),
+        (lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}, "fewer-valid"),
+        (lambda number: {"outcome": "failed" if number % 3 == 0 else "right"}, "no-score"),
+        (lambda number: {"answer": "leaves  Bern at\nnine"}, "copied"),
+        (lambda number: {"row": number}, "constant-groups"),
+        (lambda number: {"problem": CUT, "outcome": "invalid"} if number < 5 else {}, "cut"),
     ],
 )
-def test_what_completions_look_like_shows_what_goes_wrong(change: Callable[[int], Any], sign: str) -> None:
-    (found,) = warnings_for({}, batch(change), best_valid=0.95)
+def test_completions_show_what_goes_wrong(change: Callable[[int], Any], code: str) -> None:
+    assert code in codes(batch(change), best_valid=0.95)
 
-    assert sign in found
+
+def test_an_entropy_of_nearly_0_is_seen() -> None:
+    assert codes(batch(), {"entropy": 0.001}) == {"low-entropy"}
 
 
 def test_a_share_of_valid_completions_that_was_never_higher_has_not_fallen() -> None:
-    assert (
-        warnings_for({}, batch(lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8)
-        == []
-    )
+    assert codes(batch(lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8) == set()
 
 
 def test_one_constant_workflow_is_seen_but_a_few_different_ones_are_not() -> None:
     same = [replace(each, scored=sample(0).scored) for each in batch()]
 
-    (found,) = warnings_for({}, same)
-
-    assert "the same workflow" in found
-    assert warnings_for({}, [*same[:36], *batch()[1:5]]) == []
+    assert codes(same) == {"one-workflow"}
+    assert codes([*same[:36], *batch()[1:5]]) == set()
 
 
 def test_a_short_answer_may_stand_in_its_question() -> None:
-    assert warnings_for({}, batch(lambda number: {"answer": "nine"})) == []
+    assert codes(batch(lambda number: {"answer": "nine"})) == set()
+
+
+def test_a_problem_is_told_once_and_only_after_it_has_lasted() -> None:
+    said: list[str] = []
+    checks = HealthChecks(said.append)
+    bad = batch(lambda number: {"outcome": "invalid" if number % 4 else "right"})
+
+    counts = []
+    for at in range(19):
+        checks.on_samples(batch() if at == 0 else bad)
+        counts.append(len(said))
+
+    assert counts == [0] * 10 + [1] * 9
+
+
+def test_a_problem_that_goes_away_is_forgotten() -> None:
+    said: list[str] = []
+    checks = HealthChecks(said.append)
+
+    for at in range(30):
+        checks.on_samples(batch(lambda number: {"row": number}) if at % 10 else batch())
+
+    assert said == []
+
+
+def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
+    said: list[str] = []
+    checks = HealthChecks(said.append)
+
+    for split, reason in (("eval", "down"), ("train", "down"), ("train", "slow")):
+        lost = {"outcome": "failed", "problem": reason}
+        checks.on_samples(batch(lambda number, lost=lost: lost if number == 7 else {}, split=split))
+
+    assert ["down" in line for line in said] == [True, False]
+
+
+def test_an_old_collapse_is_seen_within_ten_iterations_when_its_samples_are_replayed(tmp_path: Path) -> None:
+    """Three workers share the calls of 20 iterations; within ten more, one of them gets nearly all of them."""
+    files = SampleFiles(tmp_path)
+    for step in range(40):
+        lost = min(max(step - 20, 0), 10) * 4
+        files(batch(lambda number, lost=lost: {"worker": 1} if number < lost else {}, step=step))
+    iterations = Curve(tmp_path).all()
+    shares = [each.share(1) for each in iterations]
+
+    seen = [at for at in range(len(iterations)) if collapse_of(iterations[: at + 1]) is not None]
+
+    begun = next(at for at, share in enumerate(shares) if share >= 0.9)
+    assert max(shares[:20]) < 0.5
+    assert begun <= seen[0] <= begun + 10
+    assert seen == list(range(seen[0], 40))
+
+
+@pytest.mark.parametrize("worker", [{}, {"worker": 1}])
+def test_workers_that_were_always_asked_so_often_are_no_collapse(worker: dict[str, int]) -> None:
+    iterations = [iteration_of([each.to_dict() for each in batch(lambda number: worker, step=at)]) for at in range(20)]
+
+    assert collapse_of(iterations) is None
+
+
+def test_a_collapse_is_told_once() -> None:
+    said: list[str] = []
+    checks = HealthChecks(said.append)
+
+    for at in range(15):
+        checks.on_samples(batch(lambda number, at=at: {"worker": 2} if at > 4 else {}, step=at))
+
+    assert len(said) == 1
+    assert "worker 2" in said[0]
+
+
+def test_figures_of_an_iteration_are_by_kind_of_question() -> None:
+    found = iteration_of([each.to_dict() for each in batch(lambda number: {"worker": number // 4 % 2 * 2})])
+
+    assert found.metrics() == {
+        "constant_groups": 0.0,
+        "choice_entropy": 1.0,
+        "choice_entropy/math": 0.0,
+        "choice_entropy/text": 0.0,
+        "share/math/0": 1.0,
+        "share/text/2": 1.0,
+    }
+
+
+def test_a_file_of_samples_has_what_the_figures_need(tmp_path: Path) -> None:
+    SampleFiles(tmp_path)(batch())
+
+    (path,) = tmp_path.iterdir()
+    kept = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert iteration_of(kept) == iteration_of([each.to_dict() for each in batch()])

@@ -28,7 +28,9 @@ def kept(
     lists = {"model_id": list(workers), "subtasks": ["Do it."] * len(workers), "access_list": list(access)}
     worth = {"right": 1.0, "wrong": 0.5, "invalid": 0.0, "failed": None}[outcome]
     return {
+        "row": 0,
         "task": task,
+        "kind": KINDS[task],
         "outcome": outcome,
         "outcomes": [outcome],
         "reward": worth,
@@ -57,7 +59,7 @@ def a_batch() -> list[dict[str, Any]]:
 def test_an_iteration_counts_what_the_figures_show(tmp_path: Path) -> None:
     write(tmp_path, 0, a_batch())
 
-    (found,) = curve_of(tmp_path, KINDS)
+    (found,) = curve_of(tmp_path)
 
     assert (found.step, found.count, found.reward, found.valid) == (0, 5, 2.5 / 4, 0.8)
     assert found.accuracy == 0.5
@@ -70,7 +72,7 @@ def test_a_completion_counts_once_however_often_it_was_run(tmp_path: Path) -> No
     often = kept("m", [0], [[]], outcomes=["right", "wrong", "right", "failed", "right"])
     write(tmp_path, 0, [often, kept("c", [], [], "invalid")])
 
-    (found,) = curve_of(tmp_path, KINDS)
+    (found,) = curve_of(tmp_path)
 
     assert found.accuracy == 0.375
 
@@ -78,7 +80,7 @@ def test_a_completion_counts_once_however_often_it_was_run(tmp_path: Path) -> No
 def test_rounds_are_told_apart(tmp_path: Path) -> None:
     write(tmp_path, 0, [kept("m", [0], [[]], "wrong"), *(kept("m", [1], [[]], round=2) for _ in range(3))])
 
-    (found,) = curve_of(tmp_path, KINDS)
+    (found,) = curve_of(tmp_path)
 
     assert found.by_round == {1: 0.0, 2: 1.0}
 
@@ -94,7 +96,7 @@ def test_each_file_is_read_once_and_what_a_killed_training_left_behind_is_not(
         return unpack(packed)
 
     monkeypatch.setattr(gzip, "decompress", watched)
-    curve = Curve(tmp_path, KINDS)
+    curve = Curve(tmp_path)
     for step in range(5):
         write(tmp_path, step, a_batch())
 
@@ -116,7 +118,7 @@ def test_plots_say_what_they_show(tmp_path: Path) -> None:
     for step in range(4):
         write(tmp_path, step, a_batch())
     write(tmp_path, 2, a_batch(), name="eval")
-    curve, held_out = curve_of(tmp_path, KINDS), curve_of(tmp_path, KINDS, name="eval")
+    curve, held_out = curve_of(tmp_path), curve_of(tmp_path, name="eval")
 
     draw_stage(curve, held_out, tmp_path / "plots", alone=ALONE, names=NAMES, simulated=True)
 
@@ -139,8 +141,8 @@ def test_accuracy_has_an_axis_of_its_own_with_error_bars_and_a_line_from_each_na
     write(tmp_path, 0, a_batch())
     write(tmp_path, 2, a_batch(), name="eval")
 
-    held_out = curve_of(tmp_path, KINDS, name="eval")
-    draw_stage(curve_of(tmp_path, KINDS), held_out, tmp_path / "plots", alone=ALONE, names=NAMES, simulated=True)
+    held_out = curve_of(tmp_path, name="eval")
+    draw_stage(curve_of(tmp_path), held_out, tmp_path / "plots", alone=ALONE, names=NAMES, simulated=True)
 
     accuracy, reward = drawn[0].axes
     assert [line.get_label() for line in reward.lines] == ["mean reward", "valid completions"]
@@ -160,7 +162,7 @@ def test_second_rounds_have_a_line_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write(tmp_path, 0, [kept("m", [0], [[]], "wrong"), kept("m", [1], [[]], round=2)])
 
-    draw_stage(curve_of(tmp_path, KINDS), [], tmp_path / "plots", alone={}, names=NAMES, simulated=False)
+    draw_stage(curve_of(tmp_path), [], tmp_path / "plots", alone={}, names=NAMES, simulated=False)
 
     learning = text_of(tmp_path / "plots" / "learning.svg")
     assert "accuracy, first round" in learning
@@ -172,7 +174,7 @@ def test_iterations_without_any_valid_workflow_are_drawn_too(tmp_path: Path) -> 
     pytest.importorskip("matplotlib")
     write(tmp_path, 0, [kept("m", [], [], "invalid")] * 4)
 
-    draw_stage(curve_of(tmp_path, KINDS), [], tmp_path / "plots", alone={}, names=NAMES, simulated=True)
+    draw_stage(curve_of(tmp_path), [], tmp_path / "plots", alone={}, names=NAMES, simulated=True)
 
     assert {path.stem for path in (tmp_path / "plots").iterdir()} == {"learning"}
 

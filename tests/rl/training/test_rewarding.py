@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from wfdsl_rl.scoring import NoScore, Scorer
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import run_options
 from wfdsl_rl.training.rewarding import Rewarder
+from wfdsl_rl.training.samples import latency_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -200,6 +202,23 @@ async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_fir
 
     assert (await logged()).get("usd") == usd
     assert (await logged())["usd"] == 0.0
+
+
+async def test_the_slowest_worker_is_logged(tasks: tuple[Task, ...], prompt: Prompt) -> None:
+    async def slow(messages: list[dict[str, Any]]) -> str:
+        await asyncio.sleep(0.05)
+        return "yes"
+
+    pool = Pool.from_functions([up, slow], names=["up", "slow"])
+    judging = rewarder(pool, tasks)
+    asked = make_rows(tasks, pool, prompt, count=2, max_steps=5, draw=Draw())
+
+    found = latency_of(await judging.batch(asked, [CHECKED, CHECKED], 0))
+
+    assert found["slowest_worker"] == 1.0
+    assert found["latency_p50_s"] <= found["latency_p95_s"]
+    assert found["slowest_worker_s"] >= 0.05
+    assert latency_of(await judging.batch(asked, ["nothing"] * 2, 0)) == {}
 
 
 async def test_a_kept_sample_says_what_was_asked_and_names_its_runs(tasks: tuple[Task, ...], prompt: Prompt) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
-from wfdsl_rl.cli.train_output import Progress
+from wfdsl_rl.cli.train_output import Progress, figures
 from wfdsl_rl.training import memory, missing
 from wfdsl_rl.training.config import GrpoConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.memory import GIB, share_of
@@ -50,6 +50,28 @@ def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str
         progress.on_metrics(entry(10))
 
     assert "$" not in capsys.readouterr().err
+
+
+def test_a_training_says_how_many_workflows_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = iter([0.0, 30.0, 61.0, 61.0, 90.0])
+
+    with Progress(TRAIN, ("base",), as_json=False, clock=lambda: next(seconds)) as progress:
+        for left in (200, 3, 2):
+            progress.on_wait(left, 256)
+
+    assert capsys.readouterr().err == "waiting for 3 of 256\n"
+
+
+def test_a_training_ends_with_its_figures(tmp_path: Path) -> None:
+    lines = [entry(step, reward=step / 100, accuracy=step / 100, cut=0.0, usd=0.5) for step in range(1, 41)]
+    held_out = [{"stage": "base", "step": step, "eval_accuracy": step / 80} for step in (0, 40)]
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in [{"stage": "sft", "step": 1}, *lines, *held_out]))
+
+    (line,) = figures(path, ("sft", "base"))
+
+    for part in ("base: 40", "accuracy 0.055 -> 0.355", "held out 0.000 -> 0.500", "$20.00"):
+        assert part in line
 
 
 def test_an_evaluation_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -134,9 +134,9 @@ def same(one: Path, other: Path) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def curve_of(folder: Path, kinds: Mapping[str, str], *, name: str = "step") -> list[Iteration]:
+def curve_of(folder: Path, *, name: str = "step") -> list[Iteration]:
     """The iterations of a stage, from the folder of its samples."""
-    return Curve(folder, kinds, name=name).until(sys.maxsize)
+    return Curve(folder, name=name).until(sys.maxsize)
 
 
 def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
