@@ -54,6 +54,11 @@ def batch(change: Callable[[int], Any] = lambda number: {}, **same: Any) -> list
     return [sample(number, **same, **change(number)) for number in range(40)]
 
 
+def first(count: int, **change: Any) -> Callable[[int], Any]:
+    """A change of the first completions of a batch."""
+    return lambda number: change if number < count else {}
+
+
 def codes(samples: list[Sample], entry: dict[str, Any] | None = None, *, best_valid: float = 0.0) -> set[str]:
     statistics = iteration_of([each.to_dict() for each in samples])
     return set(warnings_for(entry or {}, samples, statistics, best_valid=best_valid))
@@ -126,8 +131,7 @@ def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
     checks = HealthChecks(said.append)
 
     for split, reason in (("eval", "down"), ("train", "down"), ("train", "slow")):
-        lost = {"outcome": "failed", "problem": reason}
-        checks.on_samples(batch(lambda number, lost=lost: lost if number == 7 else {}, split=split))
+        checks.on_samples(batch(first(1, outcome="failed", problem=reason), split=split))
 
     assert ["down" in line for line in said] == [True, False]
 
@@ -136,8 +140,7 @@ def test_an_old_collapse_is_seen_within_ten_iterations_when_its_samples_are_repl
     """Three workers share the calls of 20 iterations; within ten more, one of them gets nearly all of them."""
     files = SampleFiles(tmp_path)
     for step in range(40):
-        lost = min(max(step - 20, 0), 10) * 4
-        files(batch(lambda number, lost=lost: {"worker": 1} if number < lost else {}, step=step))
+        files(batch(first(min(max(step - 20, 0), 10) * 4, worker=1), step=step))
     iterations = Curve(tmp_path).all()
     shares = [each.share(1) for each in iterations]
 
@@ -161,7 +164,7 @@ def test_a_collapse_is_told_once() -> None:
     checks = HealthChecks(said.append)
 
     for at in range(15):
-        checks.on_samples(batch(lambda number, at=at: {"worker": 2} if at > 4 else {}, step=at))
+        checks.on_samples(batch(first(40 if at > 4 else 0, worker=2), step=at))
 
     assert len(said) == 1
     assert "worker 2" in said[0]
