@@ -186,8 +186,8 @@ class RecursionConfig(GrpoConfig):
 
     iterations: int = Field(default=0, ge=0)
     """Optimisation steps; 0 skips the stage."""
-    forced: float = Field(default=0.5, ge=0, le=1)
-    """The fraction of the rows in which a second round is forced."""
+    forced: float = Field(default=0.5, ge=0, le=0.5)
+    """The fraction of the rows that are second rounds, each completion of its own first round."""
     discount: float = Field(default=0.25, ge=0)
     """Factor on the rewards of the first round."""
     scale_rewards: Literal["group", "batch", "none"] = "batch"

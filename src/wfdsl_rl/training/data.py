@@ -8,7 +8,7 @@ split       `train`, `eval`, or the name of other rows
 shown       the worker indices in the prompt
 true        the pool's indices of the same workers
 answering   the pool's indices of the workers that really answer, usually the same
-forced      whether a second round is forced
+revises     in a second round, the row of its first rounds
 previous    in a second round, the final subtask and response of the first one
 weight      factor on the reward
 effort      the effort that the prompt says; empty: it says none
@@ -20,6 +20,7 @@ prefix      text that the completion begins with, which is part of the prompt (a
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, cycle, islice
@@ -40,7 +41,6 @@ from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import row_of, text_of
 from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
-from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
 
 _ATTEMPTS = 1000
@@ -208,14 +208,16 @@ def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
     )
     if stage == "recursion":
         recursion = setup.train.recursion
-        return with_second_rounds(rows, share=recursion.forced, discount=recursion.discount)
+        return with_second_rounds(
+            rows, share=recursion.forced, discount=recursion.discount, per_step=recursion.prompts_per_step
+        )
     return rows
 
 
-def eval_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
-    """The rows of a stage's evaluations; in the recursion stage, every question has a second round."""
+def eval_rows(setup: Setup, stage: StageName) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a stage's evaluations: of first rounds, and in the recursion stage of second ones after them."""
     if not setup.eval_tasks:
-        return []
+        return {}
     rows = setup_rows(
         setup,
         setup.eval_tasks,
@@ -223,15 +225,29 @@ def eval_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
         draw=draw_of(setup, stage, more=1, unseen=True),
         split="eval",
     )
-    second = stage == "recursion" and setup.train.recursion.forced
-    return with_second_rounds(rows, share=1.0, discount=1.0) if second else rows
+    if stage != "recursion" or not setup.train.recursion.forced:
+        return {"first": rows}
+    second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]
+    return {"first": rows, "second": second}
 
 
-def with_second_rounds(rows: Sequence[dict[str, Any]], *, share: float, discount: float) -> list[dict[str, Any]]:
-    """The rows with a second round forced in a share of them; the others are weighted by `discount`."""
-    return [
-        {**row, "forced": True} if falls_into(share, at) else {**row, "weight": discount} for at, row in enumerate(rows)
-    ]
+def with_second_rounds(
+    rows: Sequence[dict[str, Any]], *, share: float, discount: float, per_step: int
+) -> list[dict[str, Any]]:
+    """As many rows, of which a share are second rounds of rows of earlier iterations; first rounds are weighted.
+
+    There are fewer second rounds where no first round waits for one, as in the first iteration.
+    """
+    found: list[dict[str, Any]] = []
+    fresh, waiting = iter(rows), deque[dict[str, Any]]()
+    for at in range(len(rows)):
+        if falls_into(share, at) and waiting and waiting[0]["row"] < at - at % per_step:
+            first = waiting.popleft()
+            found.append({**first, "row": at, "revises": first["row"], "weight": 1.0})
+        else:
+            found.append({**next(fresh), "row": at, "weight": discount})
+            waiting.append(found[-1])
+    return found
 
 
 def falls_into(share: float, at: int) -> bool:
@@ -247,14 +263,6 @@ def answering(row: Mapping[str, Any], offer: WorkerListing) -> WorkerListing:
 def completion_text(row: Mapping[str, Any], completion: Any) -> str:
     """A whole completion, from its forced prefix."""
     return f"{row['prefix']}{text_of(completion)}"
-
-
-def second_round(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_steps: int) -> dict[str, Any]:
-    """The row of a second round: the conversation continues after a first round, which must have an answer."""
-    pair = first.scored.pair
-    assert pair is not None
-    messages = revision_messages(row["prompt"], first.completion, pair[1], prompt, max_steps=max_steps)
-    return {**row, "prompt": messages, "prefix": "", "previous": list(pair), "weight": 1.0}
 
 
 def revision_messages(
@@ -298,7 +306,7 @@ def _row(
         **row,
         "kind": task.kind,
         "answering": list(row["true"]),
-        "forced": False,
+        "revises": None,
         "weight": 1.0,
         "previous": None,
         "prefix": "",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import atexit
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,12 +22,8 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.memory import recomputes, share_of
-from wfdsl_rl.training.recursion import ForcedFirstRounds
+from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.rewarding import Rewarder
-
-
-class RecursionTrainer(ForcedFirstRounds, GRPOTrainer):  # type: ignore[misc,unused-ignore]
-    """GRPO in which some groups revise a first round."""
 
 
 def on_cpu() -> bool:
@@ -42,7 +39,14 @@ def quiet_libraries() -> None:
     transformers_logging.disable_progress_bar()
 
 
-def grpo_config(stage: GrpoConfig, train: TrainConfig, folder: Path, *, evaluate: bool, resumed: bool) -> GRPOConfig:
+def grpo_config(
+    stage: GrpoConfig,
+    train: TrainConfig,
+    folder: Path,
+    *,
+    evaluate: bool,
+    resumed: bool,
+) -> GRPOConfig:
     """TRL's arguments for a stage."""
     share = completions_per_process(stage.batch_size, stage.micro_batch or 1)
     micro = min(stage.micro_batch or share, share)
@@ -160,18 +164,18 @@ def grpo_trainer(
     rows: Sequence[Any],
     rewarder: Rewarder,
     *,
-    eval_rows: Sequence[Any] = (),
+    evaluated: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     lora: LoraConfig | None = None,
     callbacks: Sequence[Any] = (),
     recursion: bool = False,
 ) -> GRPOTrainer:
-    """The trainer of a GRPO stage."""
+    """The trainer of a GRPO stage; `evaluated` has the rows of each evaluation, which are asked in this order."""
     trainer = (RecursionTrainer if recursion else GRPOTrainer)(
         model=model,
         processing_class=tokenizer,
         args=config,
         train_dataset=Dataset.from_list(list(rows)),
-        eval_dataset=Dataset.from_list(list(eval_rows)) if eval_rows else None,
+        eval_dataset={name: Dataset.from_list(list(own)) for name, own in evaluated.items()} or None,
         reward_funcs=rewarder.workflow_reward,
         callbacks=list(callbacks),
         peft_config=None if lora is None else _peft(lora),

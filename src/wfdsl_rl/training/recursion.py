@@ -1,112 +1,111 @@
-"""Recursion: groups that revise a first round, as a mix-in for TRL's GRPO trainer.
+"""Recursion: groups whose completions revise the first rounds of an earlier iteration, each its own.
 
-In a row with `forced`, the model first writes a workflow, which is run. The row's prompt becomes the conversation with
-that completion and its response. All completions of the row revise the same first round, so they are a group with a
-baseline of its own.
-
-`_generate_and_score_completions` and `_generate` are private names of TRL; a contract test holds them to the pinned
-version. Source of forced rounds: arXiv 2512.04388, section 4; one first round per group is our choice.
+A row with `revises` names the row of its first rounds. Its completion at place k continues the conversation of that
+row's completion at place k, with the answer that it got. Every first round is trained on in its own iteration and
+revised in a later one, so none is written or run for the revision alone. Source of forced rounds: arXiv 2512.04388,
+section 4; that they are those of an earlier iteration is our choice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from wfdsl_rl.training.data import completion_text, second_round
-from wfdsl_rl.training.rewarding import Rewarder
-from wfdsl_rl.training.samples import Sample
+from trl import GRPOTrainer
+
+from wfdsl_rl.training.data import revision_messages
 from wfdsl_rl.training.setup import Setup
 
-Written: TypeAlias = tuple[dict[str, Any], str]
-"""A row with the completion of its first round."""
 
-_TOKENS: Final = 1
-_COMPLETIONS: Final = 3
-"""The places of the completions' tokens and of the completions in the result of `_generate`."""
+class FirstRound(NamedTuple):
+    """A completion, and the final (subtask, response) of its workflow; None without an answer."""
 
-
-class Revisions:
-    """How first rounds are run and revised. An extension may put a subclass into the trainer."""
-
-    def __init__(self, setup: Setup, rewarder: Rewarder) -> None:
-        self.setup = setup
-        self.rewarder = rewarder
-
-    def first(self, row: dict[str, Any], completion: str) -> dict[str, Any]:  # noqa: ARG002
-        """The row that its first rounds are run with; `completion` is the first of those that are run."""
-        return row
-
-    def started(self, written: Sequence[Written]) -> Sequence[Written]:
-        """The first rounds that are run: the first valid one of each row, because only one is revised."""
-        found: dict[int, Written] = {}
-        for row, text in written:
-            if row["row"] not in found and self.rewarder.is_valid(row, text):
-                found[row["row"]] = (row, text)
-        return [*found.values()]
-
-    def choose(self, samples: Sequence[Sample], log: Sequence[Mapping[str, Any]]) -> Mapping[int, Sample]:  # noqa: ARG002
-        """For each row, the first round that its group revises. `log` is the trainer's log so far."""
-        return first_with_answer(samples)
-
-    def second(self, row: dict[str, Any], first: Sample) -> dict[str, Any]:
-        """The row of a second round."""
-        return second_round(row, first, self.setup.prompt, max_steps=self.setup.max_steps)
+    completion: str
+    pair: tuple[str, str] | None
 
 
-class ForcedFirstRounds:
-    """The mix-in, which comes before TRL's trainer among the base classes."""
+class FirstRounds:
+    """Makes the rows of second rounds, from the samples that a stage keeps; so an interrupted stage resumes alike."""
 
-    revisions: Revisions
-    """Set before training."""
-    _generate: Any
-    state: Any
-    async_loop: asyncio.AbstractEventLoop
+    def __init__(self, setup: Setup, samples: Path) -> None:
+        self._setup = setup
+        self._samples = samples
+        self._per_step = setup.train.recursion.prompts_per_step
+        self._known: tuple[Any, list[dict[str, Any]]] = (None, [])
 
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
-        score: Any = super()._generate_and_score_completions  # type: ignore[misc]  # of TRL's trainer
-        return score(self._with_first_rounds(inputs))
+    def revised(self, rows: list[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+        """The rows of this process's part of a batch, with the prompts of second rounds."""
+        key = (step, [row["row"] for row in rows])
+        if self._known[0] != key:  # the trainer asks once for each pass of an iteration
 
-    def _with_first_rounds(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        processes = self.revisions.setup.processes
-        forced = [row for row in inputs if row["forced"]]
-        most = max(processes.everywhere(len(forced)))
-        if not most:
-            return inputs
-        prompts = [row["prompt"] for row in forced]
-        padding = [inputs[0]["prompt"]] * (most - len(forced))  # TRL needs equally many in each process
-        generated = self._generate(prompts + padding)
-        cut = self.revisions.rewarder.reward.cut(generated[_TOKENS]) or []
-        written: list[Written] = [
-            (row, completion_text(row, each))
-            for row, each, is_cut in zip(forced, generated[_COMPLETIONS], cut, strict=False)
-            if not is_cut  # an invalid one has no answer that could be revised
-        ]
-        work = processes.on_all(written, self._second_rounds)
-        second, _ = asyncio.run_coroutine_threadsafe(work, self.async_loop).result()
-        return [second.get(row["row"], row) for row in inputs]  # without an answer to revise, it is a first round
+            async def work(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
+                return self._second_rounds(every, step)
 
-    async def _second_rounds(self, written: Sequence[Written]) -> dict[int, dict[str, Any]]:
-        """Run first rounds, and make the row of a second round for each row that has an answer."""
-        started = self.revisions.started(written)
-        if not started:
-            return {}
-        rows: dict[int, dict[str, Any]] = {}
-        for row, text in started:
-            if row["row"] not in rows:
-                rows[row["row"]] = self.revisions.first(row, text)
-        samples = await self.revisions.rewarder.first_rounds(
-            [rows[row["row"]] for row, _ in started], [text for _, text in started], self.state.global_step
+            found, own = asyncio.run(self._setup.processes.on_all(rows, work))
+            self._known = (key, found[own])
+        return self._known[1]
+
+    def _second_rounds(self, rows: Sequence[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+        seen = Counter[int]()
+        read: dict[Path, dict[int, list[FirstRound]]] = {}
+        made = []
+        for row in rows:
+            place = seen[row["row"]]
+            seen[row["row"]] += 1
+            if row["revises"] is None:
+                made.append(row)
+                continue
+            name = f"eval-{step:06d}" if row["split"] == "eval" else f"step-{row['revises'] // self._per_step:06d}"
+            path = self._samples / f"{name}.jsonl.gz"
+            if path not in read:
+                read[path] = _first_rounds(path)
+            made.append(self._second(row, read[path].get(row["revises"], []), place))
+        return made
+
+    def _second(self, row: dict[str, Any], rounds: Sequence[FirstRound], place: int) -> dict[str, Any]:
+        """The row of a second round: of its own first round, or of the next one that has an answer.
+
+        Without any answer to revise, it is a first round.
+        """
+        answered = [each for each in (*rounds[place:], *rounds[:place]) if each.pair is not None]
+        if not answered:
+            return {**row, "weight": self._setup.train.recursion.discount}
+        completion, pair = answered[0]
+        assert pair is not None  # that is how they were chosen
+        messages = revision_messages(
+            row["prompt"], completion, pair[1], self._setup.prompt, max_steps=self._setup.max_steps
         )
-        chosen = self.revisions.choose(samples, self.state.log_history)
-        return {number: self.revisions.second(rows[number], first) for number, first in chosen.items()}
+        return {**row, "prompt": messages, "previous": list(pair)}
 
 
-def first_with_answer(samples: Sequence[Sample]) -> dict[int, Sample]:
-    """For each row, its first sample with an answer."""
-    found: dict[int, Sample] = {}
-    for sample in samples:
-        if sample.scored.pair is not None:
-            found.setdefault(sample.row["row"], sample)
+def _first_rounds(path: Path) -> dict[int, list[FirstRound]]:
+    """The samples of a file by row, in order."""
+    found: dict[int, list[FirstRound]] = {}
+    for line in gzip.decompress(path.read_bytes()).splitlines():
+        kept: Mapping[str, Any] = json.loads(line)
+        answered = kept["workflow"] is not None and kept["answer"] is not None
+        pair = (kept["workflow"]["subtasks"][-1], kept["answer"]) if answered else None
+        found.setdefault(kept["row"], []).append(FirstRound(kept["completion"], pair))
     return found
+
+
+class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
+    """GRPO in which some groups revise first rounds."""
+
+    first_rounds: FirstRounds
+    """Set before training."""
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        """One pass of an iteration."""
+        rows = self.first_rounds.revised(inputs, self.state.global_step)
+        return super().training_step(model, rows, num_items_in_batch)
+
+    def prediction_step(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
+        """One batch of an evaluation."""
+        rows = self.first_rounds.revised(inputs, self.state.global_step)
+        return super().prediction_step(model, rows, *arguments, **named)

@@ -61,6 +61,8 @@ class Sample:
             "shown": dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True)),
             "answering": dict(zip(map(str, self.row["shown"]), self.row["answering"], strict=True)),
             "round": 2 if self.row.get("previous") else 1,
+            "revises": self.row.get("revises"),
+            "previous": self.row.get("previous"),
             "completion": self.completion,
             "outcome": scored.outcome,
             "outcomes": [each.outcome for each in scored.executions],

@@ -12,11 +12,11 @@ from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpo
 from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, read_rows, stage_rows
-from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
+from wfdsl_rl.training.grpo import grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.memory import half_frozen
 from wfdsl_rl.training.prefix_cache import share_prompts
-from wfdsl_rl.training.recursion import Revisions
+from wfdsl_rl.training.recursion import FirstRounds, RecursionTrainer
 from wfdsl_rl.training.rejection import rejection_sampled
 from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 from wfdsl_rl.training.samples import SampleFiles
@@ -99,7 +99,7 @@ def train_grpo(
         arguments,
         extension.rows(stage, stage_rows(setup, stage), tokenizer),
         rewarder,
-        eval_rows=held_out,
+        evaluated=held_out,
         lora=setup.train.lora,
         callbacks=[*(writers if first else []), *([kl] if config.beta else [])],
         recursion=stage == "recursion",
@@ -107,7 +107,7 @@ def train_grpo(
     setup.processes.on_first(lambda: _require_updates(trainer, stage, config.learning_rate))
     kl.trainer = trainer
     if isinstance(trainer, RecursionTrainer):
-        trainer.revisions = Revisions(setup, rewarder)
+        trainer.first_rounds = FirstRounds(setup, folder / "samples")
     if setup.train.prefix_cache:
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)

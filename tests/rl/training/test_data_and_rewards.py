@@ -107,18 +107,20 @@ async def test_each_step_costs_the_price_of_the_row(
     assert invalid.reward == 0.0
 
 
-@pytest.mark.parametrize(("share", "forced"), [(0.0, 0), (0.5, 8), (0.25, 4), (1.0, 16)])
-def test_second_rounds_are_forced_in_their_share_of_every_stretch(
-    tasks: tuple[Task, ...], pool: Pool, prompt: Prompt, share: float, forced: int
+@pytest.mark.parametrize(("share", "second"), [(0.0, 0), (0.25, 3), (0.5, 6)])
+def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
+    tasks: tuple[Task, ...], pool: Pool, prompt: Prompt, share: float, second: int
 ) -> None:
     rows = make_rows(tasks, pool, prompt, count=16, max_steps=5, draw=Draw())
 
-    changed = with_second_rounds(rows, share=share, discount=0.25)
+    found = with_second_rounds(rows, share=share, discount=0.25, per_step=4)
 
-    assert sum(row["forced"] for row in changed) == forced
-    assert abs(sum(row["forced"] for row in changed[:8]) - forced / 2) <= 1
-    assert {row["weight"] for row in changed} <= {1.0, 0.25}
-    assert all(row["weight"] == (1.0 if row["forced"] else 0.25) for row in changed)
+    revising = [row for row in found if row["revises"] is not None]
+    assert [row["row"] for row in found] == list(range(16))
+    assert len(revising) == len({row["revises"] for row in revising}) == second
+    assert all(row["revises"] // 4 < row["row"] // 4 for row in revising)
+    assert all(row["task"] == found[row["revises"]]["task"] for row in revising)
+    assert {(row["revises"] is None, row["weight"]) for row in found} <= {(True, 0.25), (False, 1.0)}
 
 
 @given(st.integers(0, 5000), st.booleans())

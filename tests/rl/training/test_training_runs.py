@@ -27,6 +27,7 @@ from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.interpreter.journal_file import is_alive  # noqa: E402
 from wfdsl_rl.gym.tiny.config import RecursionSftConfig, ReplayConfig  # noqa: E402
 from wfdsl_rl.gym.tiny.extension import scale_logits  # noqa: E402
+from wfdsl_rl.gym.tiny.forced_first_rounds import TinyRecursionTrainer, first_with_answer  # noqa: E402
 from wfdsl_rl.gym.tiny.generation import force_prefix  # noqa: E402
 from wfdsl_rl.gym.tiny.random_model import make_tokenizer  # noqa: E402
 from wfdsl_rl.gym.tiny.recursion import class_balanced  # noqa: E402
@@ -35,10 +36,8 @@ from wfdsl_rl.gym.world.states import PASSES  # noqa: E402
 from wfdsl_rl.training.checkpoints import newest_complete, problem_of  # noqa: E402
 from wfdsl_rl.training.config import LOSSES, SftConfig  # noqa: E402
 from wfdsl_rl.training.data import completion_text  # noqa: E402
-from wfdsl_rl.training.grpo import RecursionTrainer  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
-from wfdsl_rl.training.recursion import first_with_answer  # noqa: E402
-from wfdsl_rl.training.setup import RUNNING  # noqa: E402
+from wfdsl_rl.training.setup import RUNNING, ExtensionConfig  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,6 +179,54 @@ def test_what_is_wrong_with_a_checkpoint_is_said(
 def test_a_folder_that_was_begun_is_not_overwritten(trained: Setup) -> None:
     with pytest.raises(UsageError, match="--resume"):
         run_pipeline(trained, ("sft", "base"))
+
+
+@pytest.fixture(scope="module")
+def revising(trained: Setup, tmp_path_factory: pytest.TempPathFactory) -> Setup:
+    """A stage of recursion in the generic way."""
+    stage = TRAIN.recursion.model_copy(update={"iterations": 4})
+    setup = replace(
+        trained,
+        out=tmp_path_factory.mktemp("revising"),
+        train=TRAIN.model_copy(update={"recursion": stage}),
+        extension=ExtensionConfig(),
+    )
+    train_stage(setup, "recursion", str(trained.folder("base") / "final"))
+    return setup
+
+
+def test_each_completion_revises_its_own_first_round(revising: Setup) -> None:
+    kept = samples(revising.folder("recursion") / "samples")
+    steps = [batch for name, batch in kept.items() if name.startswith("step")]
+    answers: dict[int, list[Any]] = {}
+    for each in (each for batch in steps for each in batch):
+        answers.setdefault(each["row"], []).append(each["answer"])
+
+    second = [each for batch in steps for each in batch if each["round"] == 2]
+
+    assert [sum(each["round"] == 2 for each in batch) for batch in steps] == [0, 8, 8, 8]
+    own = [each for each in second if answers[each["revises"]][each["index"]] is not None]
+    assert len(own) > 0.8 * len(second)
+    assert all(each["previous"][1] == answers[each["revises"]][each["index"]] for each in own)
+    assert len({tuple(each["previous"]) for each in second}) > len({each["revises"] for each in second})
+    assert {each["reward"] for batch in steps for each in batch} <= {0.0, 0.125, 0.25, 0.5, 1.0}
+    evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])
+    assert evaluated[1] >= evaluated[2] > 0.8 * len(revising.eval_tasks)
+    assert evaluated.total() == 2 * len(revising.eval_tasks)
+
+
+def test_an_interrupted_stage_of_second_rounds_comes_to_the_same_weights(revising: Setup, tmp_path: Path) -> None:
+    broken = replace(revising, out=tmp_path / "broken")
+    shutil.copytree(revising.out, broken.out)
+    stage = broken.folder("recursion")
+    shutil.rmtree(stage / "checkpoint-4")
+    for path in (stage / "samples").glob("*-00000[23]*"):
+        path.unlink()
+
+    train_stage(broken, "recursion", str(stage / "final"), checkpoint=stage / "checkpoint-2")
+
+    assert same(stage / "final", revising.folder("recursion") / "final")
+    assert samples(stage / "samples") == samples(revising.folder("recursion") / "samples")
 
 
 def test_forced_second_rounds_show_the_first_one(trained: Setup, tmp_path: Path) -> None:
@@ -375,7 +422,7 @@ def test_a_text_that_a_tokenizer_begins_by_itself_is_not_begun_twice(trained: Se
 
 
 def test_trl_still_has_what_the_subclass_relies_on() -> None:
-    own = inspect.signature(RecursionTrainer._generate_and_score_completions)
+    own = inspect.signature(TinyRecursionTrainer._generate_and_score_completions)
     trls = inspect.signature(GRPOTrainer._generate_and_score_completions)
     generate = inspect.getsource(GRPOTrainer._generate)
 

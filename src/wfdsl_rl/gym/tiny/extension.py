@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from datasets import Dataset
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl_rl.gym.tiny.config import TinyConfig
 from wfdsl_rl.gym.tiny.drawn_shapes import DrawnShapes
+from wfdsl_rl.gym.tiny.forced_first_rounds import TinyRecursionTrainer, forced_rows
 from wfdsl_rl.gym.tiny.generation import force_prefix, write_all, write_only_prefixes
 from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new
 from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
@@ -25,8 +27,8 @@ from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_
 from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
 from wfdsl_rl.training.config import SftConfig, StageName
-from wfdsl_rl.training.grpo import RecursionTrainer
 from wfdsl_rl.training.prefix_cache import share_prompts
+from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.rewarding import make_rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Extension
@@ -66,6 +68,8 @@ class TinyExtension(Extension):
             made = self._sft_rows(_STREAM[stage]).before_rewards(sft.steps * sft.batch_size)
             tokenized: Sequence[Any] = dataset_of(tokenizer, made)
             return tokenized
+        if stage == "recursion":
+            rows = forced_rows(self.setup)
         if stage not in self.config.forced_prefix:
             return rows
         return [force_prefix(row, self._annotation(row), tokenizer) for row in rows]
@@ -81,8 +85,12 @@ class TinyExtension(Extension):
         if self.config.only_prefix:
             write_only_prefixes(trainer)
         if isinstance(trainer, RecursionTrainer):
-            rewarder, tokenizer = trainer.revisions.rewarder, trainer.processing_class
-            trainer.revisions = TinyRevisions(self.setup, rewarder, self.config, tokenizer)
+            (reward,), tokenizer = trainer.reward_funcs, trainer.processing_class
+            tiny: Any = trainer
+            tiny.__class__ = TinyRecursionTrainer
+            tiny.revisions = TinyRevisions(self.setup, reward.__self__, self.config, tokenizer)
+            if tiny.eval_dataset is not None:
+                tiny.eval_dataset = Dataset.from_list([{**row, "forced": True} for row in tiny.eval_dataset["first"]])
 
     def on_samples(self, samples: Sequence[Sample]) -> Mapping[str, float]:
         """The share of completions with a correct annotation of their prompt; no reward depends on it."""

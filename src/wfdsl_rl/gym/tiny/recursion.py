@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from wfdsl_rl.gym.tiny.config import TinyConfig
+from wfdsl_rl.gym.tiny.forced_first_rounds import Revisions, Written, first_with_answer
 from wfdsl_rl.gym.tiny.generation import force_prefix
 from wfdsl_rl.gym.tiny.reasoning_prefix import shows_doubt
 from wfdsl_rl.gym.tiny.sft_rows import correct_annotation_of, workflow_in
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import offer_of
-from wfdsl_rl.training.recursion import Revisions, Written, first_with_answer
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup

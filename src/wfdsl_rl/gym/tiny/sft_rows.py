@@ -16,13 +16,13 @@ from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.gym.tiny.config import TinyConfig
+from wfdsl_rl.gym.tiny.forced_first_rounds import first_with_answer, second_round
 from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Asked, Format, correct_annotation, named, shape_in
 from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
 from wfdsl_rl.reward import offer_of
 from wfdsl_rl.training.config import STAGES, StageName
-from wfdsl_rl.training.data import draw_of, falls_into, second_round, setup_rows
-from wfdsl_rl.training.recursion import first_with_answer
+from wfdsl_rl.training.data import draw_of, falls_into, setup_rows
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.setup import Setup
 
