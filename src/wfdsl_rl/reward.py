@@ -20,7 +20,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +35,7 @@ from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
 from wfdsl.grading.code import RemoteSandbox
 from wfdsl.grading.sandbox import Sandbox
-from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
+from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
@@ -44,7 +45,7 @@ from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
+from wfdsl_rl.scoring import Ablation, RewardFunction, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
 
 Row: TypeAlias = dict[str, Any]
 """What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
@@ -120,7 +121,7 @@ class Reward:
     """The most workflows in flight in an event loop."""
     deadline_s: float | None = None
     """Seconds that a batch may take; workflows that still run then have failed. None: as long as they take."""
-    on_wait: Callable[[int, int], None] = lambda _left, _count: None
+    on_wait: Callable[[int, int], None] | None = None
     """Called once in a while with the number of workflows that a batch still waits for, and with all of them."""
     seed: int = 0
     """Part of the sample ids of `trl`, like `name`."""
@@ -131,6 +132,17 @@ class Reward:
     _limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
         default_factory=WeakKeyDictionary, repr=False
     )
+    _visits: Counter[Any] = field(default_factory=Counter, repr=False)
+    """How often each row was scored, for trainers that do not say their step."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process has a loop, limits and a connection to the journal of its own."""
+        options = dict(self.scorer.options or {})
+        journal, tracker = options.pop("journal", None), options.pop("budget", None)
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
+        plain |= {"scorer": replace(self.scorer, options=options), "on_wait": None}
+        budget = None if tracker is None else (tracker.budget, tracker.spent)
+        return _restored, (plain, None if journal is None else journal.path, budget)
 
     async def __call__(
         self,
@@ -238,7 +250,7 @@ class Reward:
             UsageError: there are tokens, and the reward does not know which ones end a text; or as in `__call__`.
             BudgetExhausted: as in `__call__`.
         """
-        step = 0 if trainer_state is None else trainer_state.global_step
+        step = None if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
         rollouts = self.rollouts(rows, completions, step, self.cut(completion_ids))
@@ -246,7 +258,7 @@ class Reward:
         for metric, value in metrics_of(scored).items() if log_metric is not None else ():
             log_metric(metric, value)
         if any(row.get("split", "train") == "train" for row in rows):
-            require_scores(scored, step)
+            require_scores(scored, step or 0)
         return [each.score for each in scored]
 
     def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
@@ -268,7 +280,7 @@ class Reward:
         self,
         rows: Sequence[Mapping[str, Any]],
         completions: Sequence[Any],
-        step: int,
+        step: int | None,
         cut: Sequence[bool] | None = None,
     ) -> list[Rollout]:
         """What is scored for completions of a trainer's rows.
@@ -276,16 +288,19 @@ class Reward:
         Args:
             rows: One for each completion.
             completions: Texts, or chats.
-            step: The optimisation step.
+            step: The optimisation step; None: not known, and each batch with a row counts as one.
             cut: Whether each completion was cut; none was, unless given.
 
         Raises:
             UsageError: a task is not known.
         """
         found, seen = [], Counter[Any]()
+        if step is None:
+            self._visits.update({row.get("row", row["task"]) for row in rows})
         for row, completion, is_cut in zip(rows, completions, cut or [False] * len(rows), strict=True):
             number, split = row.get("row", row["task"]), row.get("split", "train")
-            group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, step, number]))
+            at = self._visits[number] - 1 if step is None else step
+            group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, at, number]))
             run_id = f"{group}/{_process()}{seen[number]}"
             seen[number] += 1
             found.append(
@@ -352,7 +367,7 @@ class Reward:
         end = clock() + (math.inf if self.deadline_s is None else self.deadline_s)
         while pending and clock() < end:
             _, pending = await asyncio.wait(pending, timeout=min(_TOLD_EVERY_S, end - clock()))
-            if pending:
+            if pending and self.on_wait is not None:
                 self.on_wait(len(pending), len(running))
         for late in pending:
             late.cancel()
@@ -370,7 +385,7 @@ def make_reward(
     prompt: Prompt | str = DEFAULT_PROMPT,
     conductor: ConductorConfig | None = None,
     max_steps: int = DEFAULT_MAX_STEPS,
-    values: RewardValues | None = None,
+    values: RewardValues | RewardFunction | None = None,
     ablation: Ablation | None = None,
     executions: int = 1,
     common_random_numbers: bool = False,
@@ -395,7 +410,7 @@ def make_reward(
         conductor: Its `without`, `pick`, `shuffle` and `seed` say which workers `rows` lists, under which indices; all
             of them, under their own, unless given. Its `access` says what an access entry may be.
         max_steps: The most steps of a valid workflow.
-        values: The reward of each outcome; the paper's unless given.
+        values: The reward of each outcome, or a function of a scored completion and its task; the paper's unless given.
         ablation: What the Conductor may not decide.
         executions: How often each valid workflow is run; its score is the mean.
         common_random_numbers: Whether the completions of a row in `trl` draw the same random numbers.
@@ -456,6 +471,17 @@ def make_reward(
     )
 
 
+def _restored(plain: dict[str, Any], path: Path | None, spent: tuple[Budget, BudgetUsage] | None) -> Reward:
+    """The reward that `Reward.__reduce__` describes."""
+    options, own = dict(plain["scorer"].options), []
+    if path is not None:
+        options["journal"] = Journal(path)
+        own.append(options["journal"])
+    if spent is not None:
+        options["budget"] = BudgetTracker(*spent)
+    return Reward(**{**plain, "scorer": replace(plain["scorer"], options=options)}, _own=own)
+
+
 def row_of(
     task: Task,
     offer: WorkerListing,
@@ -496,8 +522,33 @@ def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
 
 
 def text_of(completion: Any) -> str:
-    """The text of a completion, which may be a chat of one message."""
-    return completion if isinstance(completion, str) else str(completion[0]["content"])
+    """The text of a completion, which may be a chat; a message without text, such as a tool call, has none."""
+    if isinstance(completion, str):
+        return completion
+    content = completion[0].get("content") if completion else None
+    if isinstance(content, str) or not content:
+        return content or ""
+    return "".join(part.get("text", "") for part in content)
+
+
+def load_function(name: str) -> RewardFunction:
+    """A reward of one's own, as `file.py:name`.
+
+    Raises:
+        UsageError: there is no such file or function.
+    """
+    file, _, attribute = name.rpartition(":")
+    if not file.endswith(".py") or not Path(file).is_file():
+        raise UsageError(f"{name!r} is not a function in a file: write it as file.py:name")
+    spec = spec_from_file_location(Path(file).stem, file)
+    assert spec is not None  # the file ends with .py
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        raise UsageError(f"{file} has no function {attribute!r}")
+    return function  # type: ignore[no-any-return]
 
 
 def budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:

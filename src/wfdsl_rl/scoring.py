@@ -9,7 +9,7 @@ Source: arXiv 2512.04388, section 4 (parse, run, compare). The outcomes `unjudge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
@@ -164,6 +164,10 @@ class RewardValues:
         return values[scored.outcome] + self.step * scored.steps
 
 
+RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
+"""A reward of one's own: of a completion that was run and graded, and its task. None: it has none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
     """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
@@ -202,8 +206,8 @@ class Scorer:
     """How workflows are run."""
     options: RunOptions | None = None
     """Further arguments of `wfdsl.run`, except for `sample_id`, `run_id` and `previous`."""
-    values: RewardValues = RewardValues()
-    """The reward of each outcome."""
+    values: RewardValues | RewardFunction = RewardValues()
+    """The reward of each outcome, or a function that gives it."""
     sandbox: Sandbox | RemoteSandbox | None = None
     """Where programs are graded; None: the shared one."""
     ablation: Ablation = Ablation()
@@ -228,7 +232,8 @@ class Scorer:
         """
         problems, workflow = self.read(rollout, pool)
         if problems:
-            return self._invalid(*problems)
+            invalid = Scored("invalid", problems=problems)
+            return replace(invalid, score=self._worth(invalid, rollout.task))
         if workflow is None:
             assert rollout.previous is not None  # only a revision may have three empty lists
             return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
@@ -281,10 +286,11 @@ class Scorer:
         verdict = await grade(task, answer, sandbox=self.sandbox)
         problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
         scored = replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems)
-        return replace(scored, score=self.values.of(scored))
+        return replace(scored, score=self._worth(scored, task))
 
-    def _invalid(self, *problems: str) -> Scored:
-        return Scored("invalid", problems=problems, score=self.values.invalid)
+    def _worth(self, scored: Scored, task: Task) -> float | None:
+        """The reward; None if there is none."""
+        return self.values.of(scored) if isinstance(self.values, RewardValues) else self.values(scored, task)
 
 
 def right_share(outcomes: Iterable[Outcome]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import subprocess
 import sys
 import threading
@@ -25,7 +26,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
 from wfdsl_rl.gym import make
-from wfdsl_rl.reward import offer_of
+from wfdsl_rl.reward import load_function, offer_of
 from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
@@ -124,6 +125,70 @@ async def test_workflows_that_are_late_have_failed_and_the_others_count() -> Non
 
     assert [(each.outcome, each.score) for each in found] == [("right", 1.0), ("failed", None), ("right", 1.0)]
     assert set(waited) == {(1, 3)}
+
+
+def up_again(messages: list[dict[str, Any]]) -> str:
+    return "yes"
+
+
+def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    """As TRL's asynchronous trainer does; the journal is opened again, and what was paid is not paid twice."""
+    pool = Pool.from_functions([up_again])
+    with make_reward(pool, TASKS, journal=tmp_path / "journal.db", budget=Budget(calls=2), end_of_text=END) as reward:
+        scores = [each.score for each in reward.sync([RIGHT], ["t0"], sample_ids=["a"])]
+        sent = pickle.dumps(reward.trl)
+
+    with pickle.loads(sent).__self__ as other:
+        again = other.sync([RIGHT, RIGHT], ["t0", "t1"], sample_ids=["a", "b"])
+
+        assert [each.score for each in again] == [*scores, 1.0] == [1.0, 1.0]
+        assert again[0].run.steps[0].replayed
+        assert other.end_of_text == {END}
+        with pytest.raises(BudgetExhausted):
+            other.sync([RIGHT], ["t2"])
+
+
+async def test_a_trainer_that_does_not_say_its_step_asks_again_in_each_epoch(tmp_path: Path) -> None:
+    workers = Counted()
+
+    with make_reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
+        for _ in range(2):
+            await reward.trl([RIGHT] * 3, **columns(reward.rows()))
+
+    assert workers.asked == 6
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome"),
+    [
+        ({"role": "assistant", "tool_calls": []}, "invalid"),
+        ({"role": "assistant", "content": None}, "invalid"),
+        ({"role": "assistant", "content": [{"type": "text", "text": RIGHT}]}, "right"),
+    ],
+)
+async def test_messages_of_other_forms_are_read(message: dict[str, Any], outcome: str) -> None:
+    (found,) = await make_reward(Pool.from_functions([up]), TASKS)([[message]], ["t0"])
+
+    assert found.outcome == outcome
+
+
+async def test_a_reward_of_ones_own_is_a_function_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def score(scored, task):\n    return scored.steps / 4 if scored.outcome == 'right' else None\n")
+    reward = make_reward(Pool.from_functions([up]), TASKS, values=load_function(f"{file}:score"))
+
+    found = await reward([RIGHT, "nothing"], ["t0", "t1"])
+
+    assert [each.score for each in found] == [0.25, None]
+
+
+@pytest.mark.parametrize("name", ["mine.py:score", "mine", "{file}:other"])
+def test_a_function_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("x = 1\n")
+
+    with pytest.raises(UsageError):
+        load_function(name.replace("{file}", str(file)))
 
 
 async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: Path) -> None:

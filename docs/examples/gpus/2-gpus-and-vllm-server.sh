@@ -28,9 +28,9 @@ export CUDA_VISIBLE_DEVICES=0,1
     --set train.offload=false \
     --set train.base.micro_batch=4 \
     --set train.pools.micro_batch=4 \
-    --set train.extra.vllm_mode=server \
-    --set train.extra.vllm_server_base_url=http://127.0.0.1:8000 \
-    --set train.extra.vllm_server_timeout=900 \
+    --set train.trl.vllm_mode=server \
+    --set train.trl.vllm_server_base_url=http://127.0.0.1:8000 \
+    --set train.trl.vllm_server_timeout=900 \
     "$@"
 torchrun --nproc_per_node 2 -m wfdsl_rl.cli.train "$@" &
 trainer=$!

@@ -103,7 +103,8 @@ def _train(args: argparse.Namespace) -> int:
         return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
     except RunEnded as error:
         spent = isinstance(error, BudgetExhausted)
-        print(f"wfdsl-train: {_advised(error, folder, spent=spent)}", file=sys.stderr)
+        limits = [name for name in ("calls", "tokens", "usd") if getattr(plan.experiment.budget, name) is not None]
+        print(f"wfdsl-train: {_advised(error, folder, limits if spent else ())}", file=sys.stderr)
         return SPENT if spent else FAILED
 
 
@@ -214,11 +215,12 @@ def _fixed(resolved: dict[str, Any]) -> dict[str, Any]:
     return {**fixed, "pool": {**resolved["pool"], "workers": workers}, "run": run}
 
 
-def _advised(error: RunEnded, folder: Path, *, spent: bool) -> str:
+def _advised(error: RunEnded, folder: Path, limits: Sequence[str]) -> str:
     """What ended a training, and how to continue it: not the one run, as `wfdsl resume` does."""
     again = f"wfdsl-train --resume {shlex.quote(str(folder))}"
-    if spent:
-        return f"{error}; continue with a larger budget (calls, tokens or usd): {again} --set budget.calls=N"
+    if limits:
+        larger = " ".join(f"--set budget.{name}=N" for name in limits)
+        return f"{error}; continue with a larger budget: {again} {larger}"
     return f"{error}; fix the cause, then continue with: {again}"
 
 

@@ -19,7 +19,7 @@ from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.render.text import counted
 from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, STEPS, Estimate, StageTime, Time
+from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, Estimate, StageTime, Time
 from wfdsl_rl.training.memory import Disk, Host, Memory
 from wfdsl_rl.training.missing import runs_on_cpu
 
@@ -179,7 +179,7 @@ def estimate_text(estimate: Estimate) -> str:
         *_time(estimate),
         *_computing(estimate),
         *_rows("missing", estimate.missing),
-        *_rows("launch", [estimate.launch, *([_SERVER] if train["extra"].get("vllm_mode") == "server" else [])]),
+        *_rows("launch", [estimate.launch, *([_SERVER] if train["trl"].get("vllm_mode") == "server" else [])]),
     ]
     prompt = estimate.prompt.splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..." for line in prompt[-_PROMPT_LINES:]]
@@ -221,14 +221,14 @@ def _work(estimate: Estimate) -> list[tuple[str, str]]:
     return [
         ("completions", f"{estimate.completions:,}"),
         ("runs", f"{about} {estimate.runs:,} workflows: {parts}"),
-        ("calls", f"about {estimate.calls:,} ({STEPS} steps per workflow)"),
+        ("calls", f"about {estimate.calls:,} ({estimate.calls // max(estimate.runs, 1)} steps per workflow)"),
         ("cost", cost),
     ]
 
 
 _SMALLER: Final = {
     False: ("more GPUs (train.processes)", "train.offload", "train.lora", "or a smaller micro_batch"),
-    True: ("a smaller micro_batch", "train.extra.activation_checkpointing = true", "or a GPU"),
+    True: ("a smaller micro_batch", "train.trl.activation_checkpointing = true", "or a GPU"),
 }
 """What to change where memory is short, by whether the training runs on a CPU."""
 
@@ -288,13 +288,13 @@ def _stage_time(stage: StageTime) -> str:
 def _formulas(time: Time, device: str) -> list[str]:
     """How the time of a step was computed, with the numbers of the first stage that asks workers."""
     stage = next((each for each in time.stages if each.calls), time.stages[0])
-    calls = f"{stage.calls:,.0f} calls / {time.in_flight} at once x {time.latency_s:g} s"
-    waiting = f"waiting {calls}, {STEPS} calls in turn at least, within the requests per minute of the pool file"
+    calls = f"{stage.calls:,.0f} calls, {time.in_flight} at once, {time.latency_s:g} s each in the mean"
+    waiting = f"waiting for the slowest workflow: {calls}, within the requests per minute of the pool file"
     if time.tokens_per_s is None:
         return [waiting, "writing and updating are not known: set train.size"]
     writers, trainers = (counted(number, device) for number in (time.writers, time.trainers))
     return [
-        f"writing {stage.tokens:,.0f} tokens at most / ({writers} x {time.tokens_per_s:,.0f} a second)",
+        f"writing {stage.tokens:,.0f} tokens / ({writers} x {time.tokens_per_s:,.0f} a second)",
         waiting,
         f"updating {stage.operations:.1e} operations / ({trainers} x {time.operations_per_s:.0e} a second)",
         "speeds (of writing: vLLM's) and the time of a call are our choice; moving offloaded layers is not counted",

@@ -1,8 +1,7 @@
-"""Trainer callbacks: metrics as JSON lines, prompts in checkpoints, the KL schedule, plots and strategy reports."""
+"""Trainer callbacks: metrics as JSON lines, prompts in checkpoints, the KL schedule and strategy reports."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +12,11 @@ from transformers import TrainerCallback
 
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.errors import UsageError, WfdslError
-from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.errors import WfdslError
 from wfdsl.evaluation.workflow_statistics import statistics_of
 from wfdsl.files import write_whole
-from wfdsl.language.workflow import Workflow
-from wfdsl_rl.reward import make_reward
-from wfdsl_rl.scoring import right_share
-from wfdsl_rl.training.plots import draw_stage
 from wfdsl_rl.training.samples import Curve
-from wfdsl_rl.training.setup import SINGLE_WORKERS, Setup, read_single_workers
+from wfdsl_rl.training.setup import Setup
 
 _PATTERNS: Final = 50
 """How many distinct workflows the report shows, in order of appearance. Source: arXiv 2512.04388."""
@@ -106,65 +100,17 @@ def _is_after(entry: Mapping[str, Any], stage: str, step: int) -> bool:
 
 
 class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Draws plots and writes `strategies.json` whenever a stage is saved."""
+    """Writes `strategies.json` whenever a stage is saved: what the valid workflows have in common."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
-        pool = setup.pool
         self._folder = folder
         self._trained = Curve(folder / "samples")
-        self._held_out = Curve(folder / "samples", name="eval")
-        self._names = {index: pool.entry(index).name for index in pool.indices}
-        self._simulated = is_simulated(pool)
-        self._alone = read_single_workers(setup.out)
-        self._say = setup.say
-        self._plots = True
+        self._names = {index: setup.pool.entry(index).name for index in setup.pool.indices}
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Write both."""
-        self.write(state.global_step)
-
-    def write(self, step: int) -> None:
-        """Write both, about the iterations before a step and the evaluations up to it."""
-        iterations = self._trained.until(step)
-        self._write_strategies([workflow for each in iterations for workflow in each.workflows])
-        if not self._plots:
-            return
-        try:
-            draw_stage(
-                iterations,
-                self._held_out.until(step + 1),
-                self._folder / "plots",
-                alone=self._alone,
-                names=self._names,
-                simulated=self._simulated,
-            )
-        except UsageError as error:
-            self._plots = False
-            self._say(f"no plots: {error}")
-
-    def _write_strategies(self, workflows: Sequence[Workflow]) -> None:
+        """Write about the iterations before the step."""
+        workflows = [workflow for each in self._trained.until(state.global_step) for workflow in each.workflows]
         report = statistics_of(workflows, names=self._names, patterns=len(workflows))
         plain = report.to_dict()
         plain["patterns"] = sorted(plain["patterns"], key=lambda pattern: pattern["first"])[:_PATTERNS]
         write_whole(self._folder / "strategies.json", json.dumps(plain, indent=2) + "\n")
-
-
-def measure_single_workers(setup: Setup) -> None:
-    """Measure each worker alone, where it costs nothing, as the baseline that plots show."""
-    path = setup.out / SINGLE_WORKERS
-    if path.is_file() or not setup.eval_tasks or not is_simulated(setup.pool):
-        return
-    write_whole(path, json.dumps(asyncio.run(_accuracies(setup)), indent=2) + "\n")
-
-
-async def _accuracies(setup: Setup) -> dict[str, float]:
-    reward, found = make_reward(setup.pool, setup.eval_tasks, max_steps=1), {}
-    for index in setup.pool.indices:
-        text = f'model_id = [{index}]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'
-        scored = await reward(
-            [text] * len(setup.eval_tasks),
-            setup.eval_tasks,
-            sample_ids=[f"alone/{index}/{task.id}" for task in setup.eval_tasks],
-        )
-        found[setup.pool.entry(index).name] = right_share(each.outcome for each in scored) or 0.0
-    return found

@@ -17,7 +17,6 @@ from wfdsl_rl.training.setup import DONE, RESOLVED
 
 CARD: Final = "README.md"
 GGUF: Final = "model.gguf"
-PLOT: Final = "learning.png"
 _UNKNOWN: Final = "not known"
 _ABOUT_GGUF: Final = f"""
 `{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With the extra `local` of wfdsl, llama.cpp
@@ -45,12 +44,6 @@ def model_card(source: Path, network: Any, *, gguf: bool) -> str:
         evaluations=_evaluations(source, simulated=_is_simulated(resolved)),
         settings=json.dumps(train, indent=2),
     )
-
-
-def plot_of(source: Path) -> Path | None:
-    """The plot of what a stage's model has learned, if there is one."""
-    path = source.parent / "plots" / PLOT
-    return path if path.is_file() else None
 
 
 def stages_of(source: Path) -> list[str]:
@@ -100,7 +93,6 @@ def _evaluations(source: Path, *, simulated: bool) -> str:
     if not rows:
         return ""
     about = " The workers are simulated, so no figure is about a real model." if simulated else ""
-    plot = f"\n![Accuracy and reward over the iterations of the last stage]({PLOT})\n" if plot_of(source) else ""
     return "\n".join(
         (
             "\n## Held-out tasks",
@@ -110,7 +102,7 @@ def _evaluations(source: Path, *, simulated: bool) -> str:
             "| stage | iteration | accuracy | valid | steps | tasks |",
             "|---|---:|---:|---:|---:|---:|",
             *rows,
-            plot,
+            "",
         )
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,6 +53,13 @@ def load_model(model: str, *, half: bool = False) -> tuple[Any, Any]:
     tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
     dtype = torch.bfloat16 if half else torch.float32
     return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype)
+
+
+def ends_of(tokenizer: Any, network: Any) -> list[int]:
+    """The tokens that end a completion, as TRL takes them from a model."""
+    ends = network.generation_config.eos_token_id
+    known = [ends] if isinstance(ends, int) else list(ends or ())
+    return [*dict.fromkeys([tokenizer.eos_token_id, *known])]
 
 
 def gguf_of(model: str) -> Path | None:
@@ -171,6 +179,15 @@ def newest_complete(folder: Path, processes: int = 1) -> Found:
 def problem_of(checkpoint: Path, processes: int = 1) -> str | None:
     """What is wrong with a checkpoint for a number of processes; None if it is complete."""
     return _bad_state(checkpoint) or _bad_weights(checkpoint) or _bad_archives(checkpoint, processes)
+
+
+def drop_optimizers(folder: Path) -> None:
+    """Remove the states of optimizers from the checkpoints of a stage that is complete; the models stay."""
+    for path in [found for kind in _OPTIMIZERS for found in folder.glob(f"checkpoint-*/{kind}")]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def step_of(path: Path) -> int:

@@ -6,7 +6,7 @@ Defaults are the paper's (arXiv 2512.04388, section 4) where it gives one. All o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
@@ -22,22 +22,44 @@ LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "v
 """Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
 
 
-_EXTRA: Final = {
-    "bf16": bool,
-    "activation_checkpointing": bool,
-    "use_vllm": bool,
-    "vllm_mode": str,
-    "vllm_gpu_memory_utilization": float,
-    "vllm_max_model_length": int,
-    "save_total_limit": int,
+_OURS: Final = {
+    **dict.fromkeys(("max_steps", "num_train_epochs"), "train.STAGE.iterations"),
+    **dict.fromkeys(("generation_batch_size", "steps_per_generation"), "train.STAGE.prompts_per_step"),
+    **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps"), "train.STAGE.micro_batch"),
+    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval"), "train.eval_count"),
+    **dict.fromkeys(("warmup_steps", "warmup_ratio"), "train.STAGE.warmup_ratio"),
+    **dict.fromkeys(("eval_strategy", "eval_steps", "eval_on_start"), "train.STAGE.evaluate_every"),
+    **dict.fromkeys(("save_strategy", "save_steps"), "train.STAGE.save_every"),
+    **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "accelerator_config"), "train.sharding"),
+    **dict.fromkeys(("output_dir", "run_name"), "--out"),
+    **dict.fromkeys(("seed", "data_seed"), "train.seed"),
+    **{
+        name: f"train.STAGE.{name}"
+        for name in ("learning_rate", "adam_beta2", "max_grad_norm", "epsilon", "beta", "scale_rewards", "temperature")
+    },
+    "num_generations": "train.STAGE.group_size",
+    "lr_scheduler_type": "train.STAGE.schedule",
+    "loss_type": "train.STAGE.loss",
+    "max_completion_length": "train.STAGE.max_completion_tokens",
+    "report_to": "train.report_to",
+    "resume_from_checkpoint": "--resume",
 }
-"""The arguments of TRL that the dry run reads, too."""
-_WRITTEN: Final = {bool: "true or false", str: "a text", float: "a number", int: "a whole number"}
+"""The arguments of TRL that keys of ours set, and the keys."""
+_FIXED: Final = ("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "reward_weights")
+"""Arguments without which an interrupted training would not resume with the same samples."""
 
 
 def _options(config: type[Any], key: str) -> tuple[PlainValidator, PlainSerializer]:
     """Read and write a table whose options are a dataclass of `wfdsl.config`."""
-    read = PlainValidator(lambda value: value if isinstance(value, config) else from_table(config, value, key))
+
+    def table(value: Any) -> Any:
+        if isinstance(value, config):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError(f"must be a table (got {value!r})")  # noqa: TRY004  (what pydantic reports)
+        return from_table(config, value, key)
+
+    read = PlainValidator(table)
     return read, PlainSerializer(to_table)
 
 
@@ -89,7 +111,10 @@ class SftConfig(Table):
     """A file of rows to learn from, as JSON lines with `prompt` and `completion`, each a list of messages, such as
     traces of a larger Conductor."""
     candidates: int = Field(default=0, ge=0)
-    """Random workflows that are run for each question; 0: no rejection sampling."""
+    """Workflows that are run for each question, of which the best is learned; 0: no rejection sampling."""
+    candidates_from: Literal["random", "policy"] = "random"
+    """Where they come from: drawn at random, or written by the model that is trained (expert iteration, arXiv
+    1705.08439)."""
     executions_per_candidate: int = Field(default=1, gt=0)
     """How often each of them is run; the one with the highest mean reward is learned."""
     kept: float = Field(default=1.0, gt=0, le=1)
@@ -119,7 +144,7 @@ class GrpoConfig(Table):
     """Completions per question; TRL's num_generations."""
     learning_rate: float = Field(default=1e-6, gt=0)
     """The highest learning rate."""
-    schedule: Literal["cosine", "linear", "constant", "constant_with_warmup"] = "cosine"
+    schedule: Literal["cosine", "constant", "constant_with_warmup"] = "cosine"
     """How the learning rate falls after warm-up; `constant` has no warm-up."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
     """The fraction of the iterations in which the learning rate rises."""
@@ -240,6 +265,9 @@ class TrainConfig(Table):
     """The seed of tasks, weights, sampling and simulated workers."""
     reward: Annotated[RewardValues, *_options(RewardValues, "train.reward")] = RewardValues()
     """The reward of each outcome."""
+    reward_function: str = ""
+    """A function of yours that gives the reward instead, as `file.py:name`: it gets the scored completion and its task,
+    and returns a number, or None for no reward."""
     prices: PricesConfig = PricesConfig()
     """The price of a step by effort, which is drawn for each question. The paper has none."""
     ablation: Annotated[Ablation, *_options(Ablation, "train.ablation")] = Ablation()
@@ -261,8 +289,8 @@ class TrainConfig(Table):
     """The memory of each GPU, for the dry run."""
     report_to: Names = ()
     """Where metrics go too: `tensorboard`, `wandb`, or another integration of transformers."""
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of TRL's GRPOConfig (vLLM, bf16, gradient checkpointing)."""
+    trl: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments of TRL's GRPOConfig (vLLM, bf16, gradient checkpointing), under its names."""
     sft: SftConfig = SftConfig()
     """The SFT stage."""
     base: GrpoConfig = GrpoConfig()
@@ -295,20 +323,19 @@ class TrainConfig(Table):
                 yield f"train.{name}.{key} is 0, so the stage {name} has nothing to do; set it to a positive number"
             if name != "sft" and (loss := self.grpo(name).loss) not in LOSSES:
                 yield f"train.{name}.loss: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}"
-        for key, kind in _EXTRA.items():
-            if key in self.extra and not _is_of(kind, self.extra[key]):
-                yield f"train.extra.{key}: {self.extra[key]!r} does not fit; write {_WRITTEN[kind]}"
+        for key in self.trl:
+            if key in _FIXED:
+                yield f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
+            if key in _OURS:
+                yield f"train.trl.{key}: set {_OURS[key]} instead"
         if self.offload and self.sharding == "none":
             yield 'train.offload moves what is divided among processes: set train.sharding = "fsdp" or "zero3"'
+        if self.sft.rows and self.sft.candidates:
+            yield "train.sft: rows and candidates exclude each other; remove one of them"
         if self.ablation.worker is not None and self.ablation.worker not in pool.indices:
             yield missing_worker("train.ablation.worker", self.ablation.worker, pool)
         if "pools" in stages and any(not 0 < count <= len(pool) for count in self.pools.pick):
             yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
-
-
-def _is_of(kind: type, value: Any) -> bool:
-    """Whether a value has a type; a whole number is a number, and a truth value is none."""
-    return type(value) is kind or (kind is float and type(value) is int)
 
 
 def missing_worker(key: str, worker: int, pool: Pool) -> str:

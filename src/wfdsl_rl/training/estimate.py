@@ -6,7 +6,9 @@ of a call, the pool's price list, and speeds.
 
 from __future__ import annotations
 
+import heapq
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +37,11 @@ INPUT_TOKENS: Final = 700
 PAPER_USD: Final = 0.0238
 """What a workflow costs in US dollars. Source: arXiv 2512.04388, section 5."""
 LATENCY_S: Final = 20.0
-"""Seconds of a call; our choice, for the estimate of time."""
+"""Mean seconds of a call; our choice, for the estimate of time."""
+LATENCY_SPREAD: Final = 0.8
+"""Standard deviation of a call's logarithm: one call in twenty takes 2.7 times the mean. Our choice."""
+COMPLETION_TOKENS: Final = 300
+"""Of a usual completion, where max_completion_tokens is not less. Our choice."""
 CORE_SPEED: Final = 5e10
 """Floating point operations of a CPU core in a second; our choice, about what a free core reaches in training."""
 WRITING_SPEED: Final = 3e13
@@ -46,6 +52,9 @@ QUESTION_TOKENS: Final = 1500
 """Of the longest question, where the tasks are missing. Our choice: a long task of LiveCodeBench."""
 SIMULATED_TOKENS: Final = 100
 """Of a simulated worker's longest reply, which has some six sentences."""
+_BATCHES: Final = 20
+_MOST_SIMULATED: Final = 2048
+"""Batches that are simulated, and the most workflows of one."""
 _CHARS_PER_TOKEN: Final = 3
 """Of a prompt, which has digits and brackets. Our choice."""
 _NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
@@ -120,9 +129,9 @@ class Estimate:
     runs: int
     """Workflow runs."""
     runs_by_purpose: dict[str, int]
-    """Their parts. A question with a forced second round counts one first round: only the first valid one is run."""
+    """Their parts."""
     calls: int
-    """Worker calls, at three steps per workflow: an estimate, as is all that follows from it."""
+    """Worker calls, at three steps per workflow or fewer: an estimate, as is all that follows from it."""
     usd: float | None
     """Their cost by the price list, in US dollars; None if a price is not known."""
     paper_usd: float
@@ -182,8 +191,8 @@ def estimate_of(plan: Plan, stages: Sequence[StageName], *, out: Path, launch: s
         completions=sum(work.steps * work.completions for work in works if work.stage != "sft"),
         runs=runs,
         runs_by_purpose=dict(purposes),
-        calls=STEPS * runs,
-        usd=None if per_call is None else STEPS * runs * per_call,
+        calls=_calls(plan) * runs,
+        usd=None if per_call is None else _calls(plan) * runs * per_call,
         paper_usd=runs * PAPER_USD,
         simulated=is_simulated(pool),
         memory=None if size is None else most_memory(train, size, passes, on_cpu=on_cpu),
@@ -245,7 +254,10 @@ def _prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
 
 def _pass(plan: Plan, stage: StageName, read: _Read) -> Pass:
     table = plan.train.sft if stage == "sft" else plan.train.grpo(stage)
-    return pass_of(plan.train, table, prompt_tokens=_prompt_tokens(plan, stage, read))
+    tasks = sorted(read.own.get(stage, read.training), key=lambda task: len(task.question))
+    usual = _tokens(_prompt(plan, tasks[len(tasks) // 2 :][:1])) + (0 if tasks else QUESTION_TOKENS)
+    longest = _prompt_tokens(plan, stage, read)
+    return pass_of(plan.train, table, prompt_tokens=longest, usual_prompt_tokens=usual)
 
 
 def _prompt_tokens(plan: Plan, stage: StageName, read: _Read) -> int:
@@ -277,10 +289,8 @@ class _Work(NamedTuple):
     steps: int
     completions: int
     """That each step trains on."""
-    first_rounds: float
-    """Of each step."""
     written_tokens: float
-    """Of each step, with those of all first rounds that are written, of which one for each question is run."""
+    """Of each step."""
     executions: int
     """Of each completion."""
     beside_runs: int
@@ -289,6 +299,11 @@ class _Work(NamedTuple):
     """Operations of each step in training."""
     operations: float
     """Of the stage."""
+
+
+def _calls(plan: Plan) -> int:
+    """Of a workflow."""
+    return min(STEPS, plan.max_steps)
 
 
 def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
@@ -304,25 +319,24 @@ def _work(plan: Plan, stage: StageName, longest: Pass, evaluated: int) -> _Work:
         sft = train.sft
         updating = _of_sft(plan, sft.batch_size, longest)
         runs = sft.questions * sft.candidates * sft.executions_per_candidate
-        return _Work(stage, sft.steps, sft.batch_size, 0, 0, 0, runs, 0, updating, sft.steps * updating)
+        return _Work(stage, sft.steps, sft.batch_size, 0, 0, runs, 0, updating, sft.steps * updating)
     config = train.grpo(stage)
     forced = train.recursion.forced if stage == "recursion" else 0.0
-    written, length = config.batch_size * (1 + forced), longest.completion_tokens
-    read = length + longest.prompt_tokens / (config.group_size if train.prefix_cache else 1)
-    compared = bool(train.extra.get("use_vllm")) + bool(config.beta)
+    length = min(longest.completion_tokens, COMPLETION_TOKENS)
+    read = length + longest.usual_prompt_tokens / (config.group_size if train.prefix_cache else 1)
+    compared = bool(train.trl.get("use_vllm")) + bool(config.beta)
     updating = each * (_learned(train) + compared) * config.batch_size * read
     beside = evaluated * (1 + config.iterations // config.evaluate_every) * (1 + bool(forced))
     return _Work(
         stage,
         config.iterations,
         config.batch_size,
-        config.prompts_per_step * forced,
-        written * length,
+        config.batch_size * length,
         config.executions_per_completion,
         beside,
         beside * length,
         updating,
-        config.iterations * (updating + each * written * read) + each * beside * longest.row_tokens,
+        config.iterations * (updating + each * config.batch_size * read) + each * beside * longest.row_tokens,
     )
 
 
@@ -349,10 +363,9 @@ def _added(plan: Plan, stages: Sequence[StageName], passes: Mapping[StageName, P
 
 def _purposes(plan: Plan, works: Sequence[_Work], stages: Sequence[StageName], evaluated: int) -> Counter[str]:
     """Workflow runs by what they are for."""
-    runs: Counter[str] = Counter({"completions": 0, "first rounds": 0, "evaluations": 0, "SFT and replay": 0})
+    runs: Counter[str] = Counter({"completions": 0, "evaluations": 0, "SFT and replay": 0})
     for work in works:
         runs["completions"] += work.steps * work.completions * work.executions
-        runs["first rounds"] += round(work.steps * work.first_rounds)
         runs["SFT and replay" if work.stage == "sft" else "evaluations"] += work.beside_runs
     runs["SFT and replay"] += plan.extension.runs(plan.train, stages, evaluated)
     return runs
@@ -385,8 +398,8 @@ def _time(plan: Plan, works: Sequence[_Work], *, on_cpu: bool) -> Time:
             work.steps,
             work.written_tokens,
             work.written_tokens * writing_s,
-            STEPS * (work.completions * work.executions + work.first_rounds),
-            wait.seconds(work.completions * work.executions) + wait.seconds(work.first_rounds),
+            _calls(plan) * work.completions * work.executions,
+            wait.seconds(work.completions * work.executions),
             work.updating,
             work.updating / updating / trainers,
             work.beside_tokens * writing_s + wait.seconds(work.beside_runs),
@@ -403,6 +416,9 @@ class _Waiting(NamedTuple):
     in_flight: int
     per_minute: float
     latency_s: float
+    calls: int
+    """Of a workflow, one after another."""
+    deadline_s: float
 
     @classmethod
     def of(cls, plan: Plan) -> _Waiting:
@@ -410,11 +426,23 @@ class _Waiting(NamedTuple):
         in_flight = sum(math.inf if each.concurrency is None else each.concurrency for each in limits)
         per_minute = sum(math.inf if each.requests_per_minute is None else each.requests_per_minute for each in limits)
         latency = 0.0 if is_simulated(plan.pool) else LATENCY_S
-        return cls(int(min(plan.train.concurrency, in_flight)), per_minute, latency)
+        deadline = math.inf if plan.train.deadline_s is None else plan.train.deadline_s
+        return cls(int(min(plan.train.concurrency, in_flight)), per_minute, latency, _calls(plan), deadline)
 
-    def seconds(self, runs: float) -> float:
-        """Of workflows that begin together: their steps one after another, and no more calls than the limits allow."""
-        if not runs:
+    def seconds(self, runs: int) -> float:
+        """Of workflows that begin together: the mean of some simulated batches, each as long as its slowest workflow,
+        and no more calls than the limits allow."""
+        if not runs or not self.latency_s:
             return 0.0
-        calls = STEPS * runs
-        return max(STEPS * self.latency_s, calls / self.in_flight * self.latency_s, 60 * calls / self.per_minute)
+        batches = [self._batch(min(runs, _MOST_SIMULATED), random.Random(seed)) for seed in range(_BATCHES)]
+        larger = max(1.0, runs / _MOST_SIMULATED)
+        return min(self.deadline_s, max(larger * sum(batches) / _BATCHES, 60 * self.calls * runs / self.per_minute))
+
+    def _batch(self, runs: int, chance: random.Random) -> float:
+        """Each workflow begins as soon as another one has ended."""
+        mean = math.log(self.latency_s) - LATENCY_SPREAD**2 / 2
+        free = [0.0] * self.in_flight
+        for _ in range(runs):
+            chain = sum(chance.lognormvariate(mean, LATENCY_SPREAD) for _ in range(self.calls))
+            heapq.heapreplace(free, free[0] + chain)
+        return max(free)

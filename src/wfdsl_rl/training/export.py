@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 import transformers
@@ -19,10 +18,9 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import TRAINING_COST
 from wfdsl.evaluation.baselines.validation import FitCost
 from wfdsl.installation import install_command
-from wfdsl_rl.training.card import CARD, GGUF, PLOT, folders_of, model_card, plot_of, stages_of
+from wfdsl_rl.training.card import CARD, GGUF, folders_of, model_card, stages_of
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
-from wfdsl_rl.training.head_size import pad_heads
 from wfdsl_rl.training.hub import push, require_pushable
 
 
@@ -66,8 +64,6 @@ def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callab
         network = _write_model(source, made, gguf=extras.gguf)
         save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=_rounds(source))
         (made / CARD).write_text(model_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
-        if (plot := plot_of(source)) is not None:
-            copyfile(plot, made / PLOT)
         if (cost := _training_cost(source)) is not None:
             (made / TRAINING_COST).write_text(json.dumps(asdict(cost)) + "\n", encoding="utf-8")
         for weights in made.glob("*.safetensors"):  # safetensors makes them readable for the owner only
@@ -113,9 +109,8 @@ def _figures(path: Path | None) -> str:
 
 
 def _write_model(source: Path, made: Path, *, gguf: bool) -> Any:
-    """Write weights, with heads of a size that vLLM takes, and tokenizer; the network."""
+    """Write weights and tokenizer; the network."""
     network, tokenizer = _load(source)
-    network = pad_heads(network)
     network.save_pretrained(made, safe_serialization=True)
     tokenizer.save_pretrained(made)
     _remove_unknown_tokens(made, network.config.vocab_size)

@@ -12,18 +12,24 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, get_type_hints
 
 import torch
 from datasets import Dataset, disable_progress_bars
+from pydantic import TypeAdapter, ValidationError
 from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
+from wfdsl.config import did_you_mean
+from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.memory import recomputes, share_of
 from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.rewarding import Rewarder
+
+_LOWEST_RATE: Final = 1e-4
+"""Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
 
 
 def on_cpu() -> bool:
@@ -60,7 +66,7 @@ def grpo_config(
         "num_iterations": 1,
         "shuffle_dataset": False,
         "learning_rate": stage.learning_rate,
-        "lr_scheduler_type": stage.schedule,
+        **_schedule(stage),
         "warmup_steps": stage.warmup_ratio,
         "adam_beta1": 0.9,
         "adam_beta2": stage.adam_beta2,
@@ -84,7 +90,32 @@ def grpo_config(
         "logging_first_step": True,
         "remove_unused_columns": False,
     }
-    return GRPOConfig(**{**arguments, **train.extra, "bf16": _mixed_precision(train)})
+    return GRPOConfig(**{**arguments, **train.trl, "bf16": _mixed_precision(train)})
+
+
+def _schedule(stage: GrpoConfig) -> dict[str, Any]:
+    """The schedule whose warm-up ends its first step at 1/n of the rate, where that of `cosine` is 0 in it: a whole
+    iteration of workflows would teach nothing."""
+    if stage.schedule == "constant":
+        return {"lr_scheduler_type": "constant"}
+    lowest = 1.0 if stage.schedule == "constant_with_warmup" else _LOWEST_RATE
+    return {"lr_scheduler_type": "cosine_warmup_with_min_lr", "lr_scheduler_kwargs": {"min_lr_rate": lowest}}
+
+
+def require_trl(table: Mapping[str, Any]) -> None:
+    """Refuse keys of [train.trl] that TRL does not have, and values of another type than its own.
+
+    Raises:
+        UsageError: there is one.
+    """
+    types = get_type_hints(GRPOConfig)
+    for key, value in table.items():
+        if key not in types:
+            raise UsageError(f'train.trl has no key "{key}". {did_you_mean(key, types)}')
+        try:
+            TypeAdapter(types[key]).validate_python(value, strict=True)
+        except ValidationError as error:
+            raise UsageError(f"train.trl.{key}: {error.errors()[0]['msg']} (got {value!r})") from None
 
 
 def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -104,7 +135,7 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
 
 
 def _in_16_bits(train: TrainConfig) -> bool:
-    return bool(train.extra.get("bf16", not on_cpu()))
+    return bool(train.trl.get("bf16", not on_cpu()))
 
 
 def _mixed_precision(train: TrainConfig) -> bool:

@@ -39,7 +39,7 @@ _LOGIT_BYTES: Final = {"GPU": 8, "CPU": 20}
 _PROGRAMS_GIB: Final = 1.0
 """Python, torch and transformers in a process on a CPU. Measured."""
 _KEPT_CHECKPOINTS: Final = 3
-"""Checkpoints of a stage that stay on the disk, without train.extra.save_total_limit. Source: `grpo_config`."""
+"""Checkpoints of a stage that stay on the disk, without train.trl.save_total_limit. Source: `grpo_config`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,8 @@ class Pass:
     prompt_tokens: int
     completion_tokens: int
     beta: float = 0.0
+    usual_prompt_tokens: int = 0
+    """Of a question of median length, for the time that the pass takes."""
 
     @property
     def row_tokens(self) -> int:
@@ -160,7 +162,9 @@ def share_of(batch: int, micro: int, processes: int) -> int:
     return batch // processes
 
 
-def pass_of(train: TrainConfig, stage: GrpoConfig | SftConfig, *, prompt_tokens: int) -> Pass:
+def pass_of(
+    train: TrainConfig, stage: GrpoConfig | SftConfig, *, prompt_tokens: int, usual_prompt_tokens: int = 0
+) -> Pass:
     """A stage's largest pass. A completion of SFT counts as long as the longest of the stage `base`.
 
     Raises:
@@ -171,7 +175,8 @@ def pass_of(train: TrainConfig, stage: GrpoConfig | SftConfig, *, prompt_tokens:
         share = share_of(stage.batch_size, 1, processes)
         return Pass(share, prompt_tokens, train.base.max_completion_tokens)
     share = share_of(stage.batch_size, stage.micro_batch or 1, processes)
-    return Pass(min(stage.micro_batch or share, share), prompt_tokens, stage.max_completion_tokens, stage.beta)
+    rows = min(stage.micro_batch or share, share)
+    return Pass(rows, prompt_tokens, stage.max_completion_tokens, stage.beta, usual_prompt_tokens)
 
 
 def most_memory(train: TrainConfig, size: ModelSize, passes: Mapping[StageName, Pass], *, on_cpu: bool) -> Memory:
@@ -192,7 +197,7 @@ def memory_of(
     parts = (
         *_of_weights(train, size, largest, on_cpu=on_cpu),
         *_of_activations(train, size, largest, on_cpu=on_cpu),
-        *_of_vllm(train.extra, train.gpu_gib),
+        *_of_vllm(train.trl, train.gpu_gib),
         *([Part("programs", _PROGRAMS_GIB, "Python, torch and transformers")] if on_cpu else []),
     )
     limit = train.gpu_gib if machine_gib is None else machine_gib
@@ -240,13 +245,13 @@ def half_frozen(train: TrainConfig, *, on_cpu: bool) -> bool:
     FSDP and ZeRO-3 divide 32-bit weights. For vLLM, TRL 1.16 adds the adapters to the weights before each generation
     and takes them off again; rounding to 16 bits would change the weights a little each time.
     """
-    rounds_well = train.sharding == "none" and not train.extra.get("use_vllm")
-    return train.lora is not None and rounds_well and not on_cpu and bool(train.extra.get("bf16", True))
+    rounds_well = train.sharding == "none" and not train.trl.get("use_vllm")
+    return train.lora is not None and rounds_well and not on_cpu and bool(train.trl.get("bf16", True))
 
 
 def recomputes(train: TrainConfig, *, on_cpu: bool) -> bool:
     """Whether activations are computed again on the way back, by FSDP or by transformers."""
-    return train.sharding == "fsdp" or bool(train.extra.get("activation_checkpointing", not on_cpu))
+    return train.sharding == "fsdp" or bool(train.trl.get("activation_checkpointing", not on_cpu))
 
 
 def _trained(train: TrainConfig, size: ModelSize) -> float:
@@ -278,7 +283,7 @@ def _checkpoints(train: TrainConfig, stage: StageName) -> tuple[int, int]:
     if stage == "sft":
         return -(-train.sft.steps // train.sft.save_every) if train.sft.save_every else 0, _KEPT_CHECKPOINTS
     grpo = train.grpo(stage)
-    return -(-grpo.iterations // grpo.save_every), int(train.extra.get("save_total_limit", _KEPT_CHECKPOINTS))
+    return -(-grpo.iterations // grpo.save_every), int(train.trl.get("save_total_limit", _KEPT_CHECKPOINTS))
 
 
 def _free_gib(folder: Path) -> float:
@@ -308,7 +313,7 @@ def _of_weights(train: TrainConfig, size: ModelSize, largest: Pass, *, on_cpu: b
 def _of_activations(train: TrainConfig, size: ModelSize, largest: Pass, *, on_cpu: bool) -> Iterator[Part]:
     if not (size.layers and size.width and size.vocabulary):
         return
-    bits = 16 if train.extra.get("bf16", not on_cpu) else 32
+    bits = 16 if train.trl.get("bf16", not on_cpu) else 32
     rows = f"{largest.rows} x {largest.row_tokens:,} tokens"
     if recomputes(train, on_cpu=on_cpu):
         of_layer = _LAYER_BYTES["all weights" if train.lora is None else "adapters"]

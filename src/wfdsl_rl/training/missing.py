@@ -60,7 +60,7 @@ def _packages(train: TrainConfig) -> Iterator[str]:
         absent.append("peft")
     if absent:
         yield f"packages: {', '.join(absent)}; {install_command('rl')}"
-    for name, used in (("vllm", train.extra.get("use_vllm")), ("deepspeed", train.sharding == "zero3")):
+    for name, used in (("vllm", train.trl.get("use_vllm")), ("deepspeed", train.sharding == "zero3")):
         if used and find_spec(name) is None:
             yield f"package: {name}; pip install {_WANTED[name]}"
 
@@ -71,7 +71,7 @@ def runs_on_cpu(train: TrainConfig) -> bool:
 
 
 def _allows_cpu(train: TrainConfig) -> bool:
-    return not train.extra.get("use_vllm") and train.sharding == "none"
+    return not train.trl.get("use_vllm") and train.sharding == "none"
 
 
 def _gpus(plan: Plan) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _adapters(train: TrainConfig) -> str:
 
 def has_server(train: TrainConfig) -> bool:
     """Whether vLLM is a server, on a GPU of its own."""
-    return bool(train.extra.get("use_vllm")) and train.extra.get("vllm_mode") == "server"
+    return bool(train.trl.get("use_vllm")) and train.trl.get("vllm_mode") == "server"
 
 
 def _found_gpus() -> int:
@@ -113,7 +113,7 @@ def _space(train: TrainConfig, host: Host | None, disk: Disk | None) -> Iterator
         yield f"{needed}; use a machine that has as much{smaller}"
     if disk is not None and not disk.fits:
         needed = f"disk: {disk.gib:,.0f} GiB; {disk.folder} has {disk.free_gib:,.0f} free"
-        yield f"{needed}; use another --out, keep fewer checkpoints (train.extra.save_total_limit=1){smaller}"
+        yield f"{needed}; use another --out, keep fewer checkpoints (train.trl.save_total_limit=1){smaller}"
 
 
 def _sharding(train: TrainConfig) -> Iterator[str]:
@@ -124,14 +124,14 @@ def _sharding(train: TrainConfig) -> Iterator[str]:
 
 def _vllm_length(train: TrainConfig, passes: Mapping[StageName, Pass]) -> Iterator[str]:
     """The context of a vLLM beside the training; a server has its own."""
-    length = train.extra.get("vllm_max_model_length")
-    if not train.extra.get("use_vllm") or has_server(train) or length is None:
+    length = train.trl.get("vllm_max_model_length")
+    if not train.trl.get("use_vllm") or has_server(train) or length is None:
         return
     name, longest = max(passes.items(), key=lambda item: item[1].row_tokens)
     if longest.row_tokens > length:
         needed = f"{longest.prompt_tokens:,} of the longest prompt and {longest.completion_tokens:,} of its completion"
         yield (
-            f"train.extra.vllm_max_model_length: {length:,} tokens are fewer than {needed}, as estimated for the stage "
+            f"train.trl.vllm_max_model_length: {length:,} tokens are fewer than {needed}, as estimated for the stage "
             f"{name}; set it to {-(-longest.row_tokens // _STEP) * _STEP}"
         )
 

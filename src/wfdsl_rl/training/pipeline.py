@@ -26,10 +26,19 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import Owner, is_alive
-from wfdsl_rl.training.callbacks import drop_lines_after, measure_single_workers
-from wfdsl_rl.training.checkpoints import ADAPTER, WEIGHTS, gguf_of, import_gguf, newest_complete, step_of
+from wfdsl_rl.reward import load_function
+from wfdsl_rl.training.callbacks import drop_lines_after
+from wfdsl_rl.training.checkpoints import (
+    ADAPTER,
+    WEIGHTS,
+    drop_optimizers,
+    gguf_of,
+    import_gguf,
+    newest_complete,
+    step_of,
+)
 from wfdsl_rl.training.config import STAGES, StageName
-from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
+from wfdsl_rl.training.grpo import grpo_config, quiet_libraries, require_trl
 from wfdsl_rl.training.missing import unusable
 from wfdsl_rl.training.processes import told_when_lost
 from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Extension, Setup, require_feasible
@@ -71,6 +80,8 @@ def run_pipeline(
             else:
                 model = extension.before(name, model)
                 setup.say(f"{name}: starts from {model}")
+                for earlier in STAGES[: STAGES.index(name)]:
+                    on_first(partial(drop_optimizers, setup.folder(earlier)))
                 _run(setup, extension, name, model)
                 on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
             model = str(final)
@@ -95,8 +106,6 @@ def _begin(
         write_whole(setup.out / RESOLVED, json.dumps(resolved, indent=2) + "\n")
     together = "" if setup.processes.count == 1 else f", {setup.processes.count} processes"
     setup.say(f"{', '.join(stages)}: everything goes to {setup.out}{together}")
-    if _graded(setup, stages):
-        measure_single_workers(setup)
     return import_gguf(model, setup.out / "imported")
 
 
@@ -182,13 +191,16 @@ def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
 
 
 def _require_arguments(setup: Setup, stages: Sequence[StageName]) -> None:
+    require_trl(setup.train.trl)
+    if setup.train.reward_function:
+        load_function(setup.train.reward_function)
     for name in stages:
         if name == "sft":
             continue
         try:
             grpo_config(setup.train.grpo(name), setup.train, setup.folder(name), evaluate=False, resumed=False)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"train.{name}, train.extra: TRL does not take these arguments: {error}") from error
+            raise UsageError(f"train.{name}, train.trl: TRL does not take these arguments: {error}") from error
     try:
         for callback in get_reporting_integration_callbacks(list(setup.train.report_to)):
             callback()

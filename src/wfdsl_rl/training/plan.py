@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.listing import offered_workers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.config import did_you_mean, to_table
 from wfdsl.errors import UsageError
@@ -36,6 +39,10 @@ _EXTENSIONS = "wfdsl.training"
 """The entry points of extensions."""
 _PRESETS = files("wfdsl_rl.training") / "presets"
 _Options = TypeVar("_Options", bound=BaseModel)
+_HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
+"""The keys of [conductor] that shape a training."""
+_INSTEAD: Final = {"pick": "train.pools.pick", "shuffle": "train.pools.shuffle", "seed": "train.seed"}
+"""The keys of a training that do what a key of [conductor] does elsewhere."""
 
 
 class Plan(NamedTuple):
@@ -95,6 +102,7 @@ class Plan(NamedTuple):
             "experiment": self.name,
             "pool": {"name": self.pool.name, "workers": [entry.model_dump(mode="json") for entry in self.pool]},
             "prompt": {**self.prompt.fingerprint, "max_steps": self.max_steps},
+            "access": experiment.conductor.access,
             "budget": to_table(experiment.budget),
             "run": to_table(experiment.run),
             "train": {**self.train.model_dump(mode="json"), **extended},
@@ -123,6 +131,7 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
     extension_name, kind = (found[0].name, _config_of(found[0])) if found else ("", ExtensionConfig)
     extension = _validated(kind, train.pop(extension_name, {}), f"{path}: train.{extension_name}")
     config = _validated(TrainConfig, train, f"{path}: train")
+    _require_honoured(path, table)
     prompt = Prompt.load(table.prompt or "paper", examples=table.examples)
     if config.prices != NO_PRICES and not prompt.says_effort:
         raise UsageError(
@@ -130,7 +139,7 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
             "write {effort} into its `ask`, and a text for each effort"
         )
     steps = table.max_steps or DEFAULT_MAX_STEPS
-    pool, _ = experiment.with_pool()
+    pool = offered_workers(ConductorConfig(without=table.without), experiment.with_pool()[0], "")
     return Plan(name, experiment, config, extension_name, extension, pool, prompt, steps)
 
 
@@ -156,6 +165,22 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
         if experiment.budget != UNLIMITED:
             options["budget"] = budget_tracker(experiment.budget, journal)
         yield options
+
+
+def _require_honoured(path: Path, table: ConductorConfig) -> None:
+    """Refuse keys of [conductor] that a training would ignore.
+
+    Raises:
+        UsageError: there is one; the message names it.
+    """
+    for option in fields(table):
+        given = getattr(table, option.name)
+        if option.name not in _HONOURED and given != getattr(ConductorConfig(), option.name):
+            instead = _INSTEAD.get(option.name)
+            raise UsageError(
+                f"{path}: conductor.{option.name} has no effect in a training: "
+                + (f"set {instead} instead" if instead else "remove it")
+            )
 
 
 def _path(name: str) -> Path:

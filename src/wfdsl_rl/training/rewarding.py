@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from wfdsl.interpreter.record import total_usd
-from wfdsl_rl.reward import Reward, make_reward, offer_of
+from wfdsl_rl.reward import Reward, load_function, make_reward, offer_of
 from wfdsl_rl.scoring import Scored, metrics_of, require_scores, right_share
 from wfdsl_rl.training.data import answering, completion_text
 from wfdsl_rl.training.processes import ALONE, Processes
@@ -169,7 +169,7 @@ def make_rewarder(
         prompt=setup.prompt,
         max_steps=setup.max_steps,
         conductor=setup.conductor,
-        values=train.reward,
+        values=load_function(train.reward_function) if train.reward_function else train.reward,
         ablation=train.ablation,
         executions=executions,
         common_random_numbers=common_random_numbers,

@@ -5,14 +5,12 @@ attaches. Its options are an `ExtensionConfig`, its hooks an `Extension`. The cl
 
 OUT/resolved.json             the experiment as it was run
 OUT/running/                  a file that is locked while a process trains
-OUT/single-workers.json       accuracy of each worker alone, where it costs nothing
 OUT/metrics.jsonl             every log entry of every stage
-OUT/STAGE/                    checkpoints, samples, plots, and `final/`, which loads as a Conductor
+OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as a Conductor
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +33,6 @@ DONE: Final = "done.json"
 METRICS: Final = "metrics.jsonl"
 RESOLVED: Final = "resolved.json"
 RUNNING: Final = "running"
-SINGLE_WORKERS: Final = "single-workers.json"
 
 
 class ExtensionConfig(Table):
@@ -120,7 +117,7 @@ class Setup:
     """How workflows are run: the journal, the budget and the limits that all runs share."""
     listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
     """Called with every log entry."""
-    on_wait: Callable[[int, int], None] = lambda _left, _count: None
+    on_wait: Callable[[int, int], None] | None = None
     """Called while workflows run, with the number that is waited for and with all of them."""
     say: Callable[[str], None] = print
     """Prints a line for people."""
@@ -144,12 +141,6 @@ class Setup:
     def folder(self, stage: StageName) -> Path:
         """The folder of a stage."""
         return self.out / stage
-
-
-def read_single_workers(out: Path) -> Mapping[str, float]:
-    """Each worker's accuracy by its name; empty: not measured."""
-    path = out / SINGLE_WORKERS
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def require_feasible(train: TrainConfig, extension: ExtensionConfig, pool: Pool, stages: Sequence[StageName]) -> None:

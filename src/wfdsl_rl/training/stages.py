@@ -31,7 +31,7 @@ def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Pat
     sft, lora, folder = setup.train.sft, setup.train.lora, setup.folder("sft")
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model, half=half_frozen(setup.train, on_cpu=on_cpu()))
-    chosen = setup.processes.on_first(lambda: _sft_rows(setup))
+    chosen = setup.processes.on_first(lambda: _sft_rows(setup, (tokenizer, network)))
     rows = extension.rows("sft", chosen, tokenizer)
     metrics = MetricLines(setup.metrics_file, "sft", setup.listeners)
     trainer = fine_tune(
@@ -42,12 +42,12 @@ def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Pat
     return final
 
 
-def _sft_rows(setup: Setup) -> list[dict[str, Any]]:
+def _sft_rows(setup: Setup, model: tuple[Any, Any]) -> list[dict[str, Any]]:
     """What the stage learns from, apart from rows of an extension."""
     sft = setup.train.sft
     if sft.rows:
         return read_rows(Path(sft.rows))
-    return rejection_sampled(setup) if sft.candidates else []
+    return rejection_sampled(setup, model) if sft.candidates else []
 
 
 def fine_tune(
@@ -78,7 +78,7 @@ def train_grpo(
 ) -> Path:
     """Train a GRPO stage; the folder of its model."""
     config, folder, first = setup.train.grpo(stage), setup.folder(stage), setup.processes.is_first
-    reports, health, kl = Reports(setup, folder), HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
+    health, kl = HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
     rewarder = make_rewarder(
         setup, stage, executions=config.executions_per_completion, common_random_numbers=config.common_random_numbers
     )
@@ -91,7 +91,7 @@ def train_grpo(
     writers = [
         PromptInCheckpoints(setup.prompt, setup.max_steps, revisions_of(stage)),
         MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
-        reports,
+        Reports(setup, folder),
     ]
     trainer = grpo_trainer(
         network,
@@ -118,7 +118,6 @@ def train_grpo(
         final = save_trained(setup, stage, trainer, folder / "final")
         if extension.after(stage, final) and setup.eval_tasks:
             _evaluate_again(trainer, final)
-            setup.processes.on_first(lambda: reports.write(trainer.state.global_step))
     leave_server(trainer)
     return final
 

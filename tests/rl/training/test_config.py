@@ -158,8 +158,8 @@ def test_memory_is_that_of_how_the_weights_are_trained_and_divided() -> None:
     assert adapted["optimizer"] == pytest.approx(8 * OF_ADAPTERS * 16 / GIB, rel=0.01)
 
     assert "weights" not in parts(processes=2, sharding="fsdp", offload=True)
-    assert parts(extra={"use_vllm": True, "vllm_gpu_memory_utilization": 0.25})["vLLM"] == 20.0
-    assert "vLLM" not in parts(extra={"use_vllm": True, "vllm_mode": "server"})
+    assert parts(trl={"use_vllm": True, "vllm_gpu_memory_utilization": 0.25})["vLLM"] == 20.0
+    assert "vLLM" not in parts(trl={"use_vllm": True, "vllm_mode": "server"})
 
 
 @pytest.mark.parametrize("rank", [16, 32, 256])
@@ -175,7 +175,7 @@ def test_adapters_need_as_much_as_their_rank_says(rank: int) -> None:
 
 @pytest.mark.parametrize("mode", ["colocate", "server"])
 def test_weights_that_adapters_are_added_to_for_vllm_have_32_bits(mode: str) -> None:
-    plain, merged = (parts(lora=LoraConfig(), extra=extra) for extra in ({}, {"use_vllm": True, "vllm_mode": mode}))
+    plain, merged = (parts(lora=LoraConfig(), trl=extra) for extra in ({}, {"use_vllm": True, "vllm_mode": mode}))
 
     assert merged["weights"] - plain["weights"] == pytest.approx(2 * 7.6e9 / GIB)
 
@@ -211,7 +211,7 @@ def test_on_a_cpu_frozen_weights_have_32_bits_and_activations_of_all_layers_are_
     lora = LoraConfig()
     gpu = sizes(TrainConfig(model="x", tasks="y", lora=lora), STAGE)
     cpu = sizes(TrainConfig(model="x", tasks="y", lora=lora), STAGE, machine_gib=64)
-    half = sizes(TrainConfig(model="x", tasks="y", lora=lora, extra={"bf16": True}), STAGE, machine_gib=64)
+    half = sizes(TrainConfig(model="x", tasks="y", lora=lora, trl={"bf16": True}), STAGE, machine_gib=64)
 
     assert cpu["weights"] == pytest.approx((7.6e9 * 4 + OF_ADAPTERS * 16 * 4) / GIB, rel=1e-3)
     assert gpu["weights"] == pytest.approx((7.6e9 * 2 + OF_ADAPTERS * 16 * 4) / GIB, rel=1e-3)
@@ -343,8 +343,8 @@ def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.
 
     out = capsys.readouterr().out
     assert code == 0
-    assert "about 61,480 workflows: 61,440 for completions, 40 for first rounds\n" in out
-    assert "calls        about 184,440 (3 steps per workflow)" in out
+    assert "about 61,440 workflows: 61,440 for completions\n" in out
+    assert "calls        about 184,320 (3 steps per workflow)" in out
     assert "What is 2 + 2?" in out
     assert "Nothing was started." in out
 

@@ -169,7 +169,7 @@ def test_the_longest_second_rounds_fit_too(name: str, tmp_path: Path) -> None:
     stage, size = train.recursion, train.size
     assert size is not None
     assert stage.micro_batch is not None
-    prompt_tokens = train.extra["vllm_max_model_length"] - stage.max_completion_tokens
+    prompt_tokens = train.trl["vllm_max_model_length"] - stage.max_completion_tokens
 
     memory = memory_of(
         train, size, "recursion", Pass(stage.micro_batch, prompt_tokens, stage.max_completion_tokens, stage.beta)
@@ -216,7 +216,7 @@ def test_a_training_is_resumed_by_its_script_with_its_own_settings(name: str, tm
 
 
 def test_all_weights_of_7b_do_not_fit_on_one_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    alone = ("train.processes=1", "train.sharding=none", "train.offload=false", "train.extra.use_vllm=false")
+    alone = ("train.processes=1", "train.sharding=none", "train.offload=false", "train.trl.use_vllm=false")
     words = ["paper-7b", "--dry-run", *(word for setting in alone for word in ("--set", setting))]
 
     memory = dry_run(words, capsys)["memory"]
@@ -233,11 +233,11 @@ def test_the_server_has_a_gpu_of_its_own_and_what_the_training_asks_for(tmp_path
 
     assert server.gpus == ("2",)
     assert not {*server.gpus} & {*launch.gpus}
-    assert (train.extra["use_vllm"], train.extra["vllm_mode"]) == (True, "server")
+    assert (train.trl["use_vllm"], train.trl["vllm_mode"]) == (True, "server")
     assert server.arguments[:2] == ("serve", train.model)
     options = dict(zip(server.arguments[2::2], server.arguments[3::2], strict=True))
-    assert options["--max-model-len"] == str(train.extra["vllm_max_model_length"])
-    assert train.extra["vllm_server_base_url"] == f"http://{options['--host']}:{options['--port']}"
+    assert options["--max-model-len"] == str(train.trl["vllm_max_model_length"])
+    assert train.trl["vllm_server_base_url"] == f"http://{options['--host']}:{options['--port']}"
 
 
 def test_the_server_is_started_as_trl_starts_it(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ PAPERS: dict[str, Any] = {
     "max_steps": 200,  # iterations
     "num_generations": 64,  # group_size of each question
     "learning_rate": 1e-6,
-    "lr_scheduler_type": "cosine",
+    "lr_scheduler_type": "cosine_warmup_with_min_lr",  # a cosine; the first step of its warm-up is not 0
     "warmup_steps": 0.03,  # below 1 it is a ratio
     "optim": "adamw_torch_fused",
     "adam_beta1": 0.9,
@@ -120,7 +120,7 @@ def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
     prompt_tokens = sum(len(message["content"]) for message in messages) / CHARS_PER_TOKEN
     longest = prompt_tokens + stage.max_completion_tokens
     assert longest == pytest.approx(12_100, abs=50)  # the preset says so
-    assert longest + 100 < plan.train.extra["vllm_max_model_length"]  # and the chat template's words
+    assert longest + 100 < plan.train.trl["vllm_max_model_length"]  # and the chat template's words
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -150,7 +150,7 @@ def test_processes_share_the_completions_of_an_iteration(monkeypatch: pytest.Mon
 def test_each_choice_that_a_preset_marks_is_on_the_page_with_its_value_and_a_reason(preset: str) -> None:
     choices = marked_choices(ROOT / f"src/wfdsl_rl/training/presets/{preset}.toml")
 
-    assert {"run.question_for", "train.seed", "train.extra.vllm_max_model_length"} <= choices.keys()
+    assert {"run.question_for", "train.seed", "train.trl.vllm_max_model_length"} <= choices.keys()
     assert read_plan(preset).train.pools.pick == ()  # a default
     choices["train.pools.pick"] = "[]"
     assert [f"{key} = {value}" for key, value in choices.items() if f"`{key} = {value}`" not in chosen()] == []
@@ -160,7 +160,7 @@ def test_each_choice_that_a_preset_marks_is_on_the_page_with_its_value_and_a_rea
 def test_each_argument_of_ours_is_on_the_page_with_its_value_and_a_reason(name: str, value: Any) -> None:
     written = "none" if value is None else json.dumps(value)
 
-    assert f"`{name} = {written}`" in chosen() or f"`train.extra.{name} = {written}`" in chosen()
+    assert f"`{name} = {written}`" in chosen() or f"`train.trl.{name} = {written}`" in chosen()
 
 
 def test_each_row_of_the_page_has_a_reason() -> None:

@@ -121,7 +121,7 @@ def test_adapters_learn_in_32_bits_above_weights_of_16(tmp_path: Path, monkeypat
     monkeypatch.setattr(stages, "_require_updates", lambda trainer, *_: trainers.append(trainer))
     model, file = checkpoint(tmp_path / "model", torch.bfloat16), tmp_path / "experiment.toml"
     text = EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml")
-    file.write_text(f"{text}\n[train.lora]\nrank = 4\n\n[train.extra]\nbf16 = true\n", "utf-8")
+    file.write_text(f"{text}\n[train.lora]\nrank = 4\n\n[train.trl]\nbf16 = true\n", "utf-8")
 
     assert main([str(file), "--out", str(tmp_path / "out"), "--set", "train.base.learning_rate=1e-3"]) == 0
 

@@ -70,6 +70,24 @@ def test_workflows_are_run_and_chosen_once(trained: Setup, tmp_path: Path) -> No
     assert len(asked) == 2 * calls
 
 
+def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Path) -> None:
+    sft = SFT.model_copy(update={"candidates_from": "policy", "candidates": 4})
+    setup = generic(trained, tmp_path, sft=sft)
+    able, kinds = 0, {task.id: task.kind for task in setup.tasks}
+
+    run_pipeline(setup, ("sft",))
+
+    rows = [json.loads(line) for line in (setup.folder("sft") / ROWS).read_text("utf-8").splitlines()]
+    assert len(rows) == sft.steps * sft.batch_size
+    for row in rows:
+        text = row["completion"][0]["content"]
+        workflow = analyze(text, pool=setup.pool, max_steps=2).raise_for_errors().workflow
+        assert workflow is not None
+        assert text.partition("\n")[0].startswith(kinds[row["task"]])  # the thought that only the model writes
+        able += SKILL[kinds[row["task"]]][int(workflow[-1].worker)] > 0.5
+    assert able > 0.6 * len(rows)
+
+
 def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp_path: Path) -> None:
     setup = generic(trained, tmp_path, lora=LoraConfig(rank=4, alpha=8))
 

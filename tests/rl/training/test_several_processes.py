@@ -239,7 +239,7 @@ def scores(batch: list[dict[str, object]]) -> dict[tuple[object, object], object
 def test_a_model_whose_passes_have_16_bits_is_saved_in_32(sharding: str, tmp_path: Path) -> None:
     if sharding == "zero3":
         require_deepspeed()
-    few = ("--set", "train.base.iterations=2", "--set", "train.eval_count=0", "--set", "train.extra.bf16=true")
+    few = ("--set", "train.base.iterations=2", "--set", "train.eval_count=0", "--set", "train.trl.bf16=true")
 
     saved = weights(trained(tmp_path, 2, *few, *SHARDED[sharding]))
 

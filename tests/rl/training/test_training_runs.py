@@ -106,13 +106,9 @@ def test_completions_that_are_cut_earn_nothing(trained: Setup, tmp_path: Path) -
     assert [entry["cut"] for entry in metrics(setup) if "cut" in entry] == [1.0]
 
 
-def test_plots_and_a_report_of_strategies_are_drawn(trained: Setup) -> None:
-    folder = trained.folder("base")
+def test_a_report_of_strategies_is_written(trained: Setup) -> None:
+    report = json.loads((trained.folder("base") / "strategies.json").read_text("utf-8"))
 
-    report = json.loads((folder / "strategies.json").read_text("utf-8"))
-    drawn = {path.name for path in (folder / "plots").iterdir()}
-
-    assert {"learning.png", "steps-by-kind.png", "worker-share.png", "topology-mix.png"} <= drawn
     assert report["workflows"] > 0
     assert len(report["patterns"]) <= 50
     assert [pattern["first"] for pattern in report["patterns"]] == sorted(p["first"] for p in report["patterns"])
@@ -208,7 +204,10 @@ def test_each_completion_revises_its_own_first_round(revising: Setup) -> None:
     own = [each for each in second if answers[each["revises"]][each["index"]] is not None]
     assert len(own) > 0.8 * len(second)
     assert all(each["previous"][1] == answers[each["revises"]][each["index"]] for each in own)
-    assert len({tuple(each["previous"]) for each in second}) > len({each["revises"] for each in second})
+    groups: dict[int, set[str]] = {}
+    for each in second:
+        groups.setdefault(each["row"], set()).add(each["previous"][1])
+    assert max(map(len, groups.values())) > 1  # a group revises different answers
     assert {each["reward"] for batch in steps for each in batch} <= {0.0, 0.125, 0.25, 0.5, 1.0}
     evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])
     assert evaluated[1] >= evaluated[2] > 0.8 * len(revising.eval_tasks)

@@ -182,7 +182,7 @@ class TinyConfig(ExtensionConfig):
             runs += evaluated * bool(replay.steps) * (1 + bool(forced)) + forced * replay.steps * replay.batch_size
         if "recursion" in stages:
             sft, grpo = self.recursion_sft, train.recursion
-            if self.class_balanced_groups:  # all first rounds of a question are run, of which one is counted elsewhere
-                runs += grpo.forced * grpo.iterations * (grpo.batch_size - grpo.prompts_per_step)
+            first = grpo.batch_size if self.class_balanced_groups else grpo.prompts_per_step
+            runs += grpo.forced * grpo.iterations * first
             runs += sft.second_rounds * sft.steps * sft.batch_size
         return round(runs)

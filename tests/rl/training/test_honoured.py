@@ -1,0 +1,158 @@
+"""Every key that a training accepts has an effect, and what it cannot honour is refused before anything is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wfdsl.errors import UsageError
+from wfdsl_rl.training.config import STAGES
+from wfdsl_rl.training.data import setup_rows
+from wfdsl_rl.training.plan import read_plan
+from wfdsl_rl.training.setup import Setup, require_feasible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRESET = "smollm2-135m"
+
+
+def setup_of(tmp_path: Path, *settings: str) -> Setup:
+    plan = read_plan(PRESET, ["train.task_count=4", *settings])
+    return Setup(
+        train=plan.train,
+        prompt=plan.prompt,
+        max_steps=plan.max_steps,
+        conductor=plan.experiment.conductor,
+        question_for=plan.experiment.run.question_for,
+        pool=plan.pool,
+        tasks=plan.tasks(),
+        eval_tasks=(),
+        out=tmp_path,
+    )
+
+
+def rows_of(setup: Setup) -> list[dict[str, Any]]:
+    from wfdsl_rl.training.data import Draw
+
+    return setup_rows(setup, setup.tasks, count=2, draw=Draw())
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "conductor.pick=2",
+        "conductor.shuffle=true",
+        "conductor.max_rounds=2",
+        "conductor.seed=3",
+        "conductor.model=local",
+        "conductor.effort=low",
+        "conductor.temperature=0.5",
+    ],
+)
+def test_a_key_of_the_conductor_that_would_be_ignored_is_refused(setting: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_plan(PRESET, [setting])
+
+    assert setting.partition("=")[0] in str(refused.value)
+
+
+def test_workers_that_are_left_out_are_neither_listed_nor_paid(tmp_path: Path) -> None:
+    whole, without = setup_of(tmp_path), None
+    name = whole.pool.entry(2).name
+
+    without = setup_of(tmp_path, f'conductor.without=["{name}"]')
+
+    assert set(whole.pool.indices) - set(without.pool.indices) == {2}
+    assert {tuple(row["true"]) for row in rows_of(without)} == {tuple(without.pool.indices)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (("conductor.access=binary",), "access_binary"),
+        ((), "access_lists"),
+        (("run.question_for=first",), "question_for_first"),
+    ],
+)
+def test_prompts_say_the_rules_of_the_training(settings: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    setup = setup_of(tmp_path, "conductor.prompt=paper", *settings)
+
+    assert all(setup.prompt.texts[text] in row["prompt"][-1]["content"] for row in rows_of(setup))
+
+
+@pytest.mark.parametrize(
+    ("key", "ours"),
+    [
+        ("num_generations=2", "group_size"),
+        ("output_dir=x", "--out"),
+        ("loss_type=foo", "train.STAGE.loss"),
+        ("seed=3", "train.seed"),
+        ("num_iterations=2", "resumes"),
+    ],
+)
+def test_arguments_of_trl_that_keys_of_ours_set_are_refused(key: str, ours: str) -> None:
+    plan = read_plan(PRESET, [f"train.trl.{key}"])
+
+    with pytest.raises(UsageError) as refused:
+        require_feasible(plan.train, plan.extension, plan.pool, STAGES[:2])
+
+    assert ours in str(refused.value)
+
+
+@pytest.mark.parametrize("table", [{"bf17": True}, {"bf16": "yes"}, {"vllm_gpu_memory_utilization": "half"}])
+def test_arguments_that_trl_does_not_take_are_refused(table: dict[str, Any]) -> None:
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    from wfdsl_rl.training.grpo import require_trl
+
+    with pytest.raises(UsageError) as refused:
+        require_trl(table)
+
+    assert f"train.trl.{next(iter(table))}" in str(refused.value) or "bf16" in str(refused.value)
+
+
+def test_arguments_that_trl_takes_are_let_through() -> None:
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    from wfdsl_rl.training.grpo import require_trl
+
+    for preset in ("paper-7b", PRESET):
+        require_trl(read_plan(preset).train.trl)
+
+
+def test_a_reward_that_is_not_a_table_is_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        read_plan(PRESET, ["train.reward=x"])
+
+    assert "train.reward" in str(refused.value)
+
+
+def test_the_first_and_the_last_iteration_learn(tmp_path: Path) -> None:
+    """A learning rate of 0 would buy an iteration of workflows for nothing."""
+    torch = pytest.importorskip("torch", reason="needs torch, in the extra rl")
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
+    from transformers import get_scheduler
+
+    from wfdsl_rl.training.grpo import grpo_config
+
+    train = read_plan("paper-7b", ["train.trl={}"]).train
+    for schedule in ("cosine", "constant", "constant_with_warmup"):
+        stage = train.base.model_copy(update={"schedule": schedule})
+        config = grpo_config(stage, train, tmp_path, evaluate=False, resumed=False)
+        optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+        scheduler = get_scheduler(
+            config.lr_scheduler_type,
+            optimizer,
+            config.get_warmup_steps(200),
+            200,
+            scheduler_specific_kwargs=config.lr_scheduler_kwargs,
+        )
+        rates = []
+        for _ in range(200):
+            rates.append(scheduler.get_last_lr()[0])
+            optimizer.step()
+            scheduler.step()
+
+        assert min(rates) > 0
+        assert max(rates) == 1.0
+        assert rates[0] == (1.0 if schedule == "constant" else pytest.approx(1 / 6))
