@@ -12,89 +12,39 @@ library.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import math
 import os
 import secrets
-import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import Effort
-from wfdsl.conductor.listing import WorkerListing, list_workers
+from wfdsl.conductor.listing import list_workers
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
 from wfdsl.grading.code import RemoteSandbox
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunConfig
-from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.interpreter.running import RunOptions
-from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
+from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.loop_thread import LoopThread
+from wfdsl_rl.rows import Row, offer_of, row_of, text_of
 from wfdsl_rl.scoring import Ablation, RewardFunction, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
-
-Row: TypeAlias = dict[str, Any]
-"""What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
-`shown` are their indices in the prompt, `true` the pool's indices of the same workers."""
-
 
 _TOLD_EVERY_S: Final = 1.0
 """How often `on_wait` is called."""
-
-
-class _LoopThread:
-    """An event loop in a thread of its own, for callers that have none. It starts with the first call."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._open = AsyncExitStack()
-
-    def run(self, work: Coroutine[Any, Any, list[Scored]], pool: Pool) -> list[Scored]:
-        """Do some work in the loop and wait for it; an interrupt while waiting cancels the work."""
-        future = asyncio.run_coroutine_threadsafe(work, self._started(pool))
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        """Close the pool, and end the thread."""
-        with self._lock:
-            if self._loop is None or self._thread is None:
-                return
-            atexit.unregister(self.close)
-            asyncio.run_coroutine_threadsafe(self._open.aclose(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-            self._loop = self._thread = None
-
-    def _started(self, pool: Pool) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="wfdsl-reward", daemon=True)
-                self._thread.start()
-                atexit.register(self.close)
-                asyncio.run_coroutine_threadsafe(self._open.enter_async_context(pool.open()), self._loop).result()
-            return self._loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,7 +78,7 @@ class Reward:
     name: str = ""
     """Such as the name of a training stage."""
     _own: list[Journal] = field(default_factory=list, repr=False)
-    _thread: _LoopThread = field(default_factory=_LoopThread, repr=False)
+    _thread: LoopThread = field(default_factory=LoopThread, repr=False)
     _limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
         default_factory=WeakKeyDictionary, repr=False
     )
@@ -482,73 +432,12 @@ def _restored(plain: dict[str, Any], path: Path | None, spent: tuple[Budget, Bud
     return Reward(**{**plain, "scorer": replace(plain["scorer"], options=options)}, _own=own)
 
 
-def row_of(
-    task: Task,
-    offer: WorkerListing,
-    prompt: Prompt,
-    *,
-    number: int,
-    max_steps: int,
-    access: AccessScheme = "lists",
-    question_for: QuestionFor = "all",
-    split: str = "train",
-    effort: Effort | None = None,
-) -> Row:
-    """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
-    messages = prompt.ask(
-        task.question, offer, max_steps=max_steps, question_for=question_for, access=access, effort=effort
-    )
-    return {
-        "prompt": [dict(each) for each in messages],
-        "row": number,
-        "task": task.id,
-        "split": split,
-        "shown": list(offer.indices),
-        "true": [offer.pool_indices[index] for index in offer.indices],
-    }
-
-
 def _require_no_loop() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
     raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
-
-
-def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
-    """The workers that a row's prompt lists."""
-    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
-
-
-def text_of(completion: Any) -> str:
-    """The text of a completion, which may be a chat; a message without text, such as a tool call, has none."""
-    if isinstance(completion, str):
-        return completion
-    content = completion[0].get("content") if completion else None
-    if isinstance(content, str) or not content:
-        return content or ""
-    return "".join(part.get("text", "") for part in content)
-
-
-def load_function(name: str) -> RewardFunction:
-    """A reward of one's own, as `file.py:name`.
-
-    Raises:
-        UsageError: there is no such file or function.
-    """
-    file, _, attribute = name.rpartition(":")
-    if not file.endswith(".py") or not Path(file).is_file():
-        raise UsageError(f"{name!r} is not a function in a file: write it as file.py:name")
-    spec = spec_from_file_location(Path(file).stem, file)
-    assert spec is not None  # the file ends with .py
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, attribute, None)
-    if not callable(function):
-        raise UsageError(f"{file} has no function {attribute!r}")
-    return function  # type: ignore[no-any-return]
 
 
 def budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:

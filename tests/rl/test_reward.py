@@ -26,8 +26,8 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
 from wfdsl_rl.gym import make
-from wfdsl_rl.reward import load_function, offer_of
-from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
+from wfdsl_rl.rows import offer_of
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, load_function
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'

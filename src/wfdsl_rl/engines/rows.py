@@ -11,7 +11,8 @@ from wfdsl.errors import UsageError
 from wfdsl.files import write_whole
 from wfdsl.installation import install_command
 from wfdsl.tasks.rows import optional_module
-from wfdsl_rl.reward import Reward, Row
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.rows import Row
 
 EngineRow: TypeAlias = dict[str, Any]
 ENV_ID: Final = "wfdsl"

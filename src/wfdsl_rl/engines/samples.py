@@ -15,7 +15,8 @@ from wfdsl.server.endpoints import json_object
 from wfdsl.server.keys import Allowance
 from wfdsl.tasks.task import Task
 from wfdsl_rl.engines.questions import Questions
-from wfdsl_rl.reward import Reward, offer_of
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import Rollout
 
 MOST_SAMPLES: Final = 4096

@@ -39,7 +39,7 @@ from wfdsl.language.check import AccessScheme
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.reward import row_of, text_of
+from wfdsl_rl.rows import row_of, text_of
 from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
 from wfdsl_rl.training.setup import Setup
 

@@ -25,8 +25,26 @@ from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.memory import recomputes, share_of
-from wfdsl_rl.training.recursion import RecursionTrainer
+from wfdsl_rl.training.recursion import FirstRounds
 from wfdsl_rl.training.rewarding import Rewarder
+
+
+class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
+    """GRPO in which some groups revise first rounds."""
+
+    first_rounds: FirstRounds
+    """Set before training."""
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        """One pass of an iteration."""
+        rows = self.first_rounds.revised(inputs, self.state.global_step)
+        return super().training_step(model, rows, num_items_in_batch)
+
+    def prediction_step(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
+        """One batch of an evaluation."""
+        rows = self.first_rounds.revised(inputs, self.state.global_step)
+        return super().prediction_step(model, rows, *arguments, **named)
+
 
 _LOWEST_RATE: Final = 1e-4
 """Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""

@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trl import GRPOTrainer
-
 from wfdsl_rl.training.data import revision_messages
 from wfdsl_rl.training.setup import Setup
 
@@ -92,20 +90,3 @@ def _first_rounds(path: Path) -> dict[int, list[FirstRound]]:
         pair = (kept["workflow"]["subtasks"][-1], kept["answer"]) if answered else None
         found.setdefault(kept["row"], []).append(FirstRound(kept["completion"], pair))
     return found
-
-
-class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
-    """GRPO in which some groups revise first rounds."""
-
-    first_rounds: FirstRounds
-    """Set before training."""
-
-    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
-        """One pass of an iteration."""
-        rows = self.first_rounds.revised(inputs, self.state.global_step)
-        return super().training_step(model, rows, num_items_in_batch)
-
-    def prediction_step(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
-        """One batch of an evaluation."""
-        rows = self.first_rounds.revised(inputs, self.state.global_step)
-        return super().prediction_step(model, rows, *arguments, **named)

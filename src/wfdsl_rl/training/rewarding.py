@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from wfdsl.interpreter.record import total_usd
-from wfdsl_rl.reward import Reward, load_function, make_reward, offer_of
-from wfdsl_rl.scoring import Scored, metrics_of, require_scores, right_share
+from wfdsl_rl.reward import Reward, make_reward
+from wfdsl_rl.rows import offer_of
+from wfdsl_rl.scoring import Scored, load_function, metrics_of, require_scores, right_share
 from wfdsl_rl.training.data import answering, completion_text
 from wfdsl_rl.training.processes import ALONE, Processes
 from wfdsl_rl.training.samples import Sample, iteration_of, latency_of

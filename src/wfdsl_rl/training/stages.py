@@ -12,11 +12,11 @@ from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpo
 from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, read_rows, stage_rows
-from wfdsl_rl.training.grpo import grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
+from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.memory import half_frozen
 from wfdsl_rl.training.prefix_cache import share_prompts
-from wfdsl_rl.training.recursion import FirstRounds, RecursionTrainer
+from wfdsl_rl.training.recursion import FirstRounds
 from wfdsl_rl.training.rejection import rejection_sampled
 from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
 from wfdsl_rl.training.samples import SampleFiles

@@ -23,7 +23,8 @@ from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.reward import make_reward, offer_of
+from wfdsl_rl.reward import make_reward
+from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import NoScore
 from wfdsl_rl.training.config import PricesConfig
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds

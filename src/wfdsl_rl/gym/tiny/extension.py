@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from datasets import Dataset
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.conductor.listing import WorkerListing
@@ -27,8 +26,8 @@ from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_
 from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
 from wfdsl_rl.training.config import SftConfig, StageName
+from wfdsl_rl.training.grpo import RecursionTrainer
 from wfdsl_rl.training.prefix_cache import share_prompts
-from wfdsl_rl.training.recursion import RecursionTrainer
 from wfdsl_rl.training.rewarding import make_rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Extension
@@ -90,7 +89,8 @@ class TinyExtension(Extension):
             tiny.__class__ = TinyRecursionTrainer
             tiny.revisions = TinyRevisions(self.setup, reward.__self__, self.config, tokenizer)
             if tiny.eval_dataset is not None:
-                tiny.eval_dataset = Dataset.from_list([{**row, "forced": True} for row in tiny.eval_dataset["first"]])
+                first = tiny.eval_dataset["first"]
+                tiny.eval_dataset = first.add_column("forced", [True] * len(first))
 
     def on_samples(self, samples: Sequence[Sample]) -> Mapping[str, float]:
         """The share of completions with a correct annotation of their prompt; no reward depends on it."""

@@ -14,9 +14,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from trl import GRPOTrainer
-
 from wfdsl.conductor.prompt import Prompt
+from wfdsl_rl.training import grpo
 from wfdsl_rl.training.data import completion_text, draw_of, falls_into, revision_messages, setup_rows
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import Sample
@@ -106,7 +105,7 @@ class ForcedFirstRounds:
         return {number: self.revisions.second(rows[number], first) for number, first in chosen.items()}
 
 
-class TinyRecursionTrainer(ForcedFirstRounds, GRPOTrainer):  # type: ignore[misc,unused-ignore]
+class TinyRecursionTrainer(ForcedFirstRounds, grpo.GRPOTrainer):  # type: ignore[misc,unused-ignore,name-defined]
     """GRPO in which some groups revise one first round."""
 
 

@@ -13,7 +13,7 @@ from wfdsl_rl.gym.tiny.generation import force_prefix
 from wfdsl_rl.gym.tiny.reasoning_prefix import shows_doubt
 from wfdsl_rl.gym.tiny.sft_rows import correct_annotation_of, workflow_in
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.reward import offer_of
+from wfdsl_rl.rows import offer_of
 from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup

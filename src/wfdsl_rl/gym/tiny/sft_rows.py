@@ -20,7 +20,7 @@ from wfdsl_rl.gym.tiny.forced_first_rounds import first_with_answer, second_roun
 from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Asked, Format, correct_annotation, named, shape_in
 from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.reward import offer_of
+from wfdsl_rl.rows import offer_of
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.data import draw_of, falls_into, setup_rows
 from wfdsl_rl.training.rewarding import Rewarder

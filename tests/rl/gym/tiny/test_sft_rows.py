@@ -23,7 +23,7 @@ from wfdsl_rl.gym.tiny.sft_rows import SftRows
 from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_loss
 from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.reward import offer_of
+from wfdsl_rl.rows import offer_of
 from wfdsl_rl.training.checkpoints import load_model
 from wfdsl_rl.training.config import PoolsConfig, RecursionConfig, SftConfig
 from wfdsl_rl.training.data import Draw, draw_of, make_rows

@@ -35,7 +35,8 @@ from wfdsl_rl.gym.tiny.sft_rows import SftRows
 from wfdsl_rl.gym.tiny.synthetic import CHECKS, PART_SHAPES, SHAPES, SyntheticWorkflows, short_lists, with_lists
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.reward import make_reward, offer_of
+from wfdsl_rl.reward import make_reward
+from wfdsl_rl.rows import offer_of
 from wfdsl_rl.training.config import SftConfig, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import read_plan
