@@ -127,13 +127,9 @@ async def test_workflows_that_are_late_have_failed_and_the_others_count() -> Non
     assert set(waited) == {(1, 3)}
 
 
-def up_again(messages: list[dict[str, Any]]) -> str:
-    return "yes"
-
-
 def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
     """As TRL's asynchronous trainer does; the journal is opened again, and what was paid is not paid twice."""
-    pool = Pool.from_functions([up_again])
+    pool = Pool.from_functions([up])
     with make_reward(pool, TASKS, journal=tmp_path / "journal.db", budget=Budget(calls=2), end_of_text=END) as reward:
         scores = [each.score for each in reward.sync([RIGHT], ["t0"], sample_ids=["a"])]
         sent = pickle.dumps(reward.trl)
@@ -142,6 +138,7 @@ def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
         again = other.sync([RIGHT, RIGHT], ["t0", "t1"], sample_ids=["a", "b"])
 
         assert [each.score for each in again] == [*scores, 1.0] == [1.0, 1.0]
+        assert again[0].run is not None
         assert again[0].run.steps[0].replayed
         assert other.end_of_text == {END}
         with pytest.raises(BudgetExhausted):

@@ -22,6 +22,7 @@ from wfdsl.server.listening import FINISHED
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import LONGEST_ID, Sample, SampleReader
 from wfdsl_rl.engines.service import RewardService, shutting_down
+from wfdsl_rl.scoring import RewardValues
 
 _PAGE: Final = 1000
 """Tasks in one answer at most."""
@@ -127,7 +128,9 @@ class _Server(Endpoints):
             return self._unscored
         if result["outcome"] == "failed":
             raise ApiError(503, "; ".join(result["problems"]), code="worker_failed", headers={"retry-after": "5"})
-        return self._service.reward.scorer.values.wrong  # the answer could not be graded
+        values = self._service.reward.scorer.values
+        assert isinstance(values, RewardValues)  # the options of the server have no function
+        return values.wrong  # the answer could not be graded
 
     @asynccontextmanager
     async def _asked(self, request: Request) -> AsyncIterator[tuple[Allowance, bytes]]:

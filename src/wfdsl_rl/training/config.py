@@ -45,6 +45,16 @@ _OURS: Final = {
     "resume_from_checkpoint": "--resume",
 }
 """The arguments of TRL that keys of ours set, and the keys."""
+_READ: Final = {
+    "bf16": bool,
+    "activation_checkpointing": bool,
+    "use_vllm": bool,
+    "vllm_mode": str,
+    "vllm_gpu_memory_utilization": float,
+    "vllm_max_model_length": int,
+    "save_total_limit": int,
+}
+"""The arguments of TRL that the dry run reads, which has no TRL to check them."""
 _FIXED: Final = ("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "reward_weights")
 """Arguments without which an interrupted training would not resume with the same samples."""
 
@@ -323,11 +333,14 @@ class TrainConfig(Table):
                 yield f"train.{name}.{key} is 0, so the stage {name} has nothing to do; set it to a positive number"
             if name != "sft" and (loss := self.grpo(name).loss) not in LOSSES:
                 yield f"train.{name}.loss: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}"
-        for key in self.trl:
+        for key, value in self.trl.items():
             if key in _FIXED:
                 yield f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
             if key in _OURS:
                 yield f"train.trl.{key}: set {_OURS[key]} instead"
+            kind = _READ.get(key, type(value))
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                yield f"train.trl.{key} must be a {kind.__name__} (got {value!r})"
         if self.offload and self.sharding == "none":
             yield 'train.offload moves what is divided among processes: set train.sharding = "fsdp" or "zero3"'
         if self.sft.rows and self.sft.candidates:
