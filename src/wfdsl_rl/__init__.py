@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wfdsl_rl.reward import Reward as Reward
-    from wfdsl_rl.reward import make_reward as make_reward
+    from wfdsl_rl.reward_maker import make_reward as make_reward
     from wfdsl_rl.scoring import Ablation as Ablation
     from wfdsl_rl.scoring import NoScore as NoScore
     from wfdsl_rl.scoring import RewardValues as RewardValues
@@ -26,7 +26,7 @@ _HOMES = {
     "Rollout": "scoring",
     "Scored": "scoring",
     "Scorer": "scoring",
-    "make_reward": "reward",
+    "make_reward": "reward_maker",
 }
 _PACKAGES = ("gym",)
 """Used as they are, such as `wfdsl_rl.gym.make`."""

@@ -21,30 +21,31 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import list_workers
-from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
+from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.grading.code import RemoteSandbox
-from wfdsl.grading.sandbox import Sandbox
-from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker, BudgetUsage
-from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.budget import Budget, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_reading import summaries
-from wfdsl.interpreter.record import BudgetExhausted
-from wfdsl.interpreter.running import RunOptions
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.interpreter.record import BudgetExhausted, total_usd
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
-from wfdsl_rl.rows import Row, offer_of, row_of, text_of
-from wfdsl_rl.scoring import Ablation, RewardFunction, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores
+from wfdsl_rl.processes import ALONE, Processes
+from wfdsl_rl.rows import Row, answering, row_of, text_of
+from wfdsl_rl.scoring import Rollout, Sample, Scored, Scorer, metrics_of, require_scores, right_share
 
+_Item: TypeAlias = tuple[dict[str, Any], str, bool]
+"""A row with its completion, and whether that was cut."""
 _TOLD_EVERY_S: Final = 1.0
 """How often `on_wait` is called."""
+
+
+def _no_figures(_: Sequence[Sample]) -> Mapping[str, float]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +74,14 @@ class Reward:
     """Seconds that a batch may take; workflows that still run then have failed. None: as long as they take."""
     on_wait: Callable[[int, int], None] | None = None
     """Called once in a while with the number of workflows that a batch still waits for, and with all of them."""
+    only_right_pay: bool = False
+    """Whether wrong answers pay no price of their steps, where rows have a `price`."""
+    listeners: list[Callable[[Sequence[Sample]], None]] = field(default_factory=list)
+    """Called with every batch of `trl`."""
+    figures: Callable[[Sequence[Sample]], Mapping[str, float]] = _no_figures
+    """Further figures of a batch, which are logged."""
+    processes: Processes = ALONE
+    """The completions of all of them are scored in the first one."""
     seed: int = 0
     """Part of the sample ids of `trl`, like `name`."""
     name: str = ""
@@ -84,13 +93,17 @@ class Reward:
     )
     _visits: Counter[Any] = field(default_factory=Counter, repr=False)
     """How often each row was scored, for trainers that do not say their step."""
+    _spent: list[float | None] = field(default_factory=list, repr=False)
+    """Costs of runs since they were last logged, in US dollars by the price list; None where a price is not known."""
+    _evaluated: dict[tuple[int | None, int], float | None] = field(default_factory=dict, repr=False)
+    """Rewards of an evaluation by step and row."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process has a loop, limits and a connection to the journal of its own."""
         options = dict(self.scorer.options or {})
         journal, tracker = options.pop("journal", None), options.pop("budget", None)
         plain = {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
-        plain |= {"scorer": replace(self.scorer, options=options), "on_wait": None}
+        plain |= {"scorer": replace(self.scorer, options=options), "on_wait": None, "listeners": [], "processes": ALONE}
         budget = None if tracker is None else (tracker.budget, tracker.spent)
         return _restored, (plain, None if journal is None else journal.path, budget)
 
@@ -203,13 +216,63 @@ class Reward:
         step = None if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
-        rollouts = self.rollouts(rows, completions, step, self.cut(completion_ids))
-        scored = await self.score(rollouts)
-        for metric, value in metrics_of(scored).items() if log_metric is not None else ():
-            log_metric(metric, value)
+        texts = [f"{row.get('prefix', '')}{text_of(each)}" for row, each in zip(rows, completions, strict=True)]
+        items = list(zip(rows, texts, self.cut(completion_ids) or [False] * len(rows), strict=True))
+        (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._rewards(every, step))
+        for name, value in metrics.items() if log_metric is not None else ():
+            log_metric(name, value)
+        return rewards[own]
+
+    async def batch(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        texts: Sequence[str],
+        step: int | None,
+        cut: Sequence[bool] | None = None,
+    ) -> list[Sample]:
+        """Score the completions of a batch, one per row, and pass the samples on to the listeners.
+
+        Raises:
+            NoScore: no valid completion of a training batch has a score.
+            BudgetExhausted, UsageError: as in `__call__`.
+        """
+        samples = await self.samples(rows, texts, step, cut)
         if any(row.get("split", "train") == "train" for row in rows):
-            require_scores(scored, step or 0)
-        return [each.score for each in scored]
+            require_scores([sample.scored for sample in samples], step or 0)
+        self.tell(samples)
+        return samples
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        """Pass samples on to the listeners; what they cost is logged with the next training batch."""
+        self._spent.extend(run.list_usd for sample in samples for run in sample.runs)
+        for listener in self.listeners:
+            listener(samples)
+
+    async def samples(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        texts: Sequence[str],
+        step: int | None,
+        cut: Sequence[bool] | None = None,
+    ) -> list[Sample]:
+        """Score the completions of rows; the reward of each is its score less the price of its steps, times a weight.
+
+        Raises:
+            BudgetExhausted, UsageError: as in `__call__`.
+        """
+        rollouts = self.rollouts(rows, texts, step, cut)
+        found, seen, known = [], Counter[Any](), set[int]()
+        for row, rollout, scored in zip(rows, rollouts, await self.score(rollouts), strict=True):
+            reward = None
+            if scored.score is not None:
+                reward = float(row.get("weight", 1.0)) * (scored.score - self._price(row, scored))
+            number, shared = row.get("row", row["task"]), id(scored) in known
+            found.append(
+                Sample(step or 0, row, seen[number], rollout.completion, scored, reward, shared, rollout.task.question)
+            )
+            seen[number] += 1
+            known.add(id(scored))
+        return found
 
     def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
         """Whether each completion was cut at the token limit; None without tokens.
@@ -260,7 +323,7 @@ class Reward:
                     task=self._task(row["task"]),
                     sample_id=group if self.common_random_numbers and split == "train" else run_id,
                     run_id=run_id,
-                    offer=offer_of(row, self.pool) if "true" in row else None,
+                    offer=answering(row, self.pool) if "true" in row else None,
                     previous=tuple(row["previous"]) if row.get("previous") else None,
                     executions=self.executions if split == "train" else 1,
                 )
@@ -311,6 +374,47 @@ class Reward:
             raise UsageError(f"unknown task {task!r}: the reward was made with {len(self.tasks)} other tasks")
         return self.tasks[task]
 
+    async def _rewards(self, items: list[_Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
+        """The reward of each row with its completion, and the metrics.
+
+        An evaluation asks each row once, though several processes repeat some to have equally many.
+        """
+        if items[0][0].get("split") != "eval":
+            samples = await self._batch(items, step)
+            return [sample.reward for sample in samples], self._metrics(samples)
+        known = {key: reward for key, reward in self._evaluated.items() if key[0] == step}
+        asked = {(step, each[0]["row"]): each for each in reversed(items) if (step, each[0]["row"]) not in known}
+        samples = await self._batch(list(asked.values()), step) if asked else []
+        self._evaluated.clear()
+        self._evaluated.update(known)
+        self._evaluated.update({key: each.reward for key, each in zip(asked, samples, strict=True)})
+        rewards = [self._evaluated[step, row["row"]] for row, _, _ in items]
+        return rewards, self._metrics(samples) if samples else {}
+
+    async def _batch(self, items: list[_Item], step: int | None) -> list[Sample]:
+        rows, texts, cut = zip(*items, strict=True)
+        return await self.batch(rows, texts, step, cut)
+
+    def _metrics(self, samples: Sequence[Sample]) -> dict[str, float]:
+        metrics = {**metrics_of([sample.scored for sample in samples]), **self.figures(samples)}
+        metrics.pop("usd", None)  # ours includes first rounds, and no evaluation
+        kept = [sample.scored.kept for sample in samples if sample.row.get("previous")]
+        if kept:
+            metrics["kept"] = sum(kept) / len(kept)
+        if samples[0].row.get("split", "train") == "train":
+            usd = total_usd(self._spent)
+            self._spent.clear()
+            if usd is not None:
+                metrics["usd"] = usd
+        return metrics
+
+    def _price(self, row: Mapping[str, Any], scored: Scored) -> float:
+        """What the steps of a workflow cost under the row's price."""
+        price = float(row.get("price", 0.0)) * scored.steps
+        return (
+            price * (right_share(each.outcome for each in scored.executions) or 0.0) if self.only_right_pay else price
+        )
+
     async def _finished(self, running: Collection[asyncio.Task[Scored]]) -> None:
         """Wait for the workflows of a batch, and cancel those that are late."""
         clock, pending = asyncio.get_running_loop().time, set(running)
@@ -326,99 +430,6 @@ class Reward:
         limit = self._limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
         async with limit:
             return await self.scorer.score(rollout, self.pool)
-
-
-def make_reward(
-    pool: Pool | str,
-    tasks: Iterable[Task],
-    *,
-    prompt: Prompt | str = DEFAULT_PROMPT,
-    conductor: ConductorConfig | None = None,
-    max_steps: int = DEFAULT_MAX_STEPS,
-    values: RewardValues | RewardFunction | None = None,
-    ablation: Ablation | None = None,
-    executions: int = 1,
-    common_random_numbers: bool = False,
-    end_of_text: int | Collection[int] | None = None,
-    concurrency: int = 64,
-    deadline_s: float | None = None,
-    budget: Budget | BudgetTracker | None = None,
-    journal: Journal | str | Path | None = None,
-    config: RunConfig | None = None,
-    options: RunOptions | None = None,
-    sandbox: Sandbox | RemoteSandbox | None = None,
-    grades: bool = True,
-    seed: int = 0,
-    name: str = "",
-) -> Reward:
-    """A reward function: it parses completions, runs their workflows on a pool and grades the answers.
-
-    Args:
-        pool: The workers, or the name or file of a pool.
-        tasks: The questions with their gold answers; ids must differ.
-        prompt: The prompt of `rows`: a template set, its name or its file.
-        conductor: Its `without`, `pick`, `shuffle` and `seed` say which workers `rows` lists, under which indices; all
-            of them, under their own, unless given. Its `access` says what an access entry may be.
-        max_steps: The most steps of a valid workflow.
-        values: The reward of each outcome, or a function of a scored completion and its task; the paper's unless given.
-        ablation: What the Conductor may not decide.
-        executions: How often each valid workflow is run; its score is the mean.
-        common_random_numbers: Whether the completions of a row in `trl` draw the same random numbers.
-        end_of_text: The tokens that end a completion, for `trl`: the `eos_token_id` of the tokenizer, or of the model's
-            generation config.
-        concurrency: The most workflows in flight. Our choice: 64.
-        deadline_s: Seconds that a batch may take. Workflows that still run then are stopped and have failed.
-        budget: The most that may be spent on all runs, or the ledger of a budget. What the journal's runs have been
-            charged counts towards a budget, but not towards a ledger.
-        journal: Where each call is kept, so that a repeated sample id makes no call twice.
-        config: How workflows are run.
-        options: Further arguments of `wfdsl.run`, such as a `limiter` that other runs share.
-        sandbox: Where programs are graded; the shared one unless given.
-        grades: Whether answers are graded; if not, every answer is unjudged.
-        seed: Part of the sample ids of `trl`.
-        name: Part of the sample ids of `trl`, such as the name of a training stage.
-
-    Raises:
-        UsageError: two tasks have the same id, or the pool or prompt cannot be read.
-        JournalFailure: the journal cannot be opened.
-    """
-    by_id: dict[str, Task] = {}
-    for task in tasks:
-        if by_id.setdefault(task.id, task) is not task:
-            raise UsageError(f"two tasks have the id {task.id!r}: ids must differ")
-    shared: RunOptions = {**(options or {})}
-    own = [Journal(journal)] if isinstance(journal, str | Path) else []
-    kept = journal if isinstance(journal, Journal) else own[0] if own else None
-    if kept is not None:
-        shared["journal"] = kept
-    if budget is not None:
-        shared["budget"] = budget_tracker(budget, kept) if isinstance(budget, Budget) else budget
-    conductor = conductor or ConductorConfig()
-    ends = [end_of_text] if isinstance(end_of_text, int) else end_of_text
-    return Reward(
-        pool=Pool.load(pool) if isinstance(pool, str) else pool,
-        tasks=by_id,
-        prompt=Prompt.load(prompt) if isinstance(prompt, str) else prompt,
-        scorer=Scorer(
-            max_steps=max_steps,
-            access=conductor.access,
-            config=config,
-            options=shared,
-            values=values or RewardValues(),
-            ablation=ablation or Ablation(),
-            sandbox=sandbox,
-            grades=grades,
-        ),
-        conductor=conductor,
-        executions=executions,
-        common_random_numbers=common_random_numbers,
-        end_of_text=None if ends is None else frozenset(ends),
-        concurrency=concurrency,
-        deadline_s=deadline_s,
-        seed=seed,
-        name=name,
-        _own=own,
-    )
 
 
 def _restored(plain: dict[str, Any], path: Path | None, spent: tuple[Budget, BudgetUsage] | None) -> Reward:
@@ -438,14 +449,6 @@ def _require_no_loop() -> None:
     except RuntimeError:
         return
     raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
-
-
-def budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:
-    """The tracker of a budget, with what a journal's earlier sessions were charged."""
-    spent = NOTHING_SPENT
-    for summary in [] if journal is None else summaries(journal.path):
-        spent = spent.plus(summary.charged)
-    return BudgetTracker(budget, spent)
 
 
 def _process() -> str:

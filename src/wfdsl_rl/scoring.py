@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
@@ -293,6 +293,63 @@ class Scorer:
     def _worth(self, scored: Scored, task: Task) -> float | None:
         """The reward; None if there is none."""
         return self.values.of(scored) if isinstance(self.values, RewardValues) else self.values(scored, task)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A completion with its score."""
+
+    step: int
+    """The optimisation step that it was written for, counted from 0."""
+    row: Mapping[str, Any]
+    index: int
+    """Its place among the completions of its row."""
+    completion: str
+    scored: Scored
+    reward: float | None
+    """Its score times the row's weight; None: no score."""
+    shared: bool = False
+    """Whether nothing was run for it, because an equal completion of the same row was run already."""
+    question: str = ""
+    """What was asked."""
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that it cost; none if it is shared."""
+        return [] if self.shared else self.scored.runs
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        scored, run, runs = self.scored, self.scored.run, self.runs
+        return {
+            "step": self.step,
+            "row": self.row["row"],
+            "task": self.row["task"],
+            "kind": self.row.get("kind", ""),
+            "family": self.row.get("family", ""),
+            "question": self.question,
+            "index": self.index,
+            "shown": dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True)),
+            "answering": dict(zip(map(str, self.row["shown"]), self.row["answering"], strict=True)),
+            "round": 2 if self.row.get("previous") else 1,
+            "revises": self.row.get("revises"),
+            "previous": self.row.get("previous"),
+            "completion": self.completion,
+            "outcome": scored.outcome,
+            "outcomes": [each.outcome for each in scored.executions],
+            "reward": self.reward,
+            "problems": list(scored.problems),
+            "kept": scored.kept,
+            "workflow": None if scored.workflow is None else scored.workflow.to_lists(),
+            "replies": [] if run is None else [step.response for step in run.steps],
+            "answer": None if run is None else run.answer,
+            "extracted": None if scored.verdict is None else scored.verdict.extracted,
+            "shared": self.shared,
+            "runs": [each.id for each in scored.runs],
+            "calls": sum(len(each.steps) for each in runs),
+            "tokens": sum(each.usage.total_tokens for each in runs),
+            "usd": total_usd(each.list_usd for each in runs) if runs or self.shared else None,
+        }
 
 
 def right_share(outcomes: Iterable[Outcome]) -> float | None:

@@ -25,7 +25,7 @@ from wfdsl.protocols import Call, Reply
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Limits, WorkerEntry
 from wfdsl_rl.engines.capacity import Capacity
-from wfdsl_rl.reward import make_reward
+from wfdsl_rl.reward_maker import make_reward
 
 AT_ONCE, DELAY_S, WAITING, WAIT_S = 1000, 0.05, 10_000, 2.0
 REQUESTS = int(os.environ.get("WFDSL_REQUESTS", "50000"))

@@ -35,7 +35,7 @@ def main() -> None:
     """Measure, and print the table."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    from wfdsl_rl.training.processes import join_processes
+    from wfdsl_rl.processes import join_processes
 
     processes = join_processes()
     with ExitStack() as stack:

@@ -154,7 +154,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _write_rows(args: argparse.Namespace) -> int:
     from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
     from wfdsl_rl.engines.rows import engine_rows, write_rows
-    from wfdsl_rl.reward import make_reward
+    from wfdsl_rl.reward_maker import make_reward
 
     require_no_parameters(args, "rows take no parameters")
     experiment = experiment_of(args)
@@ -230,7 +230,7 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
     from wfdsl.interpreter.config import RunConfig
     from wfdsl.server.metrics import Metrics
     from wfdsl_rl.engines.service import RewardService
-    from wfdsl_rl.reward import budget_tracker, make_reward
+    from wfdsl_rl.reward_maker import budget_tracker, make_reward
     from wfdsl_rl.scoring import RewardValues
 
     require_no_parameters(args, "completions take no parameters")

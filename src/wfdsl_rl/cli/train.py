@@ -139,9 +139,9 @@ def _run(
     try:
         from wfdsl.evaluation.fingerprints import hash_of
         from wfdsl_rl.cli.train_output import Progress, figures
+        from wfdsl_rl.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.pipeline import run_pipeline
         from wfdsl_rl.training.plan import run_options
-        from wfdsl_rl.training.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.setup import METRICS, Setup
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error

@@ -19,7 +19,8 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.tasks.loading import load_tasks
 from wfdsl_rl.engines.client import RewardClient
 from wfdsl_rl.engines.results import Result, result_of
-from wfdsl_rl.reward import Reward, make_reward
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.reward_maker import make_reward
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import Rollout, Scored
 

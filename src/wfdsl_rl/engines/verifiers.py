@@ -19,7 +19,7 @@ from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
 from wfdsl_rl.engines.rows import sample_of
 from wfdsl_rl.engines.source import RewardSource, SourceOptions, numbers_of, reward_source
-from wfdsl_rl.reward import make_reward
+from wfdsl_rl.reward_maker import make_reward
 
 _SOURCE: Final = {each.name for each in fields(SourceOptions)}
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -253,11 +253,6 @@ def with_second_rounds(
 def falls_into(share: float, at: int) -> bool:
     """Whether place `at` belongs to a share of all places, evenly spread."""
     return int((at + 1) * share) > int(at * share)
-
-
-def answering(row: Mapping[str, Any], offer: WorkerListing) -> WorkerListing:
-    """The workers offered in a row, with the workers that really answer."""
-    return replace(offer, pool_indices=dict(zip(row["shown"], row["answering"], strict=True)))
 
 
 def completion_text(row: Mapping[str, Any], completion: Any) -> str:

@@ -23,10 +23,10 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
 from wfdsl_rl.training.memory import recomputes, share_of
 from wfdsl_rl.training.recursion import FirstRounds
-from wfdsl_rl.training.rewarding import Rewarder
 
 
 class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
@@ -211,7 +211,7 @@ def grpo_trainer(
     tokenizer: Any,
     config: GRPOConfig,
     rows: Sequence[Any],
-    rewarder: Rewarder,
+    reward: Reward,
     *,
     evaluated: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     lora: LoraConfig | None = None,
@@ -225,7 +225,7 @@ def grpo_trainer(
         args=config,
         train_dataset=Dataset.from_list(list(rows)),
         eval_dataset={name: Dataset.from_list(list(own)) for name, own in evaluated.items()} or None,
-        reward_funcs=rewarder.workflow_reward,
+        reward_funcs=reward.trl,
         callbacks=list(callbacks),
         peft_config=None if lora is None else _peft(lora),
     )

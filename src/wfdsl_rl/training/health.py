@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
-from wfdsl_rl.scoring import CUT
-from wfdsl_rl.training.samples import Iteration, Sample, iteration_of
+from wfdsl_rl.scoring import CUT, Sample
+from wfdsl_rl.training.samples import Iteration, iteration_of
 
 _PATIENCE: Final = 10
 """Consecutive iterations before a warning is given."""

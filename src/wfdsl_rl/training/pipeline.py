@@ -26,6 +26,7 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import Owner, is_alive
+from wfdsl_rl.processes import told_when_lost
 from wfdsl_rl.scoring import load_function
 from wfdsl_rl.training.callbacks import drop_lines_after
 from wfdsl_rl.training.checkpoints import (
@@ -40,7 +41,6 @@ from wfdsl_rl.training.checkpoints import (
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries, require_trl
 from wfdsl_rl.training.missing import unusable
-from wfdsl_rl.training.processes import told_when_lost
 from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Extension, Setup, require_feasible
 from wfdsl_rl.training.stages import train_grpo, train_sft
 

@@ -30,7 +30,7 @@ from wfdsl.tasks.rows import is_data_file
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.reward import budget_tracker
+from wfdsl_rl.reward_maker import budget_tracker
 from wfdsl_rl.training.config import NO_PRICES, StageName, TrainConfig
 from wfdsl_rl.training.setup import ExtensionConfig
 

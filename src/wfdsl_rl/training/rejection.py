@@ -19,9 +19,10 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.random_policies import random_workflow
 from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.training.checkpoints import ends_of
 from wfdsl_rl.training.data import draw_of, setup_rows
-from wfdsl_rl.training.rewarding import Rewarder, make_rewarder
+from wfdsl_rl.training.rewarding import stage_reward
 from wfdsl_rl.training.setup import Setup
 
 ROWS: Final = "rows.jsonl"
@@ -72,23 +73,21 @@ def rejection_sampled(setup: Setup, model: Model | None = None) -> list[dict[str
 async def _best(setup: Setup, model: Model | None) -> list[_Best]:
     sft = setup.train.sft
     rows = setup_rows(setup, setup.tasks, count=sft.questions, draw=draw_of(setup, "base", more=_MORE))
-    rewarder = make_rewarder(setup, "sft", executions=sft.executions_per_candidate)
+    reward = stage_reward(setup, "sft", executions=sft.executions_per_candidate)
     found: list[_Best] = []
     for at in range(0, len(rows), _TOGETHER):
-        found += await _best_of(setup, model, rewarder, rows[at : at + _TOGETHER])
+        found += await _best_of(setup, model, reward, rows[at : at + _TOGETHER])
     return found
 
 
-async def _best_of(
-    setup: Setup, model: Model | None, rewarder: Rewarder, rows: Sequence[dict[str, Any]]
-) -> list[_Best]:
+async def _best_of(setup: Setup, model: Model | None, reward: Reward, rows: Sequence[dict[str, Any]]) -> list[_Best]:
     count = setup.train.sft.candidates
     if setup.train.sft.candidates_from == "policy" and model is not None:
         texts, cut = _written(setup, model, rows, count)
     else:
         texts = [text for row in rows for text in _candidates(setup, row, count)]
         cut = [False] * len(texts)
-    samples = await rewarder.batch([row for row in rows for _ in range(count)], texts, 0, cut)
+    samples = await reward.batch([row for row in rows for _ in range(count)], texts, 0, cut)
     best = []
     for at, row in enumerate(rows):
         own = samples[at * count : (at + 1) * count]

@@ -19,66 +19,8 @@ from typing import Any
 from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
 from wfdsl.files import write_whole
 from wfdsl.graph import graph_of
-from wfdsl.interpreter.record import Run, total_usd
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.scoring import Scored, right_share
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A completion with its score."""
-
-    step: int
-    """The optimisation step that it was written for, counted from 0."""
-    row: Mapping[str, Any]
-    index: int
-    """Its place among the completions of its row."""
-    completion: str
-    scored: Scored
-    reward: float | None
-    """Its score times the row's weight; None: no score."""
-    shared: bool = False
-    """Whether nothing was run for it, because an equal completion of the same row was run already."""
-    question: str = ""
-    """What was asked."""
-
-    @property
-    def runs(self) -> list[Run]:
-        """The runs that it cost; none if it is shared."""
-        return [] if self.shared else self.scored.runs
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        scored, run, runs = self.scored, self.scored.run, self.runs
-        return {
-            "step": self.step,
-            "row": self.row["row"],
-            "task": self.row["task"],
-            "kind": self.row.get("kind", ""),
-            "family": self.row.get("family", ""),
-            "question": self.question,
-            "index": self.index,
-            "shown": dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True)),
-            "answering": dict(zip(map(str, self.row["shown"]), self.row["answering"], strict=True)),
-            "round": 2 if self.row.get("previous") else 1,
-            "revises": self.row.get("revises"),
-            "previous": self.row.get("previous"),
-            "completion": self.completion,
-            "outcome": scored.outcome,
-            "outcomes": [each.outcome for each in scored.executions],
-            "reward": self.reward,
-            "problems": list(scored.problems),
-            "kept": scored.kept,
-            "workflow": None if scored.workflow is None else scored.workflow.to_lists(),
-            "replies": [] if run is None else [step.response for step in run.steps],
-            "answer": None if run is None else run.answer,
-            "extracted": None if scored.verdict is None else scored.verdict.extracted,
-            "shared": self.shared,
-            "runs": [each.id for each in scored.runs],
-            "calls": sum(len(each.steps) for each in runs),
-            "tokens": sum(each.usage.total_tokens for each in runs),
-            "usd": total_usd(each.list_usd for each in runs) if runs or self.shared else None,
-        }
+from wfdsl_rl.scoring import Sample, right_share
 
 
 class SampleFiles:

@@ -24,9 +24,9 @@ from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.processes import ALONE, Processes
+from wfdsl_rl.scoring import Sample
 from wfdsl_rl.training.config import ModelSize, StageName, Table, TrainConfig
-from wfdsl_rl.training.processes import ALONE, Processes
-from wfdsl_rl.training.samples import Sample
 
 DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports
-from wfdsl_rl.training.checkpoints import load_model, lost_updates, revisions_of, save_trained
+from wfdsl_rl.training.checkpoints import ends_of, load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
 from wfdsl_rl.training.data import eval_rows, read_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
@@ -18,7 +17,7 @@ from wfdsl_rl.training.memory import half_frozen
 from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.recursion import FirstRounds
 from wfdsl_rl.training.rejection import rejection_sampled
-from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
+from wfdsl_rl.training.rewarding import programs_between_batches, stage_reward
 from wfdsl_rl.training.samples import SampleFiles
 from wfdsl_rl.training.setup import Extension, Setup
 
@@ -79,15 +78,19 @@ def train_grpo(
     """Train a GRPO stage; the folder of its model."""
     config, folder, first = setup.train.grpo(stage), setup.folder(stage), setup.processes.is_first
     health, kl = HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
-    rewarder = make_rewarder(
-        setup, stage, executions=config.executions_per_completion, common_random_numbers=config.common_random_numbers
-    )
-    rewarder.listeners += [SampleFiles(folder / "samples"), health.on_samples]
-    rewarder.on_samples = extension.on_samples
     held_out, resumed = eval_rows(setup, stage), checkpoint is not None
     arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
     half = half_frozen(setup.train, on_cpu=on_cpu())
     tokenizer, network = load_model(model, half=half)  # after the arguments, which say how weights are spread
+    reward = stage_reward(
+        setup,
+        stage,
+        extension=extension,
+        executions=config.executions_per_completion,
+        common_random_numbers=config.common_random_numbers,
+        end_of_text=ends_of(tokenizer, network),
+    )
+    reward.listeners.extend([SampleFiles(folder / "samples"), health.on_samples])
     writers = [
         PromptInCheckpoints(setup.prompt, setup.max_steps, revisions_of(stage)),
         MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
@@ -98,7 +101,7 @@ def train_grpo(
         tokenizer,
         arguments,
         extension.rows(stage, stage_rows(setup, stage), tokenizer),
-        rewarder,
+        reward,
         evaluated=held_out,
         lora=setup.train.lora,
         callbacks=[*(writers if first else []), *([kl] if config.beta else [])],
@@ -112,8 +115,7 @@ def train_grpo(
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)
     extension.on_trainer(stage, trainer)
-    rewarder.reward = replace(rewarder.reward, end_of_text=frozenset(trainer.eos_token_ids))
-    with programs_between_batches(setup, rewarder, trainer.async_loop):
+    with programs_between_batches(setup, reward, trainer.async_loop):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         final = save_trained(setup, stage, trainer, folder / "final")
         if extension.after(stage, final) and setup.eval_tasks:

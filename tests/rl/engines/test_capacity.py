@@ -20,7 +20,7 @@ from wfdsl.protocols import Call, Reply, Usage
 from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.entry import Limits, WorkerEntry
 from wfdsl_rl.engines.capacity import Capacity
-from wfdsl_rl.reward import make_reward
+from wfdsl_rl.reward_maker import make_reward
 
 TASKS = [Task(id="t", question="Q?", gold="yes", kind="text")]
 PROGRAMS = [

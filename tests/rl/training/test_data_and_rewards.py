@@ -23,13 +23,13 @@ from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.reward import make_reward
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.reward_maker import make_reward
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import NoScore
 from wfdsl_rl.training.config import PricesConfig
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan, run_options
-from wfdsl_rl.training.rewarding import Rewarder
 
 GYM = Pool.load("gym/paper7")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -159,8 +159,8 @@ def answering(text: str) -> Pool:
     return Pool.from_functions([worker])
 
 
-def rewarder(pool: Pool, tasks: tuple[Task, ...], **more: Any) -> Rewarder:
-    return Rewarder(make_reward(pool, tasks, end_of_text=END, **more))
+def rewarder(pool: Pool, tasks: tuple[Task, ...], **more: Any) -> Reward:
+    return make_reward(pool, tasks, end_of_text=END, **more)
 
 
 async def test_the_function_for_trl_gives_a_reward_per_completion(
@@ -170,8 +170,7 @@ async def test_the_function_for_trl_gives_a_reward_per_completion(
     columns = {key: [row[key] for row in rows] for key in rows[0] if key != "prompt"}
     logged: dict[str, float] = {}
 
-    rewards = await rewarder(pool, tasks).workflow_reward(
-        [row["prompt"] for row in rows],
+    rewards = await rewarder(pool, tasks).trl(
         [[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
         completion_ids=[[7, END]] * 3,
         trainer_state=type("State", (), {"global_step": 0}),

@@ -11,9 +11,9 @@ import pytest
 
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.scoring import CUT, Scored
+from wfdsl_rl.scoring import CUT, Sample, Scored
 from wfdsl_rl.training.health import HealthChecks, collapse_of, warnings_for
-from wfdsl_rl.training.samples import Curve, Sample, SampleFiles, iteration_of
+from wfdsl_rl.training.samples import Curve, SampleFiles, iteration_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from wfdsl.grading.code import SHARED_CACHE, shared_sandbox
 from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.rewarding import make_rewarder, programs_between_batches
+from wfdsl_rl.training.rewarding import programs_between_batches, stage_reward
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -65,7 +65,7 @@ def test_processes_stand_ready_between_batches_and_none_is_left_behind_them(tmp_
     SHARED_CACHE.clear()
     pool = Pool.from_functions([programmer])
     setup = replace(a_setup(tmp_path), pool=pool, tasks=(PRINTING,), eval_tasks=())
-    rewarder = make_rewarder(setup, "base")
+    rewarder = stage_reward(setup, "base")
     rows = make_rows((PRINTING,), pool, a_prompt(), count=1, max_steps=5, draw=Draw(), split="train")
 
     with loop_in_a_thread() as loop:
@@ -86,7 +86,7 @@ def test_where_there_are_no_programs_no_sandbox_is_asked_for(tmp_path: Path, mon
 
     monkeypatch.setattr("wfdsl.grading.code.shared_sandbox", missing)
     setup = replace(a_setup(tmp_path), tasks=TASKS, eval_tasks=())
-    rewarder = make_rewarder(setup, "base")
+    rewarder = stage_reward(setup, "base")
     before = list(rewarder.listeners)
 
     with loop_in_a_thread() as loop, programs_between_batches(setup, rewarder, loop):

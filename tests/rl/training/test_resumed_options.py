@@ -12,7 +12,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from tests.rl.engines.conftest import completion  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.reward import make_reward  # noqa: E402
+from wfdsl_rl.reward_maker import make_reward  # noqa: E402
 from wfdsl_rl.training import pipeline  # noqa: E402
 
 if TYPE_CHECKING:

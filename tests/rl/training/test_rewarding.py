@@ -11,11 +11,12 @@ import pytest
 from wfdsl.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym import make
-from wfdsl_rl.reward import make_reward
+from wfdsl_rl.gym.tiny.forced_first_rounds import first_rounds
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.reward_maker import make_reward
 from wfdsl_rl.scoring import NoScore, Scorer
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import run_options
-from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.samples import latency_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.tasks.task import Task
-    from wfdsl_rl.training.samples import Sample
+    from wfdsl_rl.scoring import Sample
 
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 CHECKED = 'model_id = [0, 1]\nsubtasks = ["Solve it.", "Check it."]\naccess_list = [[], [0]]'
@@ -49,9 +50,10 @@ def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[st
     return counted
 
 
-def rewarder(workers: Any, tasks: Sequence[Task], told: list[Sequence[Sample]] | None = None, **more: Any) -> Rewarder:
+def rewarder(workers: Any, tasks: Sequence[Task], told: list[Sequence[Sample]] | None = None, **more: Any) -> Reward:
     pool = workers if isinstance(workers, Pool) else Pool.from_functions([workers])
-    return Rewarder(make_reward(pool, tasks, end_of_text=1, **more), listeners=[] if told is None else [told.append])
+    reward = make_reward(pool, tasks, end_of_text=1, **more)
+    return replace(reward, listeners=[] if told is None else [told.append])
 
 
 def rows(tasks: tuple[Task, ...], prompt: Prompt, split: str) -> list[dict[str, Any]]:
@@ -71,7 +73,7 @@ async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
     tasks: tuple[Task, ...], prompt: Prompt
 ) -> None:
     graded = make_reward(Pool.from_functions([up]), tasks)
-    ungraded = Rewarder(replace(graded, scorer=Scorer(grades=False)))
+    ungraded = replace(graded, scorer=Scorer(grades=False))
 
     with pytest.raises(NoScore, match="step 3: no valid completion has a score: nothing was graded"):
         await ungraded.batch(rows(tasks, prompt, "train"), [RIGHT, RIGHT], 3)
@@ -80,7 +82,7 @@ async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
 async def test_first_rounds_are_told_to_those_who_keep_completions(tasks: tuple[Task, ...], prompt: Prompt) -> None:
     told: list[Sequence[Sample]] = []
 
-    await rewarder(up, tasks, told).first_rounds(rows(tasks, prompt, "train"), [RIGHT, "nothing"], 4)
+    await first_rounds(rewarder(up, tasks, told), rows(tasks, prompt, "train"), [RIGHT, "nothing"], 4)
 
     (samples,) = told
     assert [(sample.row["split"], sample.step) for sample in samples] == [("first", 4)] * 2
@@ -89,7 +91,7 @@ async def test_first_rounds_are_told_to_those_who_keep_completions(tasks: tuple[
 async def test_first_rounds_of_a_warm_up_are_not_told(tasks: tuple[Task, ...], prompt: Prompt) -> None:
     told: list[Sequence[Sample]] = []
 
-    await rewarder(up, tasks, told).first_rounds(rows(tasks, prompt, "sft"), [RIGHT, RIGHT], 0)
+    await first_rounds(rewarder(up, tasks, told), rows(tasks, prompt, "sft"), [RIGHT, RIGHT], 0)
 
     assert told == []
 
@@ -187,8 +189,7 @@ async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_fir
 
     async def logged() -> dict[str, float]:
         found: dict[str, float] = {}
-        await judging.workflow_reward(
-            [row["prompt"] for row in given],
+        await judging.trl(
             [RIGHT, "nothing"],
             completion_ids=[[7, 1], [7, 1]],
             trainer_state=type("State", (), {"global_step": 0}),
@@ -197,8 +198,8 @@ async def test_what_an_iteration_cost_is_logged_once_with_its_evaluation_and_fir
         )
         return found
 
-    await judging.first_rounds(given, [RIGHT, RIGHT], 0)
-    judging.spent += costs  # the calls of these workers are free
+    await first_rounds(judging, given, [RIGHT, RIGHT], 0)
+    judging._spent.extend(costs)  # the calls of these workers are free
 
     assert (await logged()).get("usd") == usd
     assert (await logged())["usd"] == 0.0

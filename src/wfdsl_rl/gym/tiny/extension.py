@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,13 +24,13 @@ from wfdsl_rl.gym.tiny.reasoning_prefix import annotation_in
 from wfdsl_rl.gym.tiny.recursion import TinyRevisions
 from wfdsl_rl.gym.tiny.sft_rows import SftRows, correct_annotation_of
 from wfdsl_rl.gym.tiny.small_vocabulary import dataset_of, use_small_vocabulary_loss
+from wfdsl_rl.scoring import Sample
 from wfdsl_rl.training.callbacks import MetricLines
 from wfdsl_rl.training.checkpoints import load_model, save_model
 from wfdsl_rl.training.config import SftConfig, StageName
 from wfdsl_rl.training.grpo import RecursionTrainer
 from wfdsl_rl.training.prefix_cache import share_prompts
-from wfdsl_rl.training.rewarding import make_rewarder
-from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.training.rewarding import stage_reward
 from wfdsl_rl.training.setup import Extension
 from wfdsl_rl.training.stages import fine_tune
 
@@ -83,6 +84,8 @@ class TinyExtension(Extension):
             DrawnShapes(trainer, synthetic, stage, fills=self.config.fills, softness=self.config.softness)
         if self.config.only_prefix:
             write_only_prefixes(trainer)
+            reward = trainer.reward_funcs[0].__self__
+            trainer.reward_funcs[0] = replace(reward, end_of_text=frozenset(trainer.eos_token_ids)).trl
         if isinstance(trainer, RecursionTrainer):
             (reward,), tokenizer = trainer.reward_funcs, trainer.processing_class
             tiny: Any = trainer
@@ -125,7 +128,7 @@ class TinyExtension(Extension):
         return correct_annotation_of(self.setup, self.config.reasoning_prefix, row)
 
     def _sft_rows(self, stream: str) -> SftRows:
-        return SftRows(self.setup, self.config, make_rewarder(self.setup, stream, grades=False))
+        return SftRows(self.setup, self.config, stage_reward(self.setup, stream, grades=False))
 
     def _load(self, model: str) -> tuple[Any, Any]:
         """A tokenizer and its network that write as they do in a GRPO stage."""

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from wfdsl.conductor.prompt import Prompt
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.scoring import Sample
 from wfdsl_rl.training import grpo
 from wfdsl_rl.training.data import completion_text, draw_of, falls_into, revision_messages, setup_rows
-from wfdsl_rl.training.rewarding import Rewarder
-from wfdsl_rl.training.samples import Sample
 from wfdsl_rl.training.setup import Setup
 
 Written: TypeAlias = tuple[dict[str, Any], str]
@@ -32,9 +32,9 @@ _COMPLETIONS: Final = 3
 class Revisions:
     """How first rounds are run and revised. An extension may put a subclass into the trainer."""
 
-    def __init__(self, setup: Setup, rewarder: Rewarder) -> None:
+    def __init__(self, setup: Setup, reward: Reward) -> None:
         self.setup = setup
-        self.rewarder = rewarder
+        self.reward = reward
 
     def first(self, row: dict[str, Any], completion: str) -> dict[str, Any]:  # noqa: ARG002
         """The row that its first rounds are run with; `completion` is the first of those that are run."""
@@ -44,7 +44,7 @@ class Revisions:
         """The first rounds that are run: the first valid one of each row, because only one is revised."""
         found: dict[int, Written] = {}
         for row, text in written:
-            if row["row"] not in found and self.rewarder.is_valid(row, text):
+            if row["row"] not in found and is_valid(self.reward, row, text):
                 found[row["row"]] = (row, text)
         return [*found.values()]
 
@@ -79,7 +79,7 @@ class ForcedFirstRounds:
         prompts = [row["prompt"] for row in forced]
         padding = [inputs[0]["prompt"]] * (most - len(forced))  # TRL needs equally many in each process
         generated = self._generate(prompts + padding)
-        cut = self.revisions.rewarder.reward.cut(generated[_TOKENS]) or []
+        cut = self.revisions.reward.cut(generated[_TOKENS]) or []
         written: list[Written] = [
             (row, completion_text(row, each))
             for row, each, is_cut in zip(forced, generated[_COMPLETIONS], cut, strict=False)
@@ -98,8 +98,11 @@ class ForcedFirstRounds:
         for row, text in started:
             if row["row"] not in rows:
                 rows[row["row"]] = self.revisions.first(row, text)
-        samples = await self.revisions.rewarder.first_rounds(
-            [rows[row["row"]] for row, _ in started], [text for _, text in started], self.state.global_step
+        samples = await first_rounds(
+            self.revisions.reward,
+            [rows[row["row"]] for row, _ in started],
+            [text for _, text in started],
+            self.state.global_step,
         )
         chosen = self.revisions.choose(samples, self.state.log_history)
         return {number: self.revisions.second(rows[number], first) for number, first in chosen.items()}
@@ -121,6 +124,25 @@ def forced_rows(setup: Setup) -> list[dict[str, Any]]:
         else {**row, "forced": False, "weight": config.discount}
         for at, row in enumerate(rows)
     ]
+
+
+def is_valid(reward: Reward, row: Mapping[str, Any], text: str) -> bool:
+    """Whether a row's completion is a valid workflow; nothing is run."""
+    (rollout,) = reward.rollouts([row], [text], 0)
+    problems, _ = reward.scorer.read(rollout, reward.pool)
+    return not problems
+
+
+async def first_rounds(
+    reward: Reward, rows: Sequence[Mapping[str, Any]], texts: Sequence[str], step: int
+) -> list[Sample]:
+    """Run the first rounds of rows that force a second one. Listeners get those of training rows only."""
+    splits = {row["split"] for row in rows}
+    split = "first eval" if "eval" in splits else "first"
+    samples = await reward.samples([{**row, "split": split} for row in rows], texts, step)
+    if "train" in splits:
+        reward.tell(samples)
+    return samples
 
 
 def second_round(row: Mapping[str, Any], first: Sample, prompt: Prompt, *, max_steps: int) -> dict[str, Any]:

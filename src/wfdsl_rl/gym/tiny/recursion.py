@@ -13,9 +13,9 @@ from wfdsl_rl.gym.tiny.generation import force_prefix
 from wfdsl_rl.gym.tiny.reasoning_prefix import shows_doubt
 from wfdsl_rl.gym.tiny.sft_rows import correct_annotation_of, workflow_in
 from wfdsl_rl.gym.world.replies import signs_in
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.rows import offer_of
-from wfdsl_rl.training.rewarding import Rewarder
-from wfdsl_rl.training.samples import Sample
+from wfdsl_rl.scoring import Sample
 from wfdsl_rl.training.setup import Setup
 
 _RECENT: Final = 3
@@ -25,8 +25,8 @@ _RECENT: Final = 3
 class TinyRevisions(Revisions):
     """How first rounds are run and revised."""
 
-    def __init__(self, setup: Setup, rewarder: Rewarder, config: TinyConfig, tokenizer: Any) -> None:
-        super().__init__(setup, rewarder)
+    def __init__(self, setup: Setup, reward: Reward, config: TinyConfig, tokenizer: Any) -> None:
+        super().__init__(setup, reward)
         self.config = config
         self.tokenizer = tokenizer
 

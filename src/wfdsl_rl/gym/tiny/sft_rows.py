@@ -16,14 +16,14 @@ from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.gym.tiny.config import TinyConfig
-from wfdsl_rl.gym.tiny.forced_first_rounds import first_with_answer, second_round
+from wfdsl_rl.gym.tiny.forced_first_rounds import first_rounds, first_with_answer, second_round
 from wfdsl_rl.gym.tiny.reasoning_prefix import KEEP, Asked, Format, correct_annotation, named, shape_in
 from wfdsl_rl.gym.tiny.synthetic import SyntheticWorkflows
 from wfdsl_rl.gym.world.replies import signs_in
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.data import draw_of, falls_into, setup_rows
-from wfdsl_rl.training.rewarding import Rewarder
 from wfdsl_rl.training.setup import Setup
 
 Write: TypeAlias = Callable[[Sequence[Any], Sequence[str]], list[str]]
@@ -36,10 +36,10 @@ _FEWEST: Final = 2
 class SftRows:
     """The rows of a training's SFT phases: messages `prompt` and `completion`."""
 
-    def __init__(self, setup: Setup, config: TinyConfig, rewarder: Rewarder) -> None:
+    def __init__(self, setup: Setup, config: TinyConfig, reward: Reward) -> None:
         self.setup = setup
         self.config = config
-        self.rewarder = rewarder
+        self.reward = reward
         self._questions = {task.id: task.question for task in setup.tasks}
         self.synthetic = SyntheticWorkflows(
             lengths=_lengths(config, setup.max_steps),
@@ -188,7 +188,7 @@ class SftRows:
         They fill whole batches: their prompts are more than twice as long, and a batch is padded to its longest row.
         """
         chosen = [at for at in range(len(rows)) if falls_into(share, at // batch)]
-        run = self.rewarder.first_rounds([rows[at] for at in chosen], [texts[at] for at in chosen], 0)
+        run = first_rounds(self.reward, [rows[at] for at in chosen], [texts[at] for at in chosen], 0)
         answered = first_with_answer(asyncio.run(run))
         return {
             at: second_round(rows[at], answered[number], self.setup.prompt, max_steps=self.setup.max_steps)

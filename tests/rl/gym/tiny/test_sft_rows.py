@@ -28,7 +28,7 @@ from wfdsl_rl.training.checkpoints import load_model
 from wfdsl_rl.training.config import PoolsConfig, RecursionConfig, SftConfig
 from wfdsl_rl.training.data import Draw, draw_of, make_rows
 from wfdsl_rl.training.grpo import sft_trainer
-from wfdsl_rl.training.rewarding import make_rewarder
+from wfdsl_rl.training.rewarding import stage_reward
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def a_gym_setup(out: Path, extension: TinyConfig = TINY_GYM, **train: Any) -> Se
 
 def sft_rows(setup: Setup) -> SftRows:
     assert isinstance(setup.extension, TinyConfig)
-    return SftRows(setup, setup.extension, make_rewarder(setup, "test", grades=False))
+    return SftRows(setup, setup.extension, stage_reward(setup, "test", grades=False))
 
 
 def rows_for(setup: Setup, count: int) -> list[dict[str, Any]]:

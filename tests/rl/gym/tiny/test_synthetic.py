@@ -6,6 +6,7 @@ import json
 import random
 import statistics
 from collections import Counter
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
@@ -35,12 +36,13 @@ from wfdsl_rl.gym.tiny.sft_rows import SftRows
 from wfdsl_rl.gym.tiny.synthetic import CHECKS, PART_SHAPES, SHAPES, SyntheticWorkflows, short_lists, with_lists
 from wfdsl_rl.gym.world import wording
 from wfdsl_rl.gym.world.replies import signs_in
-from wfdsl_rl.reward import make_reward
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.reward_maker import make_reward
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.training.config import SftConfig, TrainConfig
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import read_plan
-from wfdsl_rl.training.rewarding import Rewarder, make_rewarder
+from wfdsl_rl.training.rewarding import stage_reward
 from wfdsl_rl.training.setup import Extension, Setup
 
 GYM = Pool.load("gym/paper7")
@@ -259,7 +261,7 @@ def test_a_preset_shows_what_the_conductor_that_ships_was_shown(preset: str, tmp
     plan = read_plan(preset, ["train.task_count=200"])
     asked: Any = {"train": plan.train, "extension": plan.extension, "prompt": plan.prompt, "pool": plan.pool}
     setup = Setup(**asked, max_steps=plan.max_steps, tasks=plan.tasks(), eval_tasks=(), out=tmp_path)
-    made = SftRows(setup, asked["extension"], make_rewarder(setup, "new", grades=False))
+    made = SftRows(setup, asked["extension"], stage_reward(setup, "new", grades=False))
 
     rows = made.before_rewards(128)
 
@@ -274,8 +276,8 @@ def test_lists_are_not_written_from_a_prefix_without_the_letters_of_roles(capsys
     assert 'set reasoning_prefix to "roles", and parts to true' in capsys.readouterr().err
 
 
-def rewarder(tasks: tuple[Task, ...], **more: Any) -> Rewarder:
-    return Rewarder(make_reward(GYM, tasks, end_of_text=END), **more)
+def rewarder(tasks: tuple[Task, ...], **more: Any) -> Reward:
+    return replace(make_reward(GYM, tasks, end_of_text=END), **more)
 
 
 def tiny_extension(tasks: tuple[Task, ...], form: Format) -> Extension:
@@ -289,13 +291,12 @@ def tiny_extension(tasks: tuple[Task, ...], form: Format) -> Extension:
 
 async def test_annotations_that_are_correct_are_counted() -> None:
     asked = tuple(make("gym/paper7", 8, 5, split="train"))
-    judging = rewarder(asked, on_samples=tiny_extension(asked, "sketch").on_samples)
+    judging = rewarder(asked, figures=tiny_extension(asked, "sketch").on_samples)
     rows = make_rows(asked, GYM, a_prompt(), count=len(asked), max_steps=5, draw=Draw())
     true = [f"{correct_annotation('sketch', Asked.of(row), offer_of(row, GYM), None)} S\n{RIGHT}" for row in rows]
     logged: dict[str, float] = {}
 
-    await judging.workflow_reward(
-        [row["prompt"] for row in rows],
+    await judging.trl(
         [*true[:4], *[RIGHT] * 4],
         completion_ids=[[END]] * 8,
         trainer_state=type("State", (), {"global_step": 0}),
