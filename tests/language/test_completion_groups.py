@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
-from random import Random
+from collections.abc import Iterator
+from itertools import combinations, combinations_with_replacement, pairwise, permutations, product
 
 import pytest
 from hypothesis import given
@@ -22,35 +22,43 @@ VALUES = {
 }
 
 
-def drawn(rng: Random) -> tuple[str, Workflow]:
-    """A draft and an answer in any orders, with up to two mentions before, between and after; the answer's meaning."""
-    answer = _three(rng)
-    written = [*_mentions(rng), *_three(rng), *_mentions(rng), *answer, *_mentions(rng)]
-    in_order = dict(answer)
-    plain = "\n".join(f"{label} = {in_order[label]}" for label in LABELS)
-    workflow = analyze(plain).raise_for_errors().workflow
-    assert workflow is not None
-    return "\n".join(f"So {label} = {value} it is." for label, value in written), workflow
+MENTION, DRAFT, FINAL = range(3)
+Sequence = list[tuple[str, int]]
 
 
-def _three(rng: Random) -> list[tuple[str, str]]:
-    return [(label, rng.choice(VALUES[label])) for label in rng.sample(LABELS, 3)]
+def sequences() -> Iterator[Sequence]:
+    """All of up to eight lists: an answer, perhaps a draft before it, and mentions anywhere outside of both."""
+    for answer in permutations(LABELS):
+        final = [(label, FINAL) for label in answer]
+        for before, after in ((b, a) for b in range(6) for a in range(6 - b)):
+            for labels in product(LABELS, repeat=before + after):
+                mentions = [(label, MENTION) for label in labels]
+                yield [*mentions[:before], *final, *mentions[before:]]
+        for order in permutations(LABELS):
+            draft = [(label, DRAFT) for label in order]
+            for count in range(3):
+                for labels, at in product(
+                    product(LABELS, repeat=count), combinations_with_replacement(range(3), count)
+                ):
+                    slots: list[Sequence] = [[], [], []]
+                    for label, slot in zip(labels, at, strict=True):
+                        slots[slot].append((label, MENTION))
+                    yield [*slots[0], *draft, *slots[1], *final, *slots[2]]
 
 
-def _mentions(rng: Random) -> list[tuple[str, str]]:
-    labels = [rng.choice(LABELS) for _ in range(rng.randint(0, 2))]
-    return [(label, rng.choice(VALUES[label])) for label in labels]
+@pytest.mark.parametrize(("line", "most"), [("{} = {}", 6), ("So {} = {} it is.", 8)])
+def test_no_list_of_a_draft_or_a_mention_gets_into_the_answer_silently(line: str, most: int) -> None:
+    answer = Workflow.from_lists([2, 2], ["e", "f"], [[], "all"])
+    for lists in filter(lambda lists: len(lists) <= most, sequences()):
+        checked = analyze("\n".join(line.format(label, VALUES[label][kind]) for label, kind in lists))
+
+        told = any(found.severity != "note" for found in checked.diagnostics)
+        later_group = {label for label, _ in lists[-3:]} == set(LABELS) and codes_of(checked) == ["lists-replaced"]
+        assert told or later_group or checked.workflow == answer, lists
 
 
-def assert_no_silent_mixture(checked: Checked, answer: Workflow) -> None:
-    assert checked.workflow == answer or any(found.code.startswith("list") for found in checked.diagnostics)
-
-
-@given(st.randoms(use_true_random=False))
-def test_lists_of_a_draft_and_of_mentions_never_get_into_the_answer_silently(rng: Random) -> None:
-    text, answer = drawn(rng)
-
-    assert_no_silent_mixture(analyze(text), answer)
+def codes_of(checked: Checked) -> list[str]:
+    return [found.code for found in checked.diagnostics]
 
 
 def groups_of(labels: list[str]) -> list[tuple[int, ...]]:
@@ -69,7 +77,7 @@ def test_the_answer_is_the_last_group_of_a_cut_that_leaves_as_few_lists_over_as_
     lasts = {cut[-1] for cut in groups_of(labels)}
     in_order = {at for at in lasts if tuple(labels[at : at + 3]) == LABELS}
 
-    answer = choose(scanner().scan(text).parts).answer
+    answer = choose(text, scanner().scan(text).parts).answer
 
     if not lasts:
         assert answer is None
@@ -101,7 +109,31 @@ def test_a_draft_and_an_answer_in_another_order_are_not_mixed() -> None:
         "subtasks": ["final a", "final b"],
         "access_list": [[], [0]],
     }
-    assert codes(text) == []
+    assert codes(text) == [("note", "lists-replaced")]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Do not write:\n{}",
+        "".join(f"# {line}\n" for line in ("model_id = [2, 2]", "subtasks = ['e', 'f']", "access_list = [[], []]")),
+        "~~model_id = [2, 2]\nsubtasks = ['e', 'f']\naccess_list = [[], []]~~",
+        "Better:\n{}",
+    ],
+)
+def test_three_later_lists_replace_the_answer_with_a_diagnostic(later: str) -> None:
+    checked = analyze(PLAIN_LISTS + later.format(PLAIN_LISTS.replace("[0, 1]", "[2, 2]")))
+
+    assert checked.workflow is not None
+    assert [step.worker for step in checked.workflow] == [2, 2]
+    assert {"lists-replaced", "list-differs"} & set(codes_of(checked))
+
+
+def test_three_lists_between_prose_are_one_group_whatever_is_next_to_them() -> None:
+    text = f"Maybe subtasks = ['x'] and access_list = [[]]? I take:\n{PLAIN_LISTS}So model_id = [5] was wrong."
+
+    assert analyze(text).workflow == analyze(PLAIN_LISTS).workflow
+    assert codes(text) == [("warning", "list-differs")]
 
 
 def test_a_list_after_the_answer_with_another_value_is_a_warning() -> None:

@@ -12,7 +12,14 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from wfdsl.language.check import Profile
-from wfdsl.language.completion_errors import ambiguous_lists, cut_list, missing_lists, missing_marker, unexpected
+from wfdsl.language.completion_errors import (
+    ambiguous_lists,
+    cut_list,
+    missing_lists,
+    missing_marker,
+    replaced_lists,
+    unexpected,
+)
 from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, changed_label, choose, label_of
 from wfdsl.language.completion_scanner import BadList, Scan, Scanner, scanner
 from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
@@ -56,21 +63,27 @@ def read_completion(text: str, profile: Profile, scan_with: Scanner | None = Non
     if start is None:
         return Reading(None, [missing_marker(text)])
     scan = grammar.scan(text, start)
-    groups = choose(scan.parts, start)
+    groups = choose(text, scan.parts, start)
     if groups.cut is not None:
         return Reading(None, [cut_list(text, groups.cut)])
     if groups.answer is None:
         return Reading(None, missing_lists(text, groups))
-    differing = _differing(text, grammar, groups.answer, groups.rivals) if groups.rivals else []
-    if unclear := next((rival for rival in differing if rival in groups.ambiguous), None):
-        return Reading(None, [ambiguous_lists(unclear)])
-    return _Answer(text, grammar, profile).read(groups, differing, scan)
+    if unclear := _differing(text, grammar, groups.answer, groups.ambiguous):
+        return Reading(None, [ambiguous_lists(unclear[0])])
+    reading = _Answer(text, grammar, profile).read(
+        groups, _differing(text, grammar, groups.answer, groups.mentions), scan
+    )
+    if drafts := _differing(text, grammar, groups.answer, groups.draft):
+        reading.diagnostics.append(replaced_lists(drafts[0], groups.answer))
+    return reading
 
 
-def _differing(text: str, grammar: Scanner, answer: Group, rivals: list[Listed]) -> list[Listed]:
-    """The rivals that say something else than the answer's list with the same label."""
+def _differing(text: str, grammar: Scanner, answer: Group, others: list[Listed]) -> list[Listed]:
+    """The lists that say something else than the answer's list with the same label."""
+    if not others:
+        return []
     values = {label: _Answer(text, grammar, "lenient").value(listed) for label, listed in answer.items()}
-    differ = (rival for rival in rivals if _Answer(text, grammar, "lenient").value(rival) != values[label_of(rival)])
+    differ = (rival for rival in others if _Answer(text, grammar, "lenient").value(rival) != values[label_of(rival)])
     return list(islice(differ, MOST_SHOWN + 1))
 
 

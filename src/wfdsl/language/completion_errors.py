@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from wfdsl.language.completion_groups import LABELS, Groups, Listed, label_of
+from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, label_of
 from wfdsl.language.completion_scanner import BadList
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
 from wfdsl.language.lalr import Token
@@ -92,6 +92,14 @@ def ambiguous_lists(rival: Listed) -> Diagnostic:
     message = f"it is not clear which lists are the answer: `{label_of(rival)}` is written with different values"
     help_ = "write the answer once more: model_id, subtasks, access_list, in this order, and nothing after them"
     return Diagnostic("lists-ambiguous", "error", message, _label_span(rival), help=help_)
+
+
+def replaced_lists(draft: Listed, answer: Group) -> Diagnostic:
+    """The answer is not the only group of three lists, and another one before it says something else."""
+    first = min(answer.values(), key=lambda listed: listed.start)
+    message = f"the three lists from here on are the answer, and not those before: `{label_of(draft)}` differs"
+    help_ = "the last three lists count, whatever is written about them: if they are not meant, leave them out"
+    return Diagnostic("lists-replaced", "note", message, _label_span(first), help=help_)
 
 
 def _label_span(listed: Listed) -> Span:

@@ -1,13 +1,16 @@
 """Which of the lists in a completion are the answer.
 
 A group is three neighbouring lists with three different labels. The lists are cut into groups so that as few as
-possible are left over, and the last group is the answer. Of several such cuts the one whose last group is in the order
-model_id, subtasks, access_list counts; if none is, their values decide whether the answer is known.
+possible are left over, and the last group is the answer; of several such cuts the one whose last group is in the order
+model_id, subtasks, access_list counts. Where the answer is not in this order, no group that overlaps with it may say
+something else. Three lists with no prose between them, and prose around them, are always one group.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from wfdsl.language.completion_scanner import REASONING_MARKS, BadList
@@ -18,17 +21,20 @@ LABELS = ("model_id", "subtasks", "access_list")
 Listed: TypeAlias = Phrase | BadList
 Group: TypeAlias = dict[str, Listed]
 _SIZE = len(LABELS)
-_TWO_GROUPS = 2
+_NO_PROSE = re.compile(r"\A[ \t,;]*(?:#|//)[^\r\n]*|</?[^<>]{0,60}>|<[^<>]{0,60}\Z|(?<![\w.\[])[\w.\[]{1,20}[\"']?\Z")
+_WORD = re.compile(r"[^\W\d_]|```|\}")
 
 
 class Groups(NamedTuple):
     """The group that counts, if there is one, and what else a reader has to know about the lists."""
 
     answer: Group | None
-    rivals: list[Listed]
-    """Lists outside the answer that could be meant instead. Where their values differ, it is not a matter of course."""
     ambiguous: list[Listed]
-    """Those of them that no rule excludes: with other values than the answer's they make it unknown."""
+    """The lists of groups that overlap with the answer, and make it unknown if their values differ."""
+    mentions: list[Listed]
+    """Other lists after the answer, and those of groups that overlap with it where its order decides."""
+    draft: list[Listed]
+    """The last group that ends before the answer, if there is one."""
     changes: list[Token]
     """Code that changes a list of the answer after it."""
     lists: list[Listed]
@@ -51,23 +57,29 @@ def changed_label(change: Token) -> str:
     return next(label for label in LABELS if change.text.startswith(label))
 
 
-def choose(parts: Sequence[Token], start: int = 0) -> Groups:
+def choose(text: str, parts: Sequence[Token], start: int = 0) -> Groups:
     """Find the answer among the parts of a completion, which is read from an offset on."""
     kept, hidden = _outside_reasoning(parts)
     lists = [part for part in kept if isinstance(part, Phrase | BadList)]
     # A text that ends inside a list was cut off, also where it had gone back to reasoning.
     end = parts[-1] if parts else None
     cut = end if isinstance(end, BadList) and end.cut else None
-    last, rivals, ambiguous = _cut([label_of(listed) for listed in lists])
-    if last is None:
-        return Groups(None, [], [], [], lists, hidden, cut, start)
+    groups = _possible_groups(text, lists)
+    if not groups:
+        return Groups(None, [], [], [], [], lists, hidden, cut, start)
+    last = _last_group(lists, groups)
+    overlapping = {at for first in groups if abs(first - last) < _SIZE for at in range(first, first + _SIZE)}
+    outside = [lists[at] for at in sorted(overlapping - set(range(last, last + _SIZE)))]
+    after = [lists[at] for at in range(last + _SIZE, len(lists)) if at not in overlapping]
+    before = [] if outside else [first for first in groups if first <= last - _SIZE]
     answer = {label_of(listed): listed for listed in lists[last : last + _SIZE]}
-    changes = [part for part in kept if part.type == "CHANGE" and part.start > answer[changed_label(part)].end]
+    decided = _in_order(lists, last)
     return Groups(
         answer,
-        [lists[index] for index in rivals],
-        [lists[index] for index in ambiguous],
-        changes,
+        [] if decided else outside,
+        [*outside, *after] if decided else after,
+        lists[before[-1] : before[-1] + _SIZE] if before else [],
+        [part for part in kept if part.type == "CHANGE" and part.start > answer[changed_label(part)].end],
         lists,
         hidden,
         cut,
@@ -99,44 +111,33 @@ def _hide(kept: list[Token], start: int, tag: Token, hidden: dict[str, Token]) -
     del kept[start:]
 
 
-def _cut(labels: list[str]) -> tuple[int | None, Sequence[int], Sequence[int]]:
-    """Where the answer begins, and the lists that are rivals and ambiguous (see `Groups`)."""
-    if len(labels) == _SIZE:
-        return (0 if len(set(labels)) == _SIZE else None), (), ()
+def _possible_groups(text: str, lists: list[Listed]) -> list[int]:
+    """Where a group may begin: none overlaps with three lists that stand alone."""
+    labels = [label_of(listed) for listed in lists]
+    groups = [first for first in range(len(labels) - _SIZE + 1) if len(set(labels[first : first + _SIZE])) == _SIZE]
+    if len(lists) == _SIZE:
+        return groups
+    apart = [True, *(_is_prose(text, one, other) for one, other in pairwise(lists)), True]
+    alone = {first for first in groups if apart[first : first + _SIZE + 1] == [True, False, False, True]}
+    return [first for first in groups if first in alone or not alone.intersection(range(first - 2, first + _SIZE))]
+
+
+def _is_prose(text: str, one: Listed, other: Listed) -> bool:
+    """Whether there are words between two lists, a code fence or the end of a dict; comments and tags do not count."""
+    return bool(_WORD.search(_NO_PROSE.sub("", text[one.end : other.start])))
+
+
+def _last_group(lists: list[Listed], groups: list[int]) -> int:
+    """Where the last group begins, in the cut that leaves the fewest lists over."""
+    begins_here = set(groups)
     most = [0] * _SIZE  # by number of lists: the most groups that the first so many lists can be cut into
-    for end in range(_SIZE, len(labels) + 1):
-        most.append(max(most[-1], most[end - _SIZE] + _is_group(labels, end - _SIZE)))
-    if not most[-1]:
-        return None, (), ()
-    options = _last_groups(labels, most)
-    in_order = [first for first in options if tuple(labels[first : first + _SIZE]) == LABELS]
-    last = (in_order or options)[-1]
-    return last, _rivals(labels, most, last), () if in_order else range(options[0], last)
-
-
-def _is_group(labels: list[str], first: int) -> bool:
-    return first >= 0 and len(set(labels[first : first + _SIZE])) == _SIZE
-
-
-def _last_groups(labels: list[str], most: list[int]) -> list[int]:
-    """Where the last group of each best cut begins. These groups overlap, so there are at most three."""
+    for end in range(_SIZE, len(lists) + 1):
+        most.append(max(most[-1], most[end - _SIZE] + (end - _SIZE in begins_here)))
     best = most[-1]
     late = most.index(best) - 1  # none begins later: what is before it must leave room for all groups but one
-    return [first for first in range(late - 2, late + 1) if _is_group(labels, first) and most[first] == best - 1]
+    options = [first for first in range(late - 2, late + 1) if first in begins_here and most[first] == best - 1]
+    return ([first for first in options if _in_order(lists, first)] or options)[-1]
 
 
-def _rivals(labels: list[str], most: list[int], last: int) -> list[int]:
-    """The lists after the answer, and those just before it that could belong to it.
-
-    Two groups that leave nothing over are a draft and the answer.
-    """
-    if len(labels) == _TWO_GROUPS * _SIZE and most[-1] == _TWO_GROUPS:
-        return []
-    in_order = tuple(labels[last : last + _SIZE]) == LABELS
-    before = [
-        index
-        for index in range(max(0, last - 2), last)
-        if any(_is_group(labels, first) for first in range(last - 2, index + 1))
-        or (not in_order and most[index] == most[last])
-    ]
-    return [*before, *range(last + _SIZE, len(labels))]
+def _in_order(lists: list[Listed], first: int) -> bool:
+    return tuple(map(label_of, lists[first : first + _SIZE])) == LABELS

@@ -44,8 +44,8 @@ _COMPLETION = (
         "completion",
         "it is not clear which lists are the answer",
         "Lists are grouped by threes, and the last group is the answer. Where groups can be made in several ways, the "
-        "one in the order model_id, subtasks, access_list counts. If none is in this order, and their values "
-        "differ, nothing is guessed.",
+        "one in the order model_id, subtasks, access_list counts. If it is not in this order, and another group that "
+        "overlaps with it says something else, nothing is guessed.",
         'access_list = [[]]\nsubtasks = ["Solve it."]\nmodel_id = [0]\naccess_list = ["all"]',
         'access_list = [[]]\nsubtasks = ["Solve it."]\nmodel_id = [0]',
     ),
@@ -56,8 +56,18 @@ _COMPLETION = (
         "a list beside the answer has another value",
         "A label is written again after the answer, or just before it, with a list of another value. It does not "
         "count; the warning is there because it may have been meant as a correction.",
-        _FINE + "\nmodel_id = [0, 0] would be cheaper.",
+        _FINE + "\nSo much for the plan, but model_id = [0, 0] would be cheaper.",
         _FINE,
+    ),
+    Code(
+        "lists-replaced",
+        "note",
+        "completion",
+        "three lists before the answer say something else",
+        "The last three lists that belong together are the answer, also where they are struck out, commented out or "
+        "introduced as an example of what not to do: the text around the lists is not understood.",
+        _FINE + "\nDo not write:\n" + _plan(model_id="[0, 0]"),
+        "Do not ask one worker twice.\n" + _FINE,
     ),
     Code(
         "list-truncated",
