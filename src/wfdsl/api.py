@@ -31,6 +31,7 @@ from wfdsl.notebook import DrawnInNotebooks
 _UTF8_BYTES_PER_CHAR = 4
 _PIECE = 1 << 16  # bytes
 Form: TypeAlias = Literal["completion", "wf"]
+_DEFAULT = CheckConfig()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,7 +93,8 @@ def analyze(
     source = Source(text, name)
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
-    reading = read_completion(text, config.profile, marked=config.marked)
+    find = getattr(config.pool, "find", None)
+    reading = read_completion(text, config.profile, find=find, marked=config.marked)
     if reading.tree is None or not reading.complete:
         more = check_columns(reading.tree, config) if reading.tree else []
         return Checked(source, None, in_order([*reading.diagnostics, *more]))
@@ -146,7 +148,7 @@ def _require_text(text: object) -> None:
 
 def _changed(config: CheckConfig | None, options: CheckOptions) -> CheckConfig:
     try:
-        return CheckConfig(**options) if config is None else replace(config, **options) if options else config
+        return replace(config or _DEFAULT, **options) if options else config or _DEFAULT
     except TypeError:
         known = CheckOptions.__annotations__
         unknown = next((name for name in options if name not in known), None)

@@ -14,6 +14,16 @@ from wfdsl.language.diagnostics.codes import CODES
 
 SOURCES = Path(wfdsl.__file__).parent
 COMPLETION_CODES = [code for code in CODES.values() if code.form in ("completion", "both")]
+
+
+class NamedPool:
+    """A pool of two workers with names."""
+
+    indices = (0, 1)
+    conductors = ()
+    find = staticmethod({"planner": 0, "solver": 1}.get)
+
+
 NO_EXAMPLE = {
     "access-not-binary",
     "conductor-too-deep",
@@ -31,8 +41,8 @@ EMITTERS = {"Diagnostic", "_error", "_repair", "_report", "_wrong_type"}
 
 @pytest.mark.parametrize("code", [code for code in COMPLETION_CODES if code.wrong], ids=lambda code: code.name)
 def test_the_wrong_example_gets_its_code_with_its_severity(code: Code) -> None:
-    strict = wfdsl.analyze(code.wrong, pool=2, max_steps=5)
-    lenient = wfdsl.analyze(code.wrong, pool=2, max_steps=5, profile="lenient")
+    strict = wfdsl.analyze(code.wrong, pool=NamedPool(), max_steps=5)
+    lenient = wfdsl.analyze(code.wrong, pool=NamedPool(), max_steps=5, profile="lenient")
 
     severities = {(found.code, found.severity) for found in strict.diagnostics}
     in_strict = "error" if code.kind == "repair" else code.kind

@@ -1,9 +1,9 @@
 """The corpus: completions with the verdict that they must get, each in both profiles.
 
 `tests/corpus/completions.jsonl` and `more_completions.jsonl` hold a case a line: `text` (or `text_parts`: [[piece,
-times], ...]), `pool_size`, `max_steps`, and what is expected. Tier "core": both profiles give `expected` (the lenient
-one `expected_lenient`, where there is one). Tier "lenient": strict rejects the text, lenient gives `expected`, with
-warnings of exactly the codes in `repairs`, where they are listed.
+times], ...]), `pool_size` (or the workers' `names`), `max_steps`, and what is expected. Tier "core": both profiles give
+`expected` (the lenient one `expected_lenient`, where there is one). Tier "lenient": strict rejects the text, lenient
+gives `expected`, with warnings of exactly the codes in `repairs`, where they are listed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from wfdsl import analyze
+from wfdsl import Pool, WorkerEntry, analyze
 from wfdsl.api import Checked
 from wfdsl.language.diagnostics.codes import CODES
 
@@ -77,6 +77,13 @@ def expected_of(case: dict[str, Any], profile: str) -> dict[str, Any] | None:
     return expected
 
 
+def pool_of(case: dict[str, Any]) -> Any:
+    """The number of workers, or a pool of workers with names."""
+    if "names" not in case:
+        return case["pool_size"]
+    return Pool([WorkerEntry(name=name, provider="scripted") for name in case["names"]])
+
+
 def compared(subtasks: list[str], how: str) -> list[str]:
     if how == "collapse_ws":
         return [re.sub(r"\s+", " ", subtask).strip() for subtask in subtasks]
@@ -89,7 +96,7 @@ def compared(subtasks: list[str], how: str) -> list[str]:
 @pytest.mark.parametrize(("case", "profile"), list(cases()))
 def test_a_completion_gets_its_verdict(case: dict[str, Any], profile: Any) -> None:
     expected = expected_of(case, profile)
-    limits = {"pool": case["pool_size"], "max_steps": case["max_steps"]}
+    limits = {"pool": pool_of(case), "max_steps": case["max_steps"]}
 
     first = analyze(text_of(case), profile=profile, **limits)
     later = analyze(text_of(case), profile=profile, recursion=True, **limits)

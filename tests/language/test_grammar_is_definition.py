@@ -150,7 +150,11 @@ def _from_the_grammar() -> st.SearchStrategy[str]:
     }
     explicit = {name: st.sampled_from(samples) for name, samples in labels.items()}
     explicit |= {
-        "_END": st.just("]"),
+        "_END": st.sampled_from(["]", "］"]),
+        "LSQB": st.sampled_from(["[", "［"]),
+        "COMMA": st.sampled_from([",", "，", "、"]),
+        "X_WIDE_INT": st.sampled_from(["０", "１２"]),
+        "X_QUOTE_MARK": st.sampled_from(["> ", ">>"]),
         "INT": st.sampled_from(["0", "-1", "7", "12"]),
         "STRING": st.sampled_from(['"a"', "'it'", '"""x\n"y"""', "r'\\d'", '""', "U'\\x41'", "'''it's'''"]),
         "X_BROKEN_STRING": st.sampled_from(['"a\nb"', "'\r\n'"]),
@@ -162,7 +166,7 @@ def _from_the_grammar() -> st.SearchStrategy[str]:
         "X_CONSTANT": st.sampled_from(["True", "false"]),
         "X_NO_BREAK_SPACE": st.just("\u00a0"),
         "X_ESCAPED_SPACE": st.sampled_from(["\\n", "\\n  "]),
-        "X_SLASH_COMMENT": st.sampled_from(["// x\n", "//[\n"]),
+        "X_SLASH_COMMENT": st.sampled_from(["// x\n", "//[\n", "/* ] */"]),
         "SPACE": st.sampled_from([" ", "\n", "\\\n"]),
         "COMMENT": st.sampled_from(["# c\n", "#[\n"]),
         "PROSE": st.sampled_from(["\n", "so ", ". ", "[", '"', "(", "#", "é"]),
@@ -223,6 +227,10 @@ def test_plain_lark_reads_the_lists_of_whole_completions(written: Written) -> No
         "model_id = [4 // 2]",
         "model_id = [0] // [",
         "model_id = [0] model_id += [1] model_id[0] = 2 model_id[0] == 3",
+        "del model_id[0] wf['subtasks'].pop( (access_list) += model_id = sorted(a, model_id) model_id = f(x)",
+        "model_id = [０, ０１] > model_id = [0,\n> 1] model_id ＝ ［0、1］ model_id = [1 /* , */, /* ] ",
+        "model_id</b> = [0] <arg_key>model_id</arg_key><arg_value>[0] name='model_id' x>[1] \u202asubtasks\u202c = []",
+        "model_id = [0] if a else [1] model_id = [0] if b",
         "subtasks[0][1].extend([]) subtasks = subtasks + [2] my_subtasks.append(1)",
         "model_id: list[list[list[list[int]]]] = [0]",
     ],
@@ -260,7 +268,7 @@ def codes(text: str, scan_with: Scanner | None = None) -> list[str]:
         ),
         pytest.param(
             "conductor.lark",
-            '!_items{item}: _more{item} ","?',
+            "!_items{item}: _more{item} COMMA?",
             "!_items{item}: _more{item}",
             PLAIN_LISTS.replace("[0, 1]", "[0, 1,]"),
             [],
@@ -287,8 +295,8 @@ def codes(text: str, scan_with: Scanner | None = None) -> list[str]:
         ),
         pytest.param(
             "conductor.lark",
-            '!?access: "["',
-            '!?access: "{" [_items{step}] "}" -> access\n      | "["',
+            "!?access: LSQB",
+            '!?access: "{" [_items{step}] "}" -> access\n      | LSQB',
             PLAIN_LISTS.replace("[0]]", "{0}]"),
             ["not-a-literal"],
             [],

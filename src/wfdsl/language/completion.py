@@ -32,10 +32,14 @@ from wfdsl.language.workflow import Workflow
 
 _STRAIGHT = "use straight quotes, \" or '"
 _FENCE = re.compile(r"```[ \t]*\w")
-_BINDING = re.compile("[=:：]")
+_BINDING = re.compile("[=:：＝]")
+_TAG = re.compile(r"(?:[\"'][^<>\r\n]*)?>|\s*</arg_key>")
+_INVISIBLE = re.compile("[\u00a0\u2007\u202f\u3000\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_WIDE_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 _NOTHING = ""  # the value of a worker that has an error of its own: no number, so that no rule is broken by it
 _TEXTS = ("step_text", "x_worker_text", "word")  # alternatives of the grammar for a string where a number may be
 Index: TypeAlias = tuple[int, int, int]
+FindWorker: TypeAlias = Callable[[str], int | None]
 T = TypeVar("T")
 
 
@@ -53,10 +57,18 @@ class Reading(NamedTuple):
         return self.tree is not None and self.complete and not any(self.tree.columns.values())
 
 
-def read_completion(text: str, profile: Profile, scan_with: Scanner | None = None, *, marked: bool = False) -> Reading:
+def read_completion(
+    text: str,
+    profile: Profile,
+    scan_with: Scanner | None = None,
+    *,
+    find: FindWorker | None = None,
+    marked: bool = False,
+) -> Reading:
     """Read a completion. Errors of a list's syntax and types are found here, errors of meaning by the checker.
 
-    `marked`: a grammar put a marker line before the lists, so that everything before it is reasoning.
+    `find` gives a worker's index by its name, where the pool has names. `marked`: a grammar put a marker line before
+    the lists, so that everything before it is reasoning.
     """
     grammar = scan_with or scanner()
     start = marked_start(text) if marked else 0
@@ -70,9 +82,8 @@ def read_completion(text: str, profile: Profile, scan_with: Scanner | None = Non
         return Reading(None, missing_lists(text, groups))
     if unclear := _differing(text, grammar, groups.answer, groups.ambiguous):
         return Reading(None, [ambiguous_lists(unclear[0])])
-    reading = _Answer(text, grammar, profile).read(
-        groups, _differing(text, grammar, groups.answer, groups.mentions), scan
-    )
+    differing = _differing(text, grammar, groups.answer, groups.mentions)
+    reading = _Answer(text, grammar, profile, find).read(groups, differing, scan)
     if drafts := _differing(text, grammar, groups.answer, groups.draft):
         reading.diagnostics.append(replaced_lists(drafts[0], groups.answer))
     return reading
@@ -90,10 +101,11 @@ def _differing(text: str, grammar: Scanner, answer: Group, others: list[Listed])
 class _Answer:
     """Reads one group of lists, and collects what is wrong with it."""
 
-    def __init__(self, text: str, grammar: Scanner, profile: Profile) -> None:
+    def __init__(self, text: str, grammar: Scanner, profile: Profile, find: FindWorker | None = None) -> None:
         self.found: list[Diagnostic] = []
         self._text = text
         self._grammar = grammar
+        self._find = find
         self._repair_severity: Severity = "error" if profile == "strict" else "warning"
         self._json = False
         self._counts: dict[str, int] = {}
@@ -144,7 +156,7 @@ class _Answer:
 
     def _label(self, label: Token) -> None:
         name, written = label.type.removeprefix("X_").lower(), label.text
-        if written.startswith(f"{name}>"):
+        if _TAG.match(written, len(name)):
             self._repair("label-tag", f"the list of `{name}` is written between tags", label, f"write `{name} = [...]`")
             return
         if _FENCE.search(written) or not _BINDING.search(written):
@@ -154,14 +166,19 @@ class _Answer:
             self._escaped_json(f"the quotation mark after `{name}` is escaped", label)
         if not written.startswith(name) or written[len(name) : len(name) + 1].isalnum():
             self._repair("label-spelling", f"the label of this list is `{name}`", label, f"write `{name}`")
+        if "</" in written:
+            self._repair("label-tag", f"a tag follows `{name}`", label, f"write `{name} = [...]`")
+        if "＝" in written:
+            self._repair("full-width", f"a full-width equals sign follows `{name}`", label, "write `=`")
         if "(" in written:
             help_ = "leave the remark out, or write a type annotation: `: list[int] =`"
             self._repair("label-annotation", f"there is a remark between `{name}` and its list", label, help_)
         if "”" in written or "’" in written:
             message = f"there is a typographic quotation mark after `{name}`"
             self._repair("curly-quote", message, label, "write a straight one")
-        if any(space in written for space in "\u00a0\u2007\u202f"):
-            self._repair("no-break-space", f"there is a no-break space after `{name}`", label, "write a plain space")
+        if _INVISIBLE.search(written):
+            message = f"there is a no-break space or an invisible character after `{name}`"
+            self._repair("no-break-space", message, label, "write a plain space")
 
     def _odd_gaps(self, gaps: list[Token], lists: list[Listed]) -> None:
         for gap in gaps:
@@ -170,9 +187,15 @@ class _Answer:
 
     def _odd_gap(self, gap: Token) -> None:
         if gap.type == "X_NO_BREAK_SPACE":
-            self._repair("no-break-space", "there is a no-break space between items", gap, "write a plain space")
+            message = "there is a no-break space or an invisible character between items"
+            self._repair("no-break-space", message, gap, "write a plain space")
         elif gap.type == "X_SLASH_COMMENT":
-            self._repair("slash-comment", "this comment begins with `//`", gap, "begin it with `#`, or leave it out")
+            message = f"this comment begins with `{gap.text[:2]}`"
+            self._repair("slash-comment", message, gap, "begin it with `#`, or leave it out")
+        elif gap.type == "X_QUOTE_MARK":
+            self._repair("quoted-block", "the list is written as a quotation", gap, "leave the `>` out")
+        elif gap.type != "X_ESCAPED_SPACE":
+            self._repair("full-width", f"`{gap.text}` is a full-width character", gap, "write it in ASCII")
         else:
             self._escaped_json(r"there is `\n` between items", gap)
 
@@ -199,6 +222,11 @@ class _Answer:
         return Node(_NOTHING if number is None else number, item.start, item.end)
 
     def _wrong_worker(self, item: Token) -> Node:
+        name = self._string(item.children[0]) if item.type == "x_worker_text" else ""
+        if name and self._find and (index := self._find(name)) is not None:
+            message = f"{self._quoted(item)} is the name of worker {index}"
+            self._repair("worker-name", message, item, f"write its index: `{index}`")
+            return Node(index, item.start, item.end)
         message = f"a worker is an integer, not {self._quoted(item)}"
         self._error("worker-type", message, item, "write the index of a worker, such as `0`")
         return Node(_NOTHING, item.start, item.end)
@@ -288,6 +316,9 @@ class _Answer:
             return item.text
         if item.type == "X_FLOAT":
             return item.text.partition(".")[0]
+        if item.type == "X_WIDE_INT":
+            value = item.text.translate(_WIDE_DIGITS)
+            return value if self._grammar.is_integer(value) else None
         if item.type not in _TEXTS:
             return None
         value = self._string(item.children[0], quietly=True)
@@ -299,6 +330,8 @@ class _Answer:
             self._repair(
                 "number-as-float", f"{item.text:.20} is written with a decimal point", item, "write an integer"
             )
+        elif item.type == "X_WIDE_INT":
+            self._repair("full-width", f"{item.text} is written in full-width digits", item, "write it in ASCII")
         elif item.type != "INT":
             self._repairs_of(item.children[0])
             self._repair(

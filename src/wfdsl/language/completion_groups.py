@@ -65,6 +65,9 @@ def choose(text: str, parts: Sequence[Token], start: int = 0) -> Groups:
     end = parts[-1] if parts else None
     cut = end if isinstance(end, BadList) and end.cut else None
     groups = _possible_groups(text, lists)
+    if len(groups) == 1 == len(lists) - 2:
+        answer = {label_of(listed): listed for listed in lists}
+        return Groups(answer, [], [], [], _changes(kept, answer), lists, hidden, cut, start)
     if not groups:
         return Groups(None, [], [], [], [], lists, hidden, cut, start)
     last = _last_group(lists, groups)
@@ -79,12 +82,16 @@ def choose(text: str, parts: Sequence[Token], start: int = 0) -> Groups:
         [] if decided else outside,
         [*outside, *after] if decided else after,
         lists[before[-1] : before[-1] + _SIZE] if before else [],
-        [part for part in kept if part.type == "CHANGE" and part.start > answer[changed_label(part)].end],
+        _changes(kept, answer),
         lists,
         hidden,
         cut,
         start,
     )
+
+
+def _changes(kept: list[Token], answer: Group) -> list[Token]:
+    return [part for part in kept if part.type == "CHANGE" and part.start > answer[changed_label(part)].end]
 
 
 def _outside_reasoning(parts: Sequence[Token]) -> tuple[list[Token], dict[str, Token]]:

@@ -27,8 +27,8 @@ REASONING_MARKS = ("THINK", "END_THINK", "ASIDE", "END_ASIDE")
 _FREQUENT = ("INT", "COMMA", "LSQB", "_END", "STRING", "LPAR", "RPAR")  # tried first, for speed alone
 _OPENING = frozenset({"LSQB", "LPAR"})  # of brackets and commas only the place is kept
 _CLOSING = frozenset({"COMMA", "_END", "RPAR"})
-_REPAIRED_GAPS = frozenset({"X_NO_BREAK_SPACE", "X_ESCAPED_SPACE", "X_SLASH_COMMENT"})
-_NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
+_REPAIRED_GAPS = frozenset({"X_NO_BREAK_SPACE", "X_ESCAPED_SPACE", "X_SLASH_COMMENT", "X_QUOTE_MARK"})
+_REPAIRED = re.compile("[\u00a0\u2007\u202f\u3000\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff，、［］]")
 
 
 class BadList(Token):
@@ -106,7 +106,7 @@ class Scanner:
             return position
         stack.cut_back(before_label)
         cut = position == len(text)
-        if cut or text[opened] == "[":
+        if cut or text[opened] in "[［":
             stack.feed(BadList(label, opened, position, cut=cut))
         return position
 
@@ -137,15 +137,20 @@ class Scanner:
     def _odd_gaps(self, text: str, start: int, end: int) -> list[Token]:
         if (
             text.find("//", start, end) < 0
+            and text.find("/*", start, end) < 0
             and text.find("\\n", start, end) < 0
-            and (text.isascii() or not _NO_BREAK.search(text, start, end))
+            and text.find("\n>", start, end) < 0
+            and (text.isascii() or not _REPAIRED.search(text, start, end))
         ):
             return []
         lexemes = self._lexeme.finditer(text, start, end)
-        odd = (
-            Token(found.lastgroup or "", "", *found.span()) for found in lexemes if found.lastgroup in _REPAIRED_GAPS
-        )
+        odd = (Token(found.lastgroup or "", found[0], *found.span()) for found in lexemes if _is_odd(found))
         return list(islice(odd, MOST_SHOWN + 1))
+
+
+def _is_odd(lexeme: re.Match[str]) -> bool:
+    name = lexeme.lastgroup
+    return name in _REPAIRED_GAPS or (not lexeme[0].isascii() and (name in _OPENING or name in _CLOSING))
 
 
 def _any_of(terminals: dict[str, str], names: list[str]) -> str:
