@@ -216,6 +216,15 @@ def test_an_encoding_that_lacks_a_character_stops_nothing(files: Path, encoding:
     assert "αλλ😀" in found["message"]
 
 
+def test_what_fmt_writes_can_be_read_whatever_the_encoding(files: Path) -> None:
+    (files / "q.wf").write_text('step a by 0: "naïve – 漢"\n', "utf-8")
+    env = environment(PYTHONIOENCODING="cp1252")
+
+    done = subprocess.run([*WFDSL, "fmt", "q.wf"], capture_output=True, env=env, timeout=60, check=True)
+
+    assert done.stdout == (files / "q.wf").read_bytes()
+
+
 def test_a_file_name_that_is_no_text_is_shown_somehow(files: Path) -> None:
     name = os.fsdecode(b"\xff\xfe.txt")
     (files / name).write_text(SEES_LATER)

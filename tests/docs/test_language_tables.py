@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from wfdsl import analyze
+from wfdsl import Pool, WorkerEntry, analyze
 from wfdsl.language.diagnostics.codes import CODES
 
 from .pages import read_page
@@ -20,6 +20,9 @@ _LISTS = {
     "subtasks": 'subtasks = ["Plan.", "Do."]',
     "access_list": "access_list = [[], [0]]",
 }
+
+
+POOL = Pool([WorkerEntry(name=name, provider="scripted") for name in ("planner", "solver")])
 
 
 class Row(NamedTuple):
@@ -38,7 +41,7 @@ def _rows() -> list[Row]:
 
 
 def _cell(text: str) -> str:
-    inside = re.fullmatch(r"(`+)(.*?)\1", text.strip(" |"))
+    inside = re.fullmatch(r"(`+)(.*?)\1(?: \(.*\))?", text.strip(" |"))
     return (inside[2].strip(" ") if inside else text.strip(" |")).replace("⏎", "\n").replace("⍽", "\u00a0")
 
 
@@ -53,7 +56,7 @@ def _completion(written: str) -> str:
 
 @pytest.mark.parametrize("row", _rows(), ids=lambda row: row.written)
 def test_the_strict_verdict_is_the_one_of_the_table(row: Row) -> None:
-    checked = analyze(_completion(row.written), pool=2)
+    checked = analyze(_completion(row.written), pool=POOL)
 
     codes = {found.code for found in checked.diagnostics if found.is_error}
     assert codes == (set() if row.strict == "ok" else {row.strict})
@@ -61,7 +64,7 @@ def test_the_strict_verdict_is_the_one_of_the_table(row: Row) -> None:
 
 @pytest.mark.parametrize("row", _rows(), ids=lambda row: row.written)
 def test_the_lenient_verdict_is_the_one_of_the_table(row: Row) -> None:
-    checked = analyze(_completion(row.written), pool=2, profile="lenient")
+    checked = analyze(_completion(row.written), pool=POOL, profile="lenient")
 
     codes = {found.code for found in checked.diagnostics if found.is_error}
     repairs = {found.code for found in checked.diagnostics if CODES[found.code].kind == "repair"}
@@ -71,7 +74,7 @@ def test_the_lenient_verdict_is_the_one_of_the_table(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [row for row in _rows() if row.read_as], ids=lambda row: row.written)
 def test_the_value_is_the_one_of_the_table(row: Row) -> None:
-    workflow = analyze(_completion(row.written), pool=2, profile="lenient").workflow
+    workflow = analyze(_completion(row.written), pool=POOL, profile="lenient").workflow
 
     assert workflow is not None
     assert workflow.to_lists()[_label(row.written)] == ast.literal_eval(row.read_as)

@@ -314,6 +314,13 @@ def test_an_index_in_the_wrong_place_is_explained(text: str, advice: str) -> Non
     assert advice in found[0].help
 
 
+@pytest.mark.parametrize("names", ["atempt, attempt", "attempt, atempt"])
+def test_a_misspelt_name_is_one_problem(names: str) -> None:
+    text = f'step attempt by 0: "x"\nstep b by 1 sees {names}: "y"'
+
+    assert [problem.code for problem in analyze_file_text(text).diagnostics] == ["name-unknown"]
+
+
 def test_dead_steps_are_reported_only_where_nothing_else_is_wrong() -> None:
     dead = 'step a by 0: "x"\nstep b by 1: "y"\nstep c by 2 sees a: "z"'
 

@@ -161,6 +161,13 @@ def test_nothing_is_printed_for_nothing() -> None:
     assert print_file(Workflow(())) == ""
 
 
+def test_a_name_over_several_lines_ends_its_lines_once() -> None:
+    once = format_file(file_tree('param n = 1\r\nstep a by """b\nc""" max_tokens {n}: ""\n'))
+
+    assert format_file(file_tree(once)) == once
+    assert "\r\r" not in once
+
+
 @pytest.mark.parametrize("text", ["step a by 0: 'x'\n# c\n", 'step a by 0: """\n    one\n    two\n    """\n'])
 def test_lines_end_as_the_first_line_of_the_file_does(text: str) -> None:
     windows = text.replace("\n", "\r\n")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from wfdsl.cli.display.streams import print_exactly
+from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import count
 from wfdsl.cli.question_files import read_records
 from wfdsl.errors import UsageError
@@ -69,7 +69,7 @@ def _extract(args: argparse.Namespace) -> int:
         raise UsageError(
             f"no line has a right answer with a strictly valid workflow; mark right answers with {args.right!r}: true"
         )
-    print_exactly(to_toml(args.name, found))
+    print_utf8(to_toml(args.name, found))
     print(counted(len(found), "example"), file=sys.stderr)
     return 0
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
-from wfdsl.cli.display.streams import print_exactly
+from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.errors import UsageError
@@ -98,7 +98,7 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
     if args.diff:
         sys.stdout.writelines(difflib.unified_diff(_lines(before), _lines(after), file, f"{file} (formatted)"))
     elif not args.write:
-        print_exactly(after)
+        print_utf8(after)
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
     elif before != after:

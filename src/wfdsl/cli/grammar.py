@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from wfdsl.cli.display.streams import print_exactly
+from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import count, count_or_zero
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.constrained import gbnf, llguidance_lark
@@ -87,5 +87,5 @@ def execute(args: argparse.Namespace) -> int:
         recursion=args.recursion,
         access=args.access,
     )
-    print_exactly(grammar)
+    print_utf8(grammar)
     return 0

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.display.streams import print_exactly
+from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import some_text
 from wfdsl.cli.output import FAILED, print_json
 
@@ -228,7 +228,7 @@ def _init(args: argparse.Namespace) -> int:
     text = _pool_text(args, models)
     pool = parse_pool(text, args.out or "the new pool")
     if args.out is None:
-        print_exactly(text)
+        print_utf8(text)
         return 0
     _write_new(args.out, text)
     if args.json:

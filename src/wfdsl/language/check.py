@@ -179,9 +179,12 @@ def _lengths_differ(tree: WorkflowTree) -> Diagnostic | None:
     if tree.joined and len(tree.subtasks) < len(tree.workers):
         label, help_ = "without a comma between them, these strings are one item", "put a comma between the strings"
         return Diagnostic("lengths-differ", "error", message, tree.joined, label, help_)
-    return Diagnostic(
-        "lengths-differ", "error", message, tree.span, help="write one item per step in each of the lists"
-    )
+    help_ = "write one item per step in each of the lists"
+    count = len(tree.workers)
+    if len(tree.access) < len(tree.subtasks) == count <= DEFAULT_MAX_STEPS:
+        entries = ["[]", *(f"[{step}]" for step in range(count - 1))]
+        help_ = f"write one access entry per step, such as `[{', '.join(entries)}]`; `[]` sees nothing"
+    return Diagnostic("lengths-differ", "error", message, tree.span, help=help_)
 
 
 def empty_workflow(span: Span) -> Diagnostic:

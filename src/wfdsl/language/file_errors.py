@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from wfdsl.language.diagnostics.diagnostic import Diagnostic
@@ -20,6 +21,7 @@ _SHAPES = {
     "WFDSL": "the version of the language is written `wfdsl 1`",
 }
 _BETWEEN = 'a file is made of steps, `step NAME by WORKER: "..."`; comments begin with `#`'
+_TIMES = re.compile(r"[x*×]([0-9]{1,9})|([0-9]{1,9})[x×]", re.IGNORECASE)
 _MARKS = {
     "COLON": 'write a colon between the clauses of a step and its text: `step NAME by WORKER: "..."`',
     "COMMA": "names are separated by commas: `sees NAME, NAME`",
@@ -126,6 +128,12 @@ def shown(token: Token) -> str:
 
 
 def _hint(token: Token) -> str:
+    if copies := _TIMES.fullmatch(token.text):
+        return f"independent copies of a step are written `copies {copies[1] or copies[2]}`"
+    if token.text == ";":
+        return "no mark stands between statements or clauses"
+    if token.text == "steps":
+        return "`all` alone means every earlier step"
     if token.type in ("X_NUMBER", "DECIMAL"):
         return "an integer is written in decimal digits, without leading zeros, points and letters"
     if token.text in _CURLY and token.text:
@@ -140,6 +148,12 @@ def _hint(token: Token) -> str:
 def _clause_hint(token: Token, before: Sequence[str]) -> str:
     if token.type == "INT" and tuple(before[-2:]) == ("BY", "NAME"):
         return f"a worker's index follows `by` directly: write `by {token.text}`"
+    if token.text and token.text[0] in "/.@+~" and tuple(before[-2:]) == ("BY", "NAME"):
+        return 'a name with such characters is written in quotes: `by "..."`'
+    if token.type == "INT" and before[-1:] == ["SEES"]:
+        return "`sees` takes the names of earlier steps, not their numbers"
+    if token.text == ":" and before[-1:] == ["STEP"]:
+        return 'there is no list of steps: each one is a statement, `step NAME by WORKER: "..."`'
     if token.text == "[" and "BY" not in before and before[-1:] == ["NAME"]:
         return "the name of a repeated step means all its copies: write the name alone"
     return ""

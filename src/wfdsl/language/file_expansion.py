@@ -314,8 +314,8 @@ class _Expansion:
     ) -> Iterator[tuple[int, int, int]]:
         """The steps of some names. A repeated name gives one step again, so that it is reported once."""
         named = set()
-        for operand, target in targets:
-            if target is not None:
+        for operand, target in sorted(targets, key=lambda each: _is_guess(*each)):
+            if target is not None and not (target.first in named and _is_guess(operand, target)):
                 indices = self._indices(group, target)
                 indices = indices[-target.width :] if operand.kind == "latest" else indices
                 for index in indices[:1] if target.first in named else indices:
@@ -358,6 +358,11 @@ class _Expansion:
 
     def _error(self, code: str, message: str, span: Span, label: str = "", help_: str = "") -> None:
         self._found.append(Diagnostic(code, "error", message, span, label, help_))
+
+
+def _is_guess(operand: Operand, target: _Group | None) -> bool:
+    """Whether the step of another name was taken for one that is misspelt."""
+    return target is not None and operand.value != target.name.value
 
 
 def _in_row(group: _Group, target: _Group, first: int, place: int, operand: Operand) -> Iterator[tuple[int, int, int]]:

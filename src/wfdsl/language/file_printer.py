@@ -85,7 +85,7 @@ class _Formatter:
         after = self._attached(tokens, end)
         rows = _Rows()
         for token in _head(statement):
-            rows.add(token.text, after.get(token.start, ()))
+            rows.add(LINE_BREAK.sub("\n", token.text), after.get(token.start, ()))
         strings = [string for text in _texts(statement) for string in text.strings]
         for string in strings:
             rows.add_string(_laid_out(string), after.get(string.start, ()), alone=len(strings) > 1)

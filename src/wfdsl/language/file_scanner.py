@@ -208,7 +208,7 @@ class _Reading:
 
     def _respell(self, token: Token) -> bool:
         """A misspelt keyword."""
-        if token.type != "NAME":
+        if token.type != "NAME" or self._is_too_much(token):
             return False
         expected = self._stack.expected
         fitting = {word: name for name, word in self._grammar.words.items() if name in expected}
@@ -243,16 +243,23 @@ class _Reading:
         return False
 
     def _leave_out(self, token: Token) -> bool:
-        """A mark too many."""
+        """A mark too many, or a word as in `sees all steps`."""
         following = self._peek(token.end)
         on_the_line = "\n" not in self._text[token.end : following.start]  # else it tells nothing
-        if not self._is_mark(token) or not on_the_line or not self._stack.fits(following.type):
+        if (
+            not (self._is_mark(token) or self._is_too_much(token))
+            or not on_the_line
+            or not self._stack.fits(following.type)
+        ):
             return False
         self._errors.superfluous(token)
         return True
 
     def _is_mark(self, token: Token) -> bool:
         return token.type in self._grammar.marks or (token.type == "X_OTHER" and token.text not in _NEVER_TOO_MANY)
+
+    def _is_too_much(self, token: Token) -> bool:
+        return token.text == "steps" and bool(self._stack.last) and _type(self._stack.last[-1]) == "ALL"
 
     # ---- texts that are not closed ------------------------------------------------------------------------------
 

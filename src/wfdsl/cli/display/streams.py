@@ -138,7 +138,7 @@ def print_exactly(text: str) -> None:
 
 
 def print_utf8(text: str) -> None:
-    """Print a picture: UTF-8 whatever the terminal speaks, since it is meant for a file or a pipe."""
+    """Print what is meant for a file or a pipe: UTF-8, whatever the terminal speaks."""
     if sys.stdout.isatty():
         print(text, end="")
         return
