@@ -261,7 +261,7 @@ def test_the_wheel_holds_every_module_grammar_and_conductor_as_it_is(built: Buil
 
     for path in (ROOT / "src" / "wfdsl").rglob("*.py"):
         assert path.relative_to(ROOT / "src").as_posix() in packed
-    for folder in ("wfdsl/viewer/static", "wfdsl/viewer/templates", "wfdsl_rl/viewer/templates"):
+    for folder in ("wfdsl/viewer/static", "wfdsl/viewer/templates"):
         for path in (ROOT / "src" / folder).iterdir():
             assert packed[path.relative_to(ROOT / "src").as_posix()] == path.read_bytes()
     for name in GRAMMARS:

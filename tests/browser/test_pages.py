@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import wfdsl
-from tests.rl.viewer.test_evaluations import evaluated
 from tests.viewer.conftest import NESTED, POOL, TWO, conduct, nesting_pool, plan, solve
+from tests.viewer.test_evaluations import evaluated
 
 from .conftest import Viewer, Watched, in_thread, open_context
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from starlette.testclient import TestClient
 
 from wfdsl.interpreter.journal_reading import run_of, summaries
+from wfdsl.protocols import RunStatus
 from wfdsl.viewer.changes import RunIndex
 
 from .conftest import Ask
@@ -155,3 +157,8 @@ def test_reading_a_journal_changes_nothing_in_it(ask: Ask, journal: Path) -> Non
 
     assert index._file_version() == before
     index.close()
+
+
+@pytest.mark.parametrize("status", get_args(RunStatus))
+def test_runs_are_found_by_every_status_that_a_run_has(client: TestClient, status: str) -> None:
+    assert client.get("/view/", params={"status": status}).status_code == 200

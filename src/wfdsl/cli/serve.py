@@ -122,6 +122,6 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
 
 def _viewer(experiment: Experiment) -> Viewer:
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.viewer.app import Viewer, pages_of_others
+    from wfdsl.viewer.app import Viewer
 
-    return Viewer(default_path(), pages_of_others([Path()]), experiment=experiment)
+    return Viewer(default_path(), [Path()], experiment=experiment)

@@ -63,11 +63,11 @@ def execute(args: argparse.Namespace) -> int:
 
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.server.listening import listen, serve
-    from wfdsl.viewer.app import ROOT, Viewer, pages_of_others
+    from wfdsl.viewer.app import ROOT, Viewer
 
     require_no_parameters(args, "the runs keep the parameters that they were started with")
-    more = pages_of_others(_folders(args.folders or ["."]))
-    viewer = Viewer(default_path(), more, experiment=experiment_of(args))
+    folders = _folders(args.folders or ["."])
+    viewer = Viewer(default_path(), folders, experiment=experiment_of(args))
     app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))])
     with listen("127.0.0.1", args.port, "--port") as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"

@@ -331,7 +331,7 @@ def _summary(path: Path, row: tuple[Any, ...]) -> RunSummary:
 
 DAMAGED = "damaged"
 """The status of a run whose row cannot be read."""
-STATUSES = ("done", "failed", "budget", "stopped", "interrupted", "running", DAMAGED)
+STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running", DAMAGED)
 """What the status of a run in a list may be."""
 
 

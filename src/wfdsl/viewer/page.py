@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -41,7 +41,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 def environment() -> Environment:
     """The templates of all pages."""
     found = Environment(
-        loader=ChoiceLoader([FileSystemLoader(_HERE / "templates")]),
+        loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,
@@ -51,13 +51,6 @@ def environment() -> Environment:
     found.filters |= {"ago": ago, "clock": clock, "dollars": _dollars, "duration": _duration, "counted": counted}
     found.globals["asset"] = asset
     return found
-
-
-def add_templates(folder: Path) -> None:
-    """Let pages be made of the templates in a further folder."""
-    loader = environment().loader
-    assert isinstance(loader, ChoiceLoader)
-    loader.loaders = [*loader.loaders, FileSystemLoader(folder)]
 
 
 def _shown(value: Any) -> Any:

@@ -6,7 +6,8 @@ folders. The runs of a trial are in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,29 +31,15 @@ from wfdsl.evaluation.report import (
 from wfdsl.evaluation.statistics import difference_of
 from wfdsl.evaluation.summary import Comparison, Summary, benchmark_of, split_of
 from wfdsl.evaluation.trials import Trial
-from wfdsl.viewer.app import Pages
-from wfdsl.viewer.evaluation import show_evaluation
+from wfdsl.interpreter.journal_reading import RunSummary
 from wfdsl.viewer.page import page
-from wfdsl_rl.viewer.folders import begins_with, find_folders
+from wfdsl.viewer.run_list import Row
 
 _PAGE: Final = 200
 """Trials of one page. Our choice."""
-
-
-def pages(folders: Sequence[Path]) -> Pages:
-    """The pages of the evaluations in some folders."""
-    found = _Evaluations(folders)
-    return Pages(
-        title="Evaluations",
-        path="/evaluations",
-        routes=[
-            Route("/evaluations", found.show_all),
-            Route("/evaluations/{id}/trials", found.show_trials),
-            Route("/evaluations/{id}/compare", found.compare),
-            Route("/evaluations/{id}", found.show),
-        ],
-        templates=Path(__file__).parent / "templates",
-    )
+_DEEPEST: Final = 2
+"""How many folders inside of a folder are looked into. Our choice."""
+_MOST_FOLDERS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +50,17 @@ class _Cell:
     query: str = ""
 
 
-class _Evaluations:
+class Evaluations:
+    """The evaluations in some folders."""
+
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
+        self.routes = [
+            Route("/evaluations", self.show_all),
+            Route("/evaluations/{id}/trials", self.show_trials),
+            Route("/evaluations/{id}/compare", self.compare),
+            Route("/evaluations/{id}", self.show),
+        ]
         self._kept: dict[Path, tuple[float, Report]] = {}
 
     def show_all(self, request: Request) -> Response:
@@ -86,7 +81,7 @@ class _Evaluations:
         """One evaluation: accuracies, costs and comparisons; without its folder, what the journal knows of it."""
         report = self._find(request)
         if report is None:
-            return show_evaluation(request)
+            return _show_runs(request)
         summary = report.summary()
         return page(
             request,
@@ -151,7 +146,7 @@ class _Evaluations:
     def _reports(self) -> tuple[list[Report], list[str]]:
         """The evaluations, newest first; and what is wrong with folders that cannot be read."""
         found, problems = [], []
-        for folder in find_folders(self._folders, _is_evaluation):
+        for folder in _find_folders(self._folders):
             try:
                 found.append(self._read(folder))
             except UsageError as error:
@@ -168,8 +163,47 @@ class _Evaluations:
         return kept[1]
 
 
+def _find_folders(folders: Iterable[Path]) -> list[Path]:
+    """The folders of evaluations, among some folders and those inside of them."""
+    found: dict[Path, None] = {}
+    left = [(folder.absolute(), 0) for folder in folders]
+    for number, (folder, depth) in enumerate(left):
+        if number >= _MOST_FOLDERS:
+            break
+        if _is_evaluation(folder):
+            found[folder] = None
+        elif depth < _DEEPEST:
+            left += [(each, depth + 1) for each in _inside(folder)]
+    return list(found)
+
+
 def _is_evaluation(folder: Path) -> bool:
-    return begins_with(folder / "manifest.json", b'"wfdsl-evaluation"')
+    try:
+        with (folder / "manifest.json").open("rb") as file:
+            return b'"wfdsl-evaluation"' in file.read(2000)
+    except OSError:  # one that may not be read has none of ours
+        return False
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(each.path) for each in entries if each.is_dir() and not each.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _show_runs(request: Request) -> Response:
+    """The runs of an evaluation whose folder is not there, a row for each policy."""
+    name = request.path_params["id"]
+    by_policy: dict[str, list[RunSummary]] = {}
+    for run in request.app.state.index.runs():
+        if run.origin.get("evaluation") == name:
+            by_policy.setdefault(run.by, []).append(run)
+    if not by_policy:
+        raise HTTPException(404, f"The journal has no run of an evaluation {name!r}.")
+    rows = [(policy, Row(runs=runs)) for policy, runs in sorted(by_policy.items())]
+    return page(request, "evaluation_runs.html", name=name, rows=rows)
 
 
 def _only(summary: Summary, policies: Sequence[str]) -> Summary:

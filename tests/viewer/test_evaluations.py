@@ -16,7 +16,6 @@ from wfdsl.evaluation.manifest import manifest_of, write_manifest
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import Results
 from wfdsl.viewer.app import Viewer
-from wfdsl_rl.viewer.evaluations import pages
 
 
 async def four(messages: list[dict[str, str]]) -> str:
@@ -53,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def client_of(journal: Path, *folders: Path) -> Iterator[TestClient]:
-    viewer = Viewer(journal, [pages(folders)])
+    viewer = Viewer(journal, folders)
     client = TestClient(Starlette(routes=[viewer.mount()]), base_url="http://127.0.0.1:8601")
     client.get(viewer.path)
     yield client
