@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import lzma
 import os
 import resource
 import sqlite3
@@ -19,11 +20,9 @@ from wfdsl import BudgetExhausted, RunFailed, Step, UsageError, Workflow
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter import journal_file
 from wfdsl.interpreter.budget import Budget, BudgetUsage
-from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl.interpreter.journal_reading import full_id, remove, request_of, run_of, summaries
-from wfdsl.interpreter.journal_schema import MIGRATIONS, VERSION
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -374,83 +373,6 @@ def test_a_journal_lies_where_wfdsl_home_says(monkeypatch: pytest.MonkeyPatch, t
     assert "wfdsl" in str(elsewhere)
 
 
-def test_a_journal_of_a_later_version_is_left_alone(path: Path) -> None:
-    Journal(path).close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-    with pytest.raises(JournalFailure, match="has version 99, this wfdsl knows up to 5"):
-        Journal(path)
-
-
-async def test_a_run_of_the_first_version_can_be_resumed(path: Path) -> None:
-    workflow = [{"worker": 0, "subtask": "Say it.", "access": [], "depth": None}]
-    plan = {
-        "workflow": workflow,
-        "question": "Q",
-        "names": ["say"],
-        "pool": "pool",
-        "seed": 7,
-        "question_for": "first",
-        "previous": None,
-        "run_dead_steps": True,
-        "max_depth": 2,
-        "sample": "s",
-        "budget": {"calls": 3, "tokens": None, "usd": None, "wall_s": 60.0},
-        "origin": {"workflow": "a.wf"},
-    }
-    path.parent.mkdir()
-    with sqlite3.connect(path) as connection:
-        for statement in filter(str.strip, MIGRATIONS[0].split(";")):
-            connection.execute(statement)
-        values = (
-            "old",
-            1.0,
-            "stopped",
-            None,
-            "Q",
-            json.dumps(plan),
-            '{"settings": {"conductor": [{"outcome": "ran"}]}}',
-        )
-        connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-
-    Journal(path).close()
-    assert rows(path, "SELECT record FROM runs") == [('{"settings": {"conductor": [{"result": "ran"}]}}',)]
-    done = await resume("old", pool_of(always("said")), journal=path)
-
-    assert (done.answer, done.names, done.settings["sample_id"]) == ("said", ("say",), "s")
-    assert done.settings["budget"] == {"calls": 3, "seconds": 60.0}
-    config = RunConfig(seed=7, question_for="first", run_dead_steps=True, max_depth=2)
-    assert request_of(path, "old").config == config
-    assert request_of(path, "old").origin == {"workflow": "a.wf"}
-
-
-async def test_a_record_of_the_second_version_is_read_as_it_was(path: Path) -> None:
-    done = await run(COPIES, "Why?", pool_of(counting("a longer reply")), journal=path.with_name("new.db"))
-    request = request_of(path.with_name("new.db"), done.id).to_json()
-    connection = sqlite3.connect(path)
-    for migration in MIGRATIONS[:2]:
-        for statement in filter(str.strip, migration.split(";")):
-            connection.execute(statement)
-    for run_id, record in ((done.id, done.to_json()), ("broken", "{")):
-        values = (run_id, 1.0, "done", None, "Q", request, record)
-        connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-    for step, key in enumerate("abcdef"):
-        reply = json.dumps({"text": done.steps[step].response, "usage": {}})
-        call = (done.id, key * 64, done.id, f"[{step}]", "w0", "finished", 1.0, 2.0, "{}", reply, "", 1, 5, 0.5)
-        connection.execute(f"INSERT INTO calls VALUES (NULL, {', '.join('?' * 14)})", call)
-    connection.execute("PRAGMA user_version = 2")
-    connection.commit()
-    connection.close()
-    assert run_of(path, done.id) == done
-    assert rows(path, "SELECT length(key), count(*) FROM calls") == [(32, 6)]
-    with pytest.raises(JournalFailure, match=r"run broken in the journal .* is damaged"):
-        run_of(path, "broken")
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions")
 async def test_only_its_owner_can_read_a_journal(journal: Journal) -> None:
     await run(CHAIN, "Q", pool_of(counting()), journal=journal)
@@ -459,21 +381,6 @@ async def test_only_its_owner_can_read_a_journal(journal: Journal) -> None:
 
     assert {file.name for file in files} == {"journal.db", "journal.db-shm", "journal.db-wal"}
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
-def test_a_journal_of_an_earlier_version_is_closed_to_others(path: Path) -> None:
-    path.parent.mkdir()
-    connection = sqlite3.connect(path)
-    for statement in filter(str.strip, MIGRATIONS[0].split(";")):
-        connection.execute(statement)
-    connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    path.chmod(0o644)
-
-    Journal(path).close()
-
-    assert path.stat().st_mode & 0o777 == 0o600
 
 
 async def test_the_last_run_is_the_one_that_began_last_whatever_the_clock_says(
@@ -539,52 +446,41 @@ async def test_removing_runs_makes_the_file_smaller(path: Path) -> None:
     assert [found.id for found in summaries(path)] == ["small"]
 
 
-async def test_removing_runs_makes_a_file_of_an_earlier_version_smaller(path: Path) -> None:
-    path.parent.mkdir()
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("CREATE TABLE filler (text TEXT)")
-    connection.execute("DROP TABLE filler")
-    connection.close()
-    await run(CHAIN, "Q", pool_of(counting("x" * 500_000)), journal=path, run_id="large")
-
-    remove(path, ["large"])
-
-    assert size_of(path) < 100_000
-
-
-async def test_an_older_journal_is_brought_up_to_date_where_it_lies(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("PRAGMA user_version = 99", "version 99"),
+        ("PRAGMA user_version = 4", "version 4"),
+        ("PRAGMA application_id = 0", "another program"),
+    ],
+)
+def test_a_journal_of_another_version_and_another_programs_file_are_left_alone(
+    path: Path, statement: str, what: str
 ) -> None:
-    older = await run(CHAIN, "Q", pool_of(always("kept")), journal=path, run_id="older")
-    monkeypatch.setattr(journal_file, "MIGRATIONS", (*MIGRATIONS, _ADDS_A_COLUMN))
-    monkeypatch.setattr(journal_file, "VERSION", VERSION + 1)
-
-    again = await run(CHAIN, "Q", pool_of(always("asked again")), journal=path, run_id="older")
-
-    assert rows(path, "PRAGMA user_version") == [(VERSION + 1,)]
-    assert rows(path, "SELECT id, note FROM runs") == [("older", "none")]
-    assert (older.answer, again.answer, again.steps[0].replayed) == ("kept", "kept", True)
-
-
-def test_a_migration_that_cannot_be_done_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal(path).close()
-    broken = _ADDS_A_COLUMN + "CREATE TABLE runs (twice TEXT);"
-    monkeypatch.setattr(journal_file, "MIGRATIONS", (*MIGRATIONS, broken))
-    monkeypatch.setattr(journal_file, "VERSION", VERSION + 1)
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    before = path.read_bytes()
 
-    with pytest.raises(JournalFailure, match="cannot be used"):
+    for opened in (Journal, summaries):
+        with pytest.raises(JournalFailure, match=what):
+            opened(path)
+
+    assert path.read_bytes() == before
+
+
+def test_another_programs_file_gets_no_tables(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE notes (text TEXT)")
+    connection.close()
+    before = path.read_bytes()
+
+    with pytest.raises(JournalFailure, match="another program"):
         Journal(path)
 
-    assert rows(path, "PRAGMA user_version") == [(VERSION,)]
-    assert "note" not in [column[1] for column in rows(path, "PRAGMA table_info(runs)")]
-
-
-def test_every_version_so_far_has_a_migration_to_the_next() -> None:
-    assert VERSION == len(MIGRATIONS) == 5
-
-
-_ADDS_A_COLUMN = "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"
+    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_journal_is_left_alone(path: Path) -> None:
@@ -670,12 +566,12 @@ def test_a_full_disk_ends_the_run_with_a_clear_error(path: Path) -> None:
     assert resource.RLIM_INFINITY in resource.getrlimit(resource.RLIMIT_FSIZE)
 
 
-async def test_rows_are_plain_json(journal: Journal) -> None:
+async def test_rows_are_plain_json_and_records_lzma_of_it(journal: Journal) -> None:
     await run(CHAIN, "Q", pool_of(counting()), journal=journal)
     journal.close()
 
     for request, record in rows(journal.path, "SELECT request, record FROM runs"):
         assert json.loads(request)["question"] == "Q"
-        assert json.loads(record)["versions"]["wfdsl"]
+        assert json.loads(lzma.decompress(record))["versions"]["wfdsl"]
     for (reply,) in rows(journal.path, "SELECT reply FROM calls"):
         assert json.loads(reply)["text"].startswith("reply")

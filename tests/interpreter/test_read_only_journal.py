@@ -145,14 +145,3 @@ def test_what_cannot_be_read_where_it_lies_says_to_copy_it(killed: Path, command
         assert code == 2
         assert "cannot be read where it lies: " in err
         assert "copy it and the files beside it to a folder that can be written" in err
-
-
-def test_an_older_journal_that_cannot_be_brought_up_to_date_says_to_copy_it(kept: Path, commands: Any) -> None:
-    with sqlite3.connect(kept / "journal.db") as connection:
-        connection.execute("PRAGMA user_version = 4")
-    connection.close()
-
-    ((code, _, err),) = commands(READ_ONLY, ["runs"])
-
-    assert code == 2
-    assert "it has version 4, and has to be brought up to 5; copy it" in err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,10 +13,10 @@ from tests.interpreter.chat_server import ChatServer
 from wfdsl import Step, Workflow
 from wfdsl.cli.main import main
 from wfdsl.conductor.policy import ROOT_WORKFLOW
+from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.journal import reply_to_json
 from wfdsl.interpreter.journal_reading import run_of, summaries
-from wfdsl.interpreter.journal_rebuilding import CallRow, put_together
+from wfdsl.interpreter.journal_unfinished import CallRow, unfinished_run
 from wfdsl.protocols import Reply, ToolCall
 
 if TYPE_CHECKING:
@@ -33,13 +32,13 @@ WRITTEN = 'model_id = [0, 0]\nsubtasks = ["Plan.", "Solve."]\naccess_list = [[],
 def row(*path: int, status: str = "started", text: str | None = None, error: str = "", **reply: object) -> CallRow:
     """A call; with a text it has been answered, and with an error it has failed."""
     status = "finished" if text is not None else "failed" if error else status
-    kept = None if text is None else reply_to_json(Reply(text, **reply))  # type: ignore[arg-type]
+    kept = None if text is None else Reply(text, **reply)  # type: ignore[arg-type]
     finished = None if status == "started" else 2.0
-    return CallRow(len(path), json.dumps(path), "w", status, 1.0, finished, kept, error, 1, 10, 0.5)
+    return CallRow(path, "w", status, 1.0, finished, kept, error, BudgetUsage(1, 10, 0.5))
 
 
 def record(*rows: CallRow, workflow: Workflow = THREE, is_running: bool = True) -> Run:
-    return put_together("r", RunRequest(workflow=workflow, question="Q"), rows, 0.0, is_running=is_running)
+    return unfinished_run("r", RunRequest(workflow=workflow, question="Q"), rows, 0.0, is_running=is_running)
 
 
 def test_a_call_in_flight_is_running_and_not_lost() -> None:

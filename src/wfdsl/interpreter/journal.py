@@ -28,12 +28,12 @@ from wfdsl.interpreter.journal_file import (
     JournalWriter,
     Operation,
     Owner,
+    compressed,
     damaged,
     default_path,
     failure,
     is_alive,
 )
-from wfdsl.interpreter.journal_record import packed, rows_of_texts
 from wfdsl.interpreter.record import LostCall, Run, as_unicode
 from wfdsl.interpreter.tools import IssuedCall
 from wfdsl.protocols import Call, Reply, ToolCall, Usage
@@ -134,14 +134,13 @@ class Journal:
     def release(self, run_id: str, status: str, run: Run | None, *, refused: bool = False) -> None:
         """Give up the claim on a run, and keep its record; forget a new run that was refused before its first call."""
         self._claimed.discard(run_id)
-        record = None if run is None else run.to_dict()
 
         def update(connection: sqlite3.Connection) -> None:
             connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
-            text = None if record is None else _packed(connection, run_id, record)
+            record = None if run is None else compressed(run.to_json())
             connection.execute(
                 "UPDATE runs SET status = ?, record = coalesce(?, record), owner = NULL WHERE id = ?",
-                (status, text, run_id),
+                (status, record, run_id),
             )
             if refused:
                 asked = "SELECT 1 FROM calls WHERE run = number"
@@ -236,6 +235,11 @@ class Journal:
         now = time.time()
         rows = [(now, reply_to_json(Reply(as_unicode(text))), call_id) for call_id, text in results.items()]
         await self._writer.do(lambda connection: connection.executemany(_ADD_RESULT, rows).rowcount)
+
+    async def keep_response(self, response_id: str, run_id: str, content: Mapping[str, Any]) -> None:
+        """Keep a server's response of a run, as plain values; one that is kept already stays as it is."""
+        row = (response_id, json.dumps(content), run_id)
+        await self._writer.do(lambda connection: connection.execute(_KEEP_RESPONSE, row).rowcount)
 
     def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str | None) -> Reply | None:
         where = "key = ? AND calls.status = 'finished'" + ("" if sample_id is None else " AND sample = ?")
@@ -370,8 +374,7 @@ def reply_from_json(text: str) -> Reply:
         ValueError, KeyError, TypeError, AttributeError: it is damaged.
     """
     plain: dict[str, Any] = json.loads(text)
-    checksum = plain.pop("crc32", None)  # journals of earlier versions have none
-    if checksum not in (None, _checksum(plain["text"])):
+    if plain.pop("crc32") != _checksum(plain["text"]):
         raise ValueError("a reply is not what was kept: its checksum differs")
     if "tool_calls" in plain:
         plain["tool_calls"] = tuple(ToolCall(*call) for call in plain["tool_calls"])
@@ -393,13 +396,10 @@ _INSERT = (
     "INSERT INTO calls (run, key, sample, path, worker, started, calls, tokens, usd, status) "
     "VALUES ((SELECT number FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_KEEP_RESPONSE = (
+    "INSERT INTO responses (id, run, content) SELECT ?, number, ? FROM runs WHERE runs.id = ? ON CONFLICT DO NOTHING"
+)
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
-
-
-def _packed(connection: sqlite3.Connection, run_id: str, record: dict[str, Any]) -> str:
-    request = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
-    rows = connection.execute(f"SELECT id, reply FROM calls WHERE {OF_RUN} AND status = 'finished'", (run_id,))
-    return packed(record, json.loads(request[0]), rows_of_texts(rows))
 
 
 def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:

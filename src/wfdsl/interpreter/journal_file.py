@@ -1,12 +1,14 @@
-"""The journal's SQLite file: path, migrating, the thread that writes, and the lock of the process that works.
+"""The journal's SQLite file: its path and tables, the thread that writes, and the lock of the process that works.
 
 WAL mode with synchronous FULL: what has been committed survives a power cut, and several processes may share the file.
-Rows hold plain JSON.
+Rows hold plain JSON, a record JSON that LZMA has compressed: it repeats what each step was shown.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import lzma
 import os
 import queue
 import secrets
@@ -16,13 +18,55 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from wfdsl.errors import JournalFailure, UsageError
-from wfdsl.interpreter.journal_read_only import connect_read_only, is_about_writing
-from wfdsl.interpreter.journal_record import packed_in_sql
-from wfdsl.interpreter.journal_schema import MIGRATIONS, VERSION
 
+VERSION: Final = 6
+"""Raised by one whenever a table changes; a journal of another version is not opened."""
+_APPLICATION: Final = 0x77666473
+"""SQLite's application id of a journal: the letters wfds."""
+_TABLES: Final = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    created REAL NOT NULL,
+    status TEXT NOT NULL,
+    owner TEXT,
+    title TEXT NOT NULL,
+    request TEXT NOT NULL,
+    record BLOB
+);
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    sample TEXT NOT NULL,
+    path TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    status TEXT NOT NULL,
+    started REAL NOT NULL,
+    finished REAL,
+    reply TEXT,
+    error TEXT NOT NULL DEFAULT '',
+    calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    usd REAL NOT NULL
+);
+CREATE INDEX calls_of_run ON calls (run);
+CREATE INDEX replies ON calls (key, sample) WHERE status = 'finished';
+CREATE INDEX tool_calls ON calls (key) WHERE status IN ('called', 'answered');
+CREATE TABLE responses (
+    id TEXT PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number) ON DELETE CASCADE,
+    content TEXT NOT NULL
+);
+CREATE INDEX responses_of_run ON responses (run)
+"""
+"""`calls`, `tokens` and `usd` are what a call is charged: its upper bound while it is `started` or `lost`, then the
+true amount. A tool that a worker has called is a row whose key is the tool call's id, whose worker is the tool, and
+whose reply is the result. `responses` are those of a server.
+"""
 _BUSY_TIMEOUT_MS = 30_000
 _PRIVATE = 0o600
 """Questions and answers are for their owner only."""
@@ -39,49 +83,115 @@ def default_path() -> Path:
 
 
 def connect(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
-    """Open a journal for writing; make it if it is not there, and bring it up to this version.
+    """Open a journal for writing; make it if it is not there.
 
     Raises:
-        JournalFailure: it cannot be opened or written, or was written by a later version.
+        JournalFailure: it cannot be opened or written, is of another version, or is another program's file.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
-        connection = sqlite3.connect(
-            path, isolation_level=None, timeout=_BUSY_TIMEOUT_MS / 1000, check_same_thread=not any_thread
-        )
+        return _opened(path, str(path), any_thread=any_thread)
     except (OSError, sqlite3.Error) as error:
         raise failure(path, error) from error
-    try:
-        _prepare(connection, path)
-    except sqlite3.Error as error:
-        connection.close()
-        raise failure(path, error) from error
-    except JournalFailure:
-        connection.close()
-        raise
-    return connection
 
 
 def connect_to_read(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
-    """Open a journal that is there, for reading; also where nothing can be written, such as on a full disk.
+    """Open a journal that is there, for reading; also on a full disk, and on one that is read-only.
+
+    As immutable, SQLite takes the file for all that there is: what is only in its log of writes would be missing. So
+    that is tried only where the log is empty.
 
     Raises:
-        JournalFailure: it is not there, cannot be read, or was written by a later version.
+        JournalFailure: it is not there, cannot be read, is of another version, or is another program's file.
     """
     if not path.exists():
         raise JournalFailure(
             f"there is no journal at {path}: nothing has been run yet, or WFDSL_HOME names another folder"
         )
+    file = path.resolve()
+    log = file.with_name(f"{file.name}-wal")
+    ways = ["mode=ro"] if log.exists() and log.stat().st_size else ["mode=ro", "mode=ro&immutable=1"]
+    for way in ways:
+        try:
+            return _opened(path, f"{file.as_uri()}?{way}", any_thread=any_thread)
+        except sqlite3.Error as error:
+            complaint = error
+    if getattr(complaint, "sqlite_errorcode", 0) & _PRIMARY not in _NOT_WRITABLE:
+        raise failure(path, complaint) from complaint
+    raise JournalFailure(
+        f"the journal {path} cannot be read where it lies: {complaint}; copy it and the files beside it to a folder "
+        "that can be written, and set WFDSL_HOME to that folder"
+    ) from complaint
+
+
+_PRIMARY = 0xFF
+"""The part of SQLite's error codes that says the kind of error."""
+_NOT_WRITABLE = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+)
+
+
+def _opened(path: Path, uri: str, *, any_thread: bool) -> sqlite3.Connection:
+    is_read_only = uri.startswith("file:")
+    connection = sqlite3.connect(
+        uri,
+        uri=is_read_only,
+        isolation_level=None,
+        timeout=_BUSY_TIMEOUT_MS / 1000,
+        check_same_thread=not any_thread,
+    )
     try:
-        return connect(path, any_thread=any_thread)
-    except JournalFailure as error:
-        if not is_about_writing(error.__cause__):
-            raise
-    connection = connect_read_only(path, any_thread=any_thread)
-    connection.text_factory = _text
+        connection.text_factory = _text
+        if not is_read_only:
+            _prepare(connection)
+        _require_ours(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Set what holds for a connection that writes, and make the tables of a new file."""
+    if _is_new(connection):
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN EXCLUSIVE")
+        if _is_new(connection):  # another process may have been first
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+
+
+def _mark(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Whose file it is, and of which version."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    return application, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    application, version = _mark(connection)
+    if (application, version) == (_APPLICATION, VERSION):
+        return
+    if application == _APPLICATION:
+        what = f"is a journal of version {version}, and this wfdsl uses version {VERSION}"
+    else:
+        what = "is not a journal of this wfdsl, but another program's SQLite file"
+    raise JournalFailure(f"{path} {what}; move it away, or set WFDSL_HOME to another folder")
 
 
 def failure(path: Path, error: Exception) -> JournalFailure:
@@ -109,38 +219,6 @@ _ADVICE = {
 }
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    connection.text_factory = _text
-    if not _version(connection):  # a new file; of another one this would be a write that changes nothing
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    if _version(connection) != VERSION:
-        _migrate(connection, path)
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("BEGIN EXCLUSIVE")
-    version = _version(connection)  # another process may have been first
-    if version > VERSION:
-        connection.execute("ROLLBACK")
-        raise JournalFailure(
-            f"the journal {path} has version {version}, this wfdsl knows up to {VERSION}; use a later wfdsl, "
-            "or set WFDSL_HOME to another folder"
-        )
-    if version:
-        for file in path.parent.glob(f"{path.name}*"):
-            if file.is_file():
-                file.chmod(_PRIVATE)
-    connection.create_function("packed", 3, packed_in_sql, deterministic=True)
-    for migration in MIGRATIONS[version:]:
-        for statement in filter(str.strip, migration.split(";")):
-            connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute("COMMIT")
-
-
 def _text(stored: bytes) -> str:
     """A text of the file, also where damage left bytes that are not UTF-8: checksums and readers notice."""
     return stored.decode(errors="replace")
@@ -148,12 +226,31 @@ def _text(stored: bytes) -> str:
 
 def shrink(connection: sqlite3.Connection) -> None:
     """Give the space that removed runs took back to the file system."""
-    if connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
-        connection.executescript("PRAGMA incremental_vacuum")  # `execute` would do one page
-    else:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("VACUUM")
+    connection.executescript("PRAGMA incremental_vacuum")  # `execute` would do one page
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def compressed(text: str) -> bytes:
+    """A text as the journal keeps it if it is long. The dictionary is as long as the text, since it repeats itself."""
+    plain = text.encode()
+    size = min(max(len(plain), 4096), _LARGEST_DICTIONARY)
+    return lzma.compress(plain, filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": size}])
+
+
+_LARGEST_DICTIONARY = 1 << 23
+"""Bytes; compressing takes about ten times as much memory. Our choice."""
+
+
+def decompressed(kept: bytes) -> str:
+    """The inverse of `compressed`.
+
+    Raises:
+        ValueError, TypeError: it is damaged.
+    """
+    try:
+        return lzma.decompress(kept).decode()
+    except (lzma.LZMAError, EOFError) as error:
+        raise ValueError(f"its record cannot be decompressed: {error}") from error
 
 
 def damaged(path: Path, run_id: str, error: Exception) -> JournalFailure:
@@ -167,10 +264,6 @@ def damaged(path: Path, run_id: str, error: Exception) -> JournalFailure:
 
 UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
 """What reading a damaged row raises."""
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 Operation: TypeAlias = Callable[[sqlite3.Connection], Any]
@@ -268,11 +361,11 @@ class JournalWriter:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 results = [job.operation(connection) for job in jobs]
-            except (UsageError, ValueError, TypeError, OverflowError, sqlite3.Error):
+            except Exception:  # noqa: BLE001  (it is found again, and handed to its own caller)
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
-                results = [self._result(job.operation) for job in jobs]
+                results = [self._result(job) for job in jobs]
             connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             if connection.in_transaction:
@@ -280,21 +373,24 @@ class JournalWriter:
             return [failure(self._path, error)] * len(jobs)
         return results
 
-    def _result(self, operation: Operation) -> Any:
+    def _result(self, job: _Job) -> Any:
         connection = self._connection
         connection.execute("SAVEPOINT job")
         try:
-            result = operation(connection)
-        except UsageError as error:
-            result = error
-        except (ValueError, TypeError, OverflowError) as error:  # SQLite holds UTF-8 and integers of 64 bits
-            result = JournalFailure(f"the journal {self._path} cannot hold a value: {error}")
+            result = job.operation(connection)
         except sqlite3.Error as error:
             if not connection.in_transaction:
                 raise  # such as a full disk: SQLite has given up the whole transaction
             result = failure(self._path, error)
-        if isinstance(result, UsageError):
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            # SQLite holds UTF-8 and integers of 64 bits, and JSON no more levels than Python calls.
+            result = JournalFailure(f"the journal {self._path} cannot hold a value: {error}")
+        except Exception as error:  # noqa: BLE001  (our mistake is the job's, and not that of the jobs beside it)
+            result = error
+        if isinstance(result, Exception):
             connection.execute("ROLLBACK TO job")
+            if job.future is None:
+                logging.getLogger("wfdsl").error("the journal %s could not be written", self._path, exc_info=result)
         connection.execute("RELEASE job")
         return result
 

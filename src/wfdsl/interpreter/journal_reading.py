@@ -19,13 +19,13 @@ from wfdsl.interpreter.journal_file import (
     connect,
     connect_to_read,
     damaged,
+    decompressed,
     failure,
     is_alive,
     shrink,
 )
-from wfdsl.interpreter.journal_rebuilding import CallRow, put_together
-from wfdsl.interpreter.journal_record import unpacked
-from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.journal_unfinished import CallRow, unfinished_run
+from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.protocols import Reply
 
 
@@ -160,21 +160,51 @@ def run_of(path: Path, run_id: str) -> Run:
     """
     request = request_of(path, run_id)
     with reading(path) as connection:
-        created, status, owner, record, asked = connection.execute(
-            "SELECT created, status, owner, record, request FROM runs WHERE id = ?", (run_id,)
+        created, status, owner, record = connection.execute(
+            "SELECT created, status, owner, record FROM runs WHERE id = ?", (run_id,)
         ).fetchone()
-        calls = connection.execute(
-            "SELECT id, path, worker, status, started, finished, reply, error, calls, tokens, usd "
-            f"FROM calls WHERE {OF_RUN} ORDER BY id",
-            (run_id,),
-        ).fetchall()
-    rows = [CallRow(*row) for row in calls]
+    if record is not None and status != "running":
+        with _decoding(path, run_id):
+            return Run.from_json(decompressed(record))
+    columns = "path, worker, status, started, finished, reply, error, calls, tokens, usd"
+    rows = _calls(path, run_id, columns, "NOT IN ('called', 'answered')")
     with _decoding(path, run_id):
-        if record is None or status == "running":
-            is_running = _status(path, status, owner) == "running"
-            return put_together(run_id, request, rows, created, is_running=is_running)
-        texts = {row.id: row.answer.text for row in rows if row.status == "finished"}
-        return Run.from_json(unpacked(record, run_id, json.loads(asked), texts))
+        calls = [
+            CallRow(
+                tuple(json.loads(steps)),
+                worker,
+                status,
+                started,
+                finished,
+                _reply(status, reply),
+                error,
+                BudgetUsage(*charge),
+            )
+            for steps, worker, status, started, finished, reply, error, *charge in rows
+        ]
+    is_running = _status(path, status, owner) == "running"
+    return unfinished_run(run_id, request, calls, created, is_running=is_running)
+
+
+def _reply(status: str, kept: str | None) -> Reply | None:
+    return reply_from_json(kept or "") if status == "finished" or kept else None
+
+
+def response_of(path: Path, response_id: str, key: str) -> dict[str, Any] | None:
+    """What was kept of a server's response; None: there is no such response of a run that this API key has asked for.
+
+    Raises:
+        JournalFailure: the journal cannot be read.
+    """
+    with reading(path) as connection:
+        row = connection.execute(_RESPONSE, (as_unicode(response_id), key)).fetchone()
+    return None if row is None else dict(json.loads(row[0]))
+
+
+_RESPONSE = (
+    "SELECT content FROM responses JOIN runs ON number = run "
+    "WHERE responses.id = ? AND json_extract(request, '$.origin.key') = ?"
+)
 
 
 def runs_of_tool_calls(path: Path, call_ids: Collection[str]) -> set[str]:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_responses import keep_response, response_of
+from wfdsl.interpreter.journal_reading import response_of
 from wfdsl.server.api_errors import ApiError, not_supported
 from wfdsl.server.chat_request import (
     MOST_MESSAGES,
@@ -260,7 +260,7 @@ class KeptResponses:
         assert self._journal is not None  # callers have looked at `are_kept`
         content = {"previous": previous, "input": list(asked), "output": list(output)}
         try:
-            await keep_response(self._journal, response_id, run_id, content)
+            await self._journal.keep_response(response_id, run_id, content)
         except JournalFailure as error:
             raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
 
