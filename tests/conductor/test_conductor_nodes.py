@@ -128,7 +128,7 @@ async def test_a_conductor_under_another_provider_is_refused(chat: Chat) -> None
     entry = chat.entry("boss", provider="function")
     pool = Pool.from_workers([(entry, chat.conductor())])
 
-    with pytest.raises(UsageError, match='needs the provider "conductor"'):
+    with pytest.raises(RunFailed, match='needs the provider "conductor"'):
         await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_clock, pool_of
 
-from wfdsl import Budget, RunFailed, Step, Workflow
+from wfdsl import Budget, Pool, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -26,6 +26,26 @@ def busy(retry_after: float | None = None, status: int = 429) -> WorkerFailure:
 def run_one(*replies: Reply | Exception, retries: int = 4, heard: list[Any] | None = None, **options: Any) -> Run:
     pool = pool_of(in_turn(*replies), entries=[{"retries": retries}])
     return on_test_clock(run(ONE, "Q", pool, on_event=None if heard is None else heard.append, **options))
+
+
+class Unprintable(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("error", [UsageError("no key"), UsageError(""), ValueError("x"), Unprintable()])
+async def test_whatever_a_function_raises_ends_its_step_and_the_run_has_what_was_paid_for(error: Exception) -> None:
+    async def first(messages: object) -> str:
+        return "paid for"
+
+    async def second(messages: object) -> str:
+        raise error
+
+    with pytest.raises(RunFailed) as caught:
+        await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", Pool.from_functions([first, second]))
+
+    assert [step.status for step in caught.value.run.steps] == ["done", "failed"]
+    assert caught.value.run.steps[0].response == "paid for"
 
 
 def test_a_passing_failure_is_tried_again_after_a_growing_wait() -> None:

@@ -14,7 +14,7 @@ from wfdsl import Reply, RunFailed, RunSuspended, Step, ToolCall, Tools, Usage, 
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import run_of, runs_of_tool_calls
 from wfdsl.interpreter.running import resume, run
-from wfdsl.interpreter.tool_rounds import pending_calls
+from wfdsl.interpreter.tools import pending_calls
 from wfdsl.protocols import Call, WorkerFailure
 
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

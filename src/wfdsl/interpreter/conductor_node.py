@@ -7,19 +7,17 @@ the Conductor's own completion has index -1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.call import CallPipeline, Environment, Pipelines, StepCall
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import CompletionFinished, CompletionStarted, Path, error_type_of
-from wfdsl.interpreter.pipeline import CallPipeline
-from wfdsl.interpreter.pool_pipelines import Pipelines
 from wfdsl.interpreter.record import Run, RunEnded, cost_of, total_usd
-from wfdsl.interpreter.step_call import Environment, StepCall
 from wfdsl.interpreter.tools import Tools
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
@@ -64,24 +62,6 @@ class Level:
         )
 
 
-class WorkflowRunner(Protocol):
-    """Runs a workflow on a level; the executor, which is above this module."""
-
-    async def __call__(
-        self,
-        workflow: Workflow,
-        question: Question,
-        environment: Environment,
-        level: Level,
-        *,
-        names: tuple[str, ...] | None,
-        prefix: Path,
-        previous: tuple[str, str] | None,
-    ) -> Run:
-        """Run it."""
-        ...
-
-
 class ConductorCall(StepCall):
     """A step whose worker is a Conductor."""
 
@@ -95,9 +75,9 @@ class ConductorCall(StepCall):
         messages: tuple[Message, ...],
         *,
         level: Level,
-        run_workflow: WorkflowRunner,
+        run_workflow: Callable[..., Coroutine[Any, Any, Run]],
     ) -> None:
-        """`level` is the one of the workflows inside the node."""
+        """`level` is the one of the workflows inside the node, `run_workflow` the execution's, which is above this."""
         super().__init__(environment, path, profile.index, messages)
         self._profile = replace(profile, conductor=False, fallbacks=())
         self._run_workflow = run_workflow

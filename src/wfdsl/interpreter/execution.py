@@ -1,8 +1,8 @@
 """Execution of one workflow: each step starts as soon as the steps that it sees have finished.
 
-Steps become calls, replies become records, and the end is a run or an error with one. A task that finishes a step
-continues with one of the steps that became ready and starts tasks for the others, so a chain of steps needs no task of
-its own. The task group ends with nothing left running, whatever happens.
+Steps become calls, replies become records, and the end is a run or an error with one. Each step is a task with context
+variables of its own: what its worker sets, neither other steps nor the caller see. The task group ends with nothing
+left running, whatever happens.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from functools import cache, lru_cache
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import Any, TypeAlias
 
 from wfdsl._version import __version__
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import BudgetSpent
+from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.context import Question, messages_for
 from wfdsl.interpreter.events import (
@@ -28,7 +29,6 @@ from wfdsl.interpreter.events import (
     StepStarted,
     error_type_of,
 )
-from wfdsl.interpreter.pipeline import CallPipeline
 from wfdsl.interpreter.record import (
     BudgetExhausted,
     Run,
@@ -39,8 +39,7 @@ from wfdsl.interpreter.record import (
     cost_of,
     worker_title,
 )
-from wfdsl.interpreter.step_call import Environment, StepCall
-from wfdsl.interpreter.tool_rounds import StepSuspended, ask_with_tools, pending_calls
+from wfdsl.interpreter.tools import pending_calls
 from wfdsl.interpreter.worker_profile import require_bounded
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
@@ -60,12 +59,10 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
     """
     if not workflow.steps:
         raise UsageError("an empty workflow has no answer; it needs at least one step")
-    try:
-        _check_steps(workflow)
-    except TypeError as error:
-        raise UsageError(
-            "the steps of a Workflow, and the access of a Step, must be tuples; Workflow.from_lists takes lists"
-        ) from error
+    if not isinstance(workflow.steps, tuple):
+        raise UsageError("the steps of a Workflow must be a tuple; Workflow.from_lists takes lists")
+    for index, step in enumerate(workflow.steps):
+        _check_step(index, step)
     known = set(pool.indices)
     conductors = getattr(pool, "conductors", ()) if depth <= 0 else ()
     for index, step in enumerate(workflow.steps):
@@ -77,18 +74,6 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
                 f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
                 f"(workers: {offered}); check the workflow against the pool that it runs on"
             )
-
-
-@lru_cache(maxsize=1024)
-def _check_steps(workflow: Workflow) -> None:
-    """Refuse steps that cannot be run; `Workflow(...)` checks nothing. A workflow that has passed is not checked again.
-
-    Raises:
-        UsageError: a step is not one, or its subtask or access cannot be run.
-        TypeError: it cannot be hashed.
-    """
-    for index, step in enumerate(workflow.steps):
-        _check_step(index, step)
 
 
 def _check_step(index: int, step: Any) -> None:
@@ -106,7 +91,7 @@ def _check_step(index: int, step: Any) -> None:
         )
 
 
-def run_workflow(
+async def run_workflow(
     workflow: Workflow,
     question: Question,
     environment: Environment,
@@ -116,34 +101,21 @@ def run_workflow(
     prefix: Path = (),
     previous: tuple[str, str] | None = None,
     settings: Callable[[], Mapping[str, Any]] = dict,
-) -> Coroutine[Any, Any, Run]:
-    """Run a workflow that has passed `require_runnable`; `prefix` is the path of the step that it is nested in.
+) -> Run:
+    """Run a workflow; `prefix` is the path of the step that it is nested in.
 
     `settings` gives what the record says about how the run was started.
 
     Raises:
         RunFailed: a step failed for good.
         BudgetExhausted: a step could not be paid for.
-        UsageError: the budget cannot be enforced with the workers that it asks.
+        UsageError: it cannot run on the pool, or the budget cannot be enforced with the workers that it asks.
     """
+    require_runnable(workflow, level.pool, level.depth)
     execution = Execution(
         workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings
     )
-    return execution.finish()
-
-
-async def _run_nested(
-    workflow: Workflow,
-    question: Question,
-    environment: Environment,
-    level: Level,
-    *,
-    names: tuple[str, ...] | None,
-    prefix: Path,
-    previous: tuple[str, str] | None,
-) -> Run:
-    require_runnable(workflow, level.pool, level.depth)
-    return await run_workflow(workflow, question, environment, level, names=names, prefix=prefix, previous=previous)
+    return await execution.finish()
 
 
 class Execution:
@@ -154,6 +126,7 @@ class Execution:
 
     __slots__ = (
         "_calls",
+        "_context",
         "_environment",
         "_failure",
         "_group",
@@ -198,6 +171,7 @@ class Execution:
         self._records: list[StepRecord | None] = [None] * count
         self._responses: list[str] = [""] * count
         self._group = asyncio.TaskGroup()
+        self._context = copy_context()
         self._failure: tuple[str, Cause] | None = None
         """The first step that failed, as a message, and why."""
         self._started = environment.clock.now()
@@ -207,22 +181,15 @@ class Execution:
         self._require_ready()
         self._announce()
         status: RunStatus = "stopped"
-        first, waited = self._schedule.first, False
+        waits = False
         try:
-            async with self._group as group:
-                for step in first[1:]:
-                    group.create_task(self._follow(step))
-                await self._follow(first[0])
-                waited = True
-            if self._is_answered():
-                status = "done"
-            elif any(record is not None and record.status == "suspended" for record in self._records):
-                status = "suspended"
-            else:  # the group takes a task that others cancelled for one that has ended
-                lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
-                self._failure, status = (f"the run has no answer: {lost}", lost), "failed"
+            async with self._group:
+                for step in self._schedule.first:
+                    self._start(step)
+                waits = True
+            status = self._end_status()
         except BaseExceptionGroup as several:
-            if waited:
+            if waits:
                 _take_back_cancel()
             if self._failure is None:
                 raise _single(several) from None
@@ -232,19 +199,25 @@ class Execution:
             if self._environment.listener is not None:
                 self._environment.listener(RunFinished(self._prefix, run))
         if self._failure is not None:
-            self._raise(run, *self._failure)
+            message, cause = self._failure
+            kind = BudgetExhausted if status == "budget" else RunFailed
+            raise kind(message, run, resumable=self._environment.journal is not None, cause=cause) from cause
         if status == "suspended":
             waits_for = ", ".join(call.name for call in pending_calls(run))
             raise RunSuspended(f"the run waits for the results of tool calls: {waits_for}", run, resumable=True)
         return run
 
-    def _is_answered(self) -> bool:
+    def _end_status(self) -> RunStatus:
+        """How the run ended, once all tasks are over without an error."""
         last = self._records[-1]
-        return last is not None and last.status == "done"
-
-    def _raise(self, run: Run, message: str, cause: Cause) -> NoReturn:
-        kind = BudgetExhausted if run.status == "budget" else RunFailed
-        raise kind(message, run, resumable=self._environment.journal is not None, cause=cause) from cause
+        if last is not None and last.status == "done":
+            return "done"
+        if any(record is not None and record.status == "suspended" for record in self._records):
+            return "suspended"
+        # The group takes a task that others cancelled for one that has ended.
+        lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
+        self._failure = f"the run has no answer: {lost}", lost
+        return "failed"
 
     def _require_ready(self) -> None:
         """Build every worker that may be asked, and under a budget refuse those whose calls have no upper bound.
@@ -262,40 +235,29 @@ class Execution:
                 for other in self._level.pool.indices:
                     pipelines[other]
 
-    async def _follow(self, step: int) -> None:
-        """Run a step, then one that it made ready, and so on; tasks are started for the others."""
-        while True:
-            worker = self._workflow.steps[step].worker
-            assert isinstance(worker, int)  # require_runnable has checked it
-            pipeline = self._level.pipelines[worker]
-            handle, call = self._begin(step, pipeline)
-            try:
-                reply = await (
-                    pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools)
-                )
-            except (StepSuspended, RunSuspended):
-                self._end(step, self._unfinished(handle, "suspended"))
-                return
-            except CAUSES as cause:
-                self._fail(handle, cause)
-                raise
-            self._responses[step] = reply.text
-            self._end(step, _record_of(handle, pipeline.profile.name, reply, self._environment.clock.now()))
-            ready = self._made_ready_by(step)
-            if not ready:
-                return
-            for other in ready[1:]:
-                self._group.create_task(self._follow(other))
-            step = ready[0]
+    def _start(self, step: int) -> None:
+        self._group.create_task(self._perform(step), context=self._context.copy())
 
-    def _made_ready_by(self, step: int) -> list[int]:
-        missing = self._missing
-        ready = []
+    async def _perform(self, step: int) -> None:
+        """Run a step, and start those that it has made ready."""
+        worker = self._workflow.steps[step].worker
+        assert isinstance(worker, int)  # require_runnable has checked it
+        pipeline = self._level.pipelines[worker]
+        handle, call = self._begin(step, pipeline)
+        try:
+            reply = await (pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools))
+        except (StepSuspended, RunSuspended):
+            self._end(step, self._record_of(handle, "suspended"))
+            return
+        except CAUSES as cause:
+            self._fail(handle, cause)
+            raise
+        self._responses[step] = reply.text
+        self._end(step, self._record_of(handle, "done", reply=reply))
         for later in self._schedule.seen_by[step]:
-            missing[later] -= 1
-            if not missing[later]:
-                ready.append(later)
-        return ready
+            self._missing[later] -= 1
+            if not self._missing[later]:
+                self._start(later)
 
     def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
         environment, level, profile = self._environment, self._level, pipeline.profile
@@ -316,7 +278,7 @@ class Execution:
         if profile.conductor:
             inside = level.inside(asked.depth, deadline, own, tools)
             handle: StepCall = ConductorCall(
-                environment, path, profile, messages, level=inside, run_workflow=_run_nested
+                environment, path, profile, messages, level=inside, run_workflow=run_workflow
             )
         else:
             handle = StepCall(environment, path, profile.index, messages)
@@ -348,7 +310,7 @@ class Execution:
             who = worker_title(handle.worker, self._worker_name(handle.worker))
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
             self._failure = (f"{self._title(handle.step)}{what}, {who}: {reason}", cause)
-        self._end(handle.step, self._unfinished(handle, "failed", reason), error_type_of(cause))
+        self._end(handle.step, self._record_of(handle, "failed", error=reason), error_type_of(cause))
 
     def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
         self._records[step] = record
@@ -356,7 +318,12 @@ class Execution:
         if self._environment.listener is not None:
             self._environment.listener(StepFinished((*self._prefix, step), record, error_type))
 
-    def _unfinished(self, handle: StepCall, status: StepState, error: str = "") -> StepRecord:
+    def _record_of(
+        self, handle: StepCall, status: StepState, *, reply: Reply | None = None, error: str = ""
+    ) -> StepRecord:
+        """The record of a step that has begun."""
+        replies = handle.earlier if reply is None else (*handle.earlier, reply)
+        usage, paid_usd, list_usd = handle.spent() if isinstance(handle, ConductorCall) else cost_of(replies)
         record = StepRecord(
             step=handle.step,
             worker=handle.worker,
@@ -368,11 +335,15 @@ class Execution:
             queue_s=handle.queue_s,
             retries=handle.retries,
             retry_s=handle.retry_s,
+            usage=usage,
+            paid_usd=paid_usd,
+            list_usd=list_usd,
             error=error,
             nested=handle.nested,
         )
-        spent = handle.spent() if isinstance(handle, ConductorCall) else cost_of(handle.earlier)
-        record.usage, record.paid_usd, record.list_usd = spent
+        if reply is not None:
+            record.response, record.finish, record.model = reply.text, reply.finish, reply.model
+            record.thinking, record.replayed, record.answered_by = reply.thinking, handle.replayed, handle.answered_by
         return record
 
     def _snapshot(self, step: int) -> StepRecord:
@@ -381,7 +352,7 @@ class Execution:
             return record
         handle = self._calls[step]
         if handle is not None:
-            return self._unfinished(handle, "stopped")
+            return self._record_of(handle, "stopped")
         worker = self._workflow.steps[step].worker
         assert isinstance(worker, int)  # require_runnable has checked it
         status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
@@ -434,44 +405,11 @@ def _take_back_cancel() -> None:
         task.uncancel()
 
 
-def _record_of(handle: StepCall, worker_name: str, reply: Reply, finished: float) -> StepRecord:
-    if isinstance(handle, ConductorCall):
-        usage, paid_usd, list_usd = handle.spent()
-    elif handle.earlier:
-        usage, paid_usd, list_usd = cost_of((*handle.earlier, reply))
-    else:
-        usage, paid_usd, list_usd = reply.usage, reply.paid_usd, reply.list_usd
-    return StepRecord(
-        handle.path[-1],
-        handle.worker,
-        worker_name,
-        handle.messages,
-        reply.text,
-        "done",
-        reply.finish,
-        handle.started,
-        finished,
-        handle.queue_s,
-        handle.retries,
-        handle.retry_s,
-        usage,
-        paid_usd,
-        list_usd,
-        reply.model,
-        handle.replayed,
-        handle.answered_by,
-        "",
-        handle.nested,
-        reply.thinking,
-    )
-
-
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The exception itself, if a group has only one."""
     return group.exceptions[0] if len(group.exceptions) == 1 else group
 
 
-@cache
 def versions() -> Mapping[str, str]:
     """The versions of the programs that write a record."""
     return {"wfdsl": __version__, "python": platform.python_version()}

@@ -1,26 +1,29 @@
-"""Limits: concurrency limiters, requests and tokens per minute, and deadlines.
+"""Limits: concurrency limiters, requests and tokens per minute, and how long a failed call waits for another attempt.
 
 A worker's limits hold for all runs in an event loop together. When its provider refuses a call as one too many, the
-worker is held back for as long as the server asks, and then asked with fewer calls at once.
+worker is held back for as long as the server asks, and then asked with fewer calls at once. A wait is the longer of
+what the server asks for and a back-off with jitter. A wait that would pass the deadline fails at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import random
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
-from types import TracebackType
 from typing import Any, TypeAlias
 
-from wfdsl.interpreter.retry import FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, jittered, part_of
 from wfdsl.interpreter.worker_profile import WorkerProfile
-from wfdsl.protocols import Ask
+from wfdsl.protocols import Ask, Reply, WorkerFailure
 
 WINDOW_S = 60.0 + 2.0
 """A minute, and a margin for requests that leave later than they were counted, as the first ones of a client do. Our
 choice."""
+FIRST_BACK_OFF_S = 0.5
+LONGEST_BACK_OFF_S = 60.0
+"""Doubling from the first to the longest, of each a random part of at least one half. Our choice."""
 
 
 class ConcurrencyLimiter:
@@ -120,7 +123,7 @@ class AdaptiveLimiter(ConcurrencyLimiter):
         """
         loop = asyncio.get_running_loop()
         now, wait_s = loop.time(), jittered(retry_after or 0.0)
-        if began > self._refused_at:
+        if self.limit and began > self._refused_at:
             again = self._refused_since is not None
             back_off_s = self._back_off_s * 2 if again else self._back_off_s / 2
             self._back_off_s = min(max(back_off_s, FIRST_BACK_OFF_S), LONGEST_BACK_OFF_S)
@@ -313,103 +316,94 @@ def _reference(worker: Ask, known: _Known) -> Any:
         return worker
 
 
-class Deadline:
-    """The deadline of one call, which runs in one task."""
-
-    __slots__ = ("_cancels", "_task", "at", "passed")
-
-    def __init__(self, at: float, task: asyncio.Task[object]) -> None:
-        self.at = at
-        """When it passes, on the event loop's clock, in seconds."""
-        self.passed = False
-        """Whether it has passed, and its cancel still counts."""
-        self._task = task
-        self._cancels = task.cancelling()
-
-    def expire(self) -> None:
-        """Cancel the call."""
-        self.passed = True
-        self._task.cancel()
-
-    def take_back(self) -> bool:
-        """Undo the cancel, if the deadline has passed; whether it was the only one."""
-        if not self.passed:
-            return False
-        self.passed = False
-        return self._task.uncancel() <= self._cancels
+UNUSABLE = {
+    "empty": "the reply was empty",
+    "filtered": "the provider's filter withheld the reply",
+    "only_thinking": "the reply holds only thinking, and no text",
+    "tool_calls": "the reply has no text: the model asked for a tool, and workers have none",
+    "out_of_tokens": "the reply reached its token limit before any text, as when all of it went into thinking; "
+    "raise max_tokens, or let the model think less",
+}
+"""Replies that count as failures, by how they finished."""
 
 
-class DeadlineTimer:
-    """The deadlines of all runs of an event loop, to be used in a `with` block by each run.
+class UnusableReply(WorkerFailure):
+    """The worker answered, with nothing that can be used."""
 
-    They share one timer of the loop: deadlines rarely pass, and a timer for each call would be a large part of what a
-    step costs. Invariant: while there is a deadline, the timer is set for no later than the earliest.
+
+def wait_before_retry(
+    failure: WorkerFailure, attempt: int, *, longest_wait_s: float, seconds_left: float | None
+) -> float:
+    """Seconds to wait after the failure of an attempt, counted from 1.
+
+    Raises:
+        WorkerFailure: the failure again, if another attempt cannot help or the wait would be too long.
     """
-
-    __slots__ = ("_deadlines", "_earliest", "_loop", "_timer", "_users")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._deadlines: set[Deadline] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._earliest = math.inf
-        """When the timer rings."""
-        self._users = 0
-        """The runs in flight; the timer is cancelled with the last one."""
-
-    def start(self, at: float) -> Deadline:
-        """End the running task's call at a time of the event loop's clock."""
-        task = asyncio.current_task(self._loop)
-        assert task is not None  # calls are made by coroutines
-        deadline = Deadline(at, task)
-        self._deadlines.add(deadline)
-        if at < self._earliest:
-            self._set(at)
-        return deadline
-
-    def stop(self, deadline: Deadline) -> None:
-        """Forget a deadline. The timer stays, since the next call's deadline is later."""
-        self._deadlines.discard(deadline)
-        if deadline.passed:
-            deadline.take_back()
-
-    def __enter__(self) -> DeadlineTimer:
-        self._users += 1
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._users -= 1
-        if self._users:
-            return
-        _TIMERS.pop(self._loop, None)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _set(self, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer, self._earliest = self._loop.call_at(when, self._ring, when), when
-
-    def _ring(self, when: float) -> None:
-        """End what is over. A timer may ring a little before its time by the clock, so that counts too."""
-        self._timer, self._earliest = None, math.inf
-        now = max(when, self._loop.time())
-        for deadline in [deadline for deadline in self._deadlines if deadline.at <= now]:
-            self._deadlines.discard(deadline)
-            deadline.expire()
-        if self._deadlines:
-            self._set(min(deadline.at for deadline in self._deadlines))
+    if not failure.retryable:
+        raise failure
+    back_off_s = part_of(min(FIRST_BACK_OFF_S * 2.0 ** (attempt - 1), LONGEST_BACK_OFF_S))
+    require_worth_it(
+        failure, max(failure.retry_after or 0.0, back_off_s), longest_wait_s=longest_wait_s, seconds_left=seconds_left
+    )
+    return max(jittered(failure.retry_after or 0.0), back_off_s)
 
 
-def deadline_timer(loop: asyncio.AbstractEventLoop) -> DeadlineTimer:
-    """The timer that all runs in an event loop share."""
-    timer = _TIMERS.get(loop)
-    if timer is None:
-        timer = _TIMERS[loop] = DeadlineTimer(loop)
-    return timer
+def require_worth_it(
+    failure: WorkerFailure, wait_s: float, *, longest_wait_s: float, seconds_left: float | None
+) -> None:
+    """Refuse a wait that is too long or cannot help.
+
+    Raises:
+        WorkerFailure: the failure, with the reason.
+    """
+    if wait_s > longest_wait_s:
+        raise _too_long(failure, wait_s, f"more than the {longest_wait_s:g} s that a run waits at most")
+    if seconds_left is not None and wait_s >= seconds_left:
+        raise _too_long(failure, wait_s, "which would pass the deadline")
 
 
-_TIMERS: dict[asyncio.AbstractEventLoop, DeadlineTimer] = {}
-"""The timers in use. A timer refers to its loop, so that a weak dictionary would keep both."""
+def jittered(wait_s: float) -> float:
+    """A wait that a server asked for, and up to a tenth more, so that not all come back at the same moment."""
+    return wait_s * (1 + random.random() / 10)
+
+
+def part_of(back_off_s: float) -> float:
+    """A random part of a back-off, at least half."""
+    return back_off_s * (0.5 + random.random() / 2)
+
+
+def unusable(reply: Reply) -> UnusableReply:
+    """The failure that an empty or filtered reply is. One that ran out of tokens would do so again."""
+    return UnusableReply(UNUSABLE[reply.finish], retryable=reply.finish != "out_of_tokens", rejected=reply)
+
+
+def given_up(failure: WorkerFailure, attempts: int) -> WorkerFailure:
+    """The failure of the last attempt, with the number of attempts."""
+    return _like(failure, f"{failure} ({attempts} attempts)")
+
+
+def refused_too_long(failure: WorkerFailure, refused_s: float, longest_wait_s: float) -> WorkerFailure:
+    """The failure of a call whose worker has been refusing everything."""
+    return _like(
+        failure,
+        f"{failure}; the provider has refused every call for {refused_s:.0f} s, and a run waits {longest_wait_s:g} s "
+        "at most; resume the run later, or name a fallback worker",
+    )
+
+
+def _too_long(failure: WorkerFailure, wait_s: float, why: str) -> WorkerFailure:
+    asked = "the server asks to wait" if failure.retry_after == wait_s else "the next attempt would have to wait"
+    return _like(
+        failure, f"{failure}; {asked} {wait_s:g} s, {why}; resume the run after that time, or name a fallback worker"
+    )
+
+
+def _like(failure: WorkerFailure, message: str) -> WorkerFailure:
+    return type(failure)(
+        message,
+        retryable=True,
+        status=failure.status,
+        retry_after=failure.retry_after,
+        sent=failure.sent,
+        rejected=failure.rejected,
+    )

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.arguments import check_arguments, check_names, checked_question
 from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, Budget, BudgetTracker
+from wfdsl.interpreter.call import Clock, Environment, Pipelines
 from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured
 from wfdsl.interpreter.context import Question
@@ -24,10 +25,8 @@ from wfdsl.interpreter.events import Event, Listener, safe
 from wfdsl.interpreter.execution import require_runnable, run_workflow
 from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
-from wfdsl.interpreter.limits import ConcurrencyLimiter, deadline_timer
-from wfdsl.interpreter.pool_pipelines import Pipelines
+from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import Run, RunEnded
-from wfdsl.interpreter.step_call import Clock, Environment
 from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
@@ -262,45 +261,42 @@ async def _run_request(
     loop = asyncio.get_running_loop()
     claiming = nullcontext() if journal is None else _claimed(run_id, request, journal)
     async with claiming as claim, _opened(pool) as workers:
-        with deadline_timer(loop) as timer:
-            if tracker is None and (claim is not None or account is not None or budget is not UNLIMITED):
-                spent = NOTHING_SPENT if claim is None else claim.known.spent
-                tracker = BudgetTracker(budget, spent, within=account)
-            now = loop.time()
-            wall_end = None if budget.seconds is None else now + budget.seconds
-            end = None if config.timeout_s is None else now + config.timeout_s
-            own = () if config.concurrency is None else (ConcurrencyLimiter(config.concurrency),)
-            environment = Environment(
-                run_id=run_id,
-                sample_id=request.sample_id,
-                config=config,
-                clock=Clock(loop),
-                timer=timer,
-                limiters=own if limiter is None else (*own, limiter),
-                budget=tracker,
-                wall_end=wall_end,
-                journal=None if claim is None else claim.journal,
-                lost=() if claim is None else claim.known.lost,
-                listener=None if on_event is None else safe(on_event),
-            )
-            level = Level(
-                pipelines=Pipelines(workers),
-                depth=config.max_depth,
-                deadline=end if wall_end is None else wall_end if end is None else min(end, wall_end),
-                step_timeout_s=config.step_timeout_s,
-                answer_settings=request.answer_settings,
-                tools=request.tools,
-            )
-            work = run_workflow(
-                request.workflow,
-                request.question,
-                environment,
-                level,
-                names=request.names,
-                previous=request.previous,
-                settings=request.settings,
-            )
-            return await (work if claim is None else claim.watch(work))
+        if tracker is None and (claim is not None or account is not None or budget is not UNLIMITED):
+            tracker = BudgetTracker(budget, NOTHING_SPENT if claim is None else claim.known.spent, within=account)
+        now = loop.time()
+        wall_end = None if budget.seconds is None else now + budget.seconds
+        ends = [each for each in (wall_end, None if config.timeout_s is None else now + config.timeout_s) if each]
+        own = () if config.concurrency is None else (ConcurrencyLimiter(config.concurrency),)
+        environment = Environment(
+            run_id=run_id,
+            sample_id=request.sample_id,
+            config=config,
+            clock=Clock(loop),
+            limiters=own if limiter is None else (*own, limiter),
+            budget=tracker,
+            wall_end=wall_end,
+            journal=None if claim is None else claim.journal,
+            lost=() if claim is None else claim.known.lost,
+            listener=None if on_event is None else safe(on_event),
+        )
+        level = Level(
+            pipelines=Pipelines(workers),
+            depth=config.max_depth,
+            deadline=min(ends, default=None),
+            step_timeout_s=config.step_timeout_s,
+            answer_settings=request.answer_settings,
+            tools=request.tools,
+        )
+        work = run_workflow(
+            request.workflow,
+            request.question,
+            environment,
+            level,
+            names=request.names,
+            previous=request.previous,
+            settings=request.settings,
+        )
+        return await (work if claim is None else claim.watch(work))
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.protocols import Message, ToolCall
 
 MAX_TOOL_ROUNDS = 50
@@ -85,3 +86,24 @@ def results(issued: tuple[IssuedCall, ...]) -> Iterator[Message]:
     for each in issued:
         assert each.result is not None  # callers have checked it
         yield {"role": "tool", "content": each.result, "tool_call_id": each.id}
+
+
+def pending_calls(run: Run) -> tuple[ToolCall, ...]:
+    """The tool calls that a suspended run waits for, step by step."""
+    return tuple(ToolCall(**call) for said in _last_words(run) for call in said["tool_calls"])
+
+
+def _last_words(run: Run) -> list[Message]:
+    found: list[Message] = []
+    for step in run.steps:
+        if step.status == "suspended":
+            found += _last_words(step.nested[-1]) if step.nested else [step.messages[-1]]
+    return found
+
+
+def suspended_answer(run: Run) -> StepRecord | None:
+    """The step that gives a run's answer, if it is suspended; inside a Conductor, that of its last round."""
+    last = run.steps[-1]
+    if last.status != "suspended":
+        return None
+    return suspended_answer(last.nested[-1]) if last.nested else last

@@ -83,6 +83,11 @@ class WorkerProfile:
         """Whether the price list says that it costs nothing."""
         return self.cost_usd(_MUCH) == 0
 
+    @property
+    def costs(self) -> bool:
+        """Whether the price list says that it costs something."""
+        return self.priced and not self.free
+
     @cached_property
     def fingerprint(self) -> str:
         """Identifies the worker in the journal: a hash of everything that can change its answers."""
@@ -91,8 +96,6 @@ class WorkerProfile:
             identity: Any = [self.name, getattr(self.entry, "provider", ""), getattr(self.entry, "model", "")]
         else:
             identity = dump(mode="json", exclude=_NOT_IDENTITY)
-            if not identity.get("images"):
-                identity.pop("images", None)  # journals from before there were images
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def cost_usd(self, usage: Usage) -> float | None:

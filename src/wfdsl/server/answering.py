@@ -24,7 +24,7 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import request_of, run_of, runs_of_tool_calls
 from wfdsl.interpreter.record import Run, RunEnded, RunSuspended, workflow_to_list
 from wfdsl.interpreter.running import new_run_id
-from wfdsl.interpreter.tool_rounds import pending_calls
+from wfdsl.interpreter.tools import pending_calls
 from wfdsl.server.answers import Answer, answer_of, usage_of
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run, wrong_value
 from wfdsl.server.chat_request import ChatRequest, read_chat_request

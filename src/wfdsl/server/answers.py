@@ -10,7 +10,7 @@ from typing import Any
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.interpreter.record import Run, total_usd
-from wfdsl.interpreter.tool_rounds import pending_calls, suspended_answer
+from wfdsl.interpreter.tools import pending_calls, suspended_answer
 from wfdsl.protocols import Finish, ToolCall, Usage
 from wfdsl.server.chat_request import ChatRequest
 from wfdsl.server.json_schema import form_problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -50,8 +51,8 @@ class FunctionWorker:
         except WfdslError:
             raise
         except Exception as error:
-            message = f"{self!r} raised {type(error).__name__}: {error}"
-            raise WorkerFailure(message, retryable=False) from error
+            what = traceback.format_exception_only(error)[-1].strip()  # also of an error that cannot be written
+            raise WorkerFailure(f"{self!r} raised {what}", retryable=False) from error
 
     def __repr__(self) -> str:
         return f"FunctionWorker({_name(self._function)})"
