@@ -30,8 +30,8 @@ from wfdsl.graph import graph_of
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import CAUSES, require_runnable
-from wfdsl.interpreter.record import Run, RunFailed
 from wfdsl.interpreter.limits import UnusableReply
+from wfdsl.interpreter.record import Run, RunFailed
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message, Reply, Worker, WorkerFailure
