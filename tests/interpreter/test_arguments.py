@@ -33,8 +33,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"names": ["a", "b"]}, "names must hold one name for each step: the workflow has 1 (got 2)"),
     ({"names": "a"}, "names must be a list with a text for each step (got 'a')"),
     ({"names": [1]}, "names must be a list with a text for each step (got [1])"),
-    ({"run_id": ""}, "run_id must be a text of printable characters (got '')"),
-    ({"run_id": "a/b\n"}, "run_id must be a text of printable characters (got 'a/b\\n')"),
+    (
+        {"run_id": ""},
+        "run_id must be a text of printable characters, and not `last`, which means the newest run (got '')",
+    ),
+    (
+        {"run_id": "a/b\n"},
+        "run_id must be a text of printable characters, and not `last`, which means the newest run (got 'a/b\\n')",
+    ),
     ({"sample_id": 4}, "sample_id must be a text (got 4)"),
     ({"budget": 5}, "budget must be a Budget, such as Budget(usd=1.0), or a BudgetTracker (got 5)"),
     ({"limiter": 3}, "limiter must be a ConcurrencyLimiter (got 3)"),

@@ -25,6 +25,7 @@ from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl.interpreter.journal_reading import full_id, remove, request_of, run_of, summaries
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
+from wfdsl.interpreter.tools import Tools
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import Prices
 
@@ -176,7 +177,7 @@ async def test_a_seed_that_was_changed_stops_before_anything_is_paid_for_again(j
     with pytest.raises(RunFailed) as caught:
         await run(CHAIN, "Q", pool_of(worker), journal=journal, seed=1)
 
-    with pytest.raises(UsageError, match="the journal has its reply, but to another request"):
+    with pytest.raises(UsageError, match=r"\(seed\)"):
         await resume(caught.value.run_id, pool_of(worker), journal=journal, seed=2)
 
     assert len(worker.calls) == 2
@@ -200,13 +201,76 @@ async def test_a_complete_reply_is_also_one_under_a_larger_limit_of_tokens(
     assert len(worker.calls) == (4 if fits else 2)
 
 
-async def test_a_program_may_run_two_workflows_under_one_id(journal: Journal) -> None:
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"question": "Another?"}, "question"),
+        ({"workflow": Workflow((*CHAIN.steps, Step(0, "d", "all")))}, "workflow"),
+        ({"previous": ("subtask", "response")}, "previous"),
+        ({"sample_id": "other"}, "sample_id"),
+        ({"answer_settings": {"temperature": 0}}, "answer_settings"),
+        ({"tools": Tools(definitions=({"type": "function", "function": {"name": "f"}},))}, "tools"),
+        ({"question_for": "first"}, "question_for"),
+        ({"seed": 3}, "seed"),
+        ({"run_dead_steps": True}, "run_dead_steps"),
+    ],
+)
+async def test_a_run_id_is_the_name_of_one_request(journal: Journal, change: dict[str, Any], what: str) -> None:
     worker = counting()
+    asked: dict[str, Any] = {"workflow": CHAIN, "question": "Q", "run_id": "one"}
+    first = await run(**asked, pool=pool_of(worker), journal=journal)
 
-    for subtask in ("cheap", "dear"):
-        await run(Workflow((Step(0, subtask),)), "Q", pool_of(worker), journal=journal, run_id="both")
+    with pytest.raises(UsageError, match=rf"\({what}\)"):
+        await run(**{**asked, **change}, pool=pool_of(worker), journal=journal)
 
-    assert len(worker.calls) == 2
+    assert len(worker.calls) == 3
+    assert (await resume("one", pool_of(worker), journal=journal)).answer == first.answer
+    other = await run(**{**asked, **change}, pool=pool_of(worker), journal=journal, ask_again=True)
+    made = len(worker.calls)
+    assert (await resume("one", pool_of(worker), journal=journal)).answer == other.answer
+    assert len(worker.calls) == made
+
+
+async def test_limits_and_names_of_a_run_may_change(journal: Journal) -> None:
+    worker = counting()
+    await run(CHAIN, "Q", pool_of(worker), journal=journal, run_id="one")
+
+    changes: dict[str, Any] = {"budget": Budget(calls=9), "concurrency": 1, "names": ["x", "y", "z"], "timeout_s": 60.0}
+    await run(CHAIN, "Q", pool_of(worker), journal=journal, run_id="one", origin={"file": "a.wf"}, **changes)
+
+    assert len(worker.calls) == 3
+
+
+async def test_one_job_that_fails_in_any_way_fails_alone(journal: Journal) -> None:
+    def broken(connection: sqlite3.Connection) -> None:
+        raise ZeroDivisionError
+
+    async def do(operation: Any) -> Any:
+        return await journal.do(operation)
+
+    results = await asyncio.gather(do(broken), do(lambda connection: 7), do(broken), return_exceptions=True)
+
+    assert [type(result) for result in results] == [ZeroDivisionError, int, ZeroDivisionError]
+    journal.do_later(broken)
+    assert (await run(CHAIN, "Q", pool_of(counting()), journal=journal)).status == "done"
+
+
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"properties": found}
+    return found
+
+
+async def test_parameters_of_tools_that_are_nested_too_deep_are_refused_where_they_come_in(journal: Journal) -> None:
+    def tools(levels: int) -> Tools:
+        return Tools(definitions=({"type": "function", "function": {"name": "f", "parameters": nested(levels)}},))
+
+    for levels in (100, 490, 20_000):
+        with pytest.raises(UsageError):
+            tools(levels)
+    done = await run(CHAIN, "Q", pool_of(counting()), journal=journal, tools=tools(50))
+    assert done.status == "done"
 
 
 @pytest.mark.parametrize("change", [{"description": "x"}, {"retries": 3}, {"limits": {"concurrency": 2}}])

@@ -360,3 +360,25 @@ def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:
     assert "while queued" in str(given_up)
     assert (first.answer, third.answer) == ("x", "x")
     assert third.seconds == pytest.approx(10.0)
+
+
+def test_a_worker_that_refuses_at_once_what_comes_too_early_is_used_at_its_rate() -> None:
+    """Its token bucket has room for one call, and 50 calls a second are possible; each takes a moment of processor."""
+
+    async def many() -> float:
+        loop: Any = asyncio.get_running_loop()
+        began = free_at = loop.time()
+
+        async def answer(call: Call) -> Reply:
+            nonlocal free_at
+            loop._jumping.now += 0.0001
+            if loop.time() < free_at:
+                raise WorkerFailure("HTTP 429", retryable=True, status=429)
+            free_at = loop.time() + 0.02
+            return Reply("x")
+
+        workflow = Workflow((*(Step(0, f"{number}") for number in range(200)), Step(0, "z", "all")))
+        await run(workflow, "Q", pool_of(Answering(answer), entries=[{"retries": 1}]))
+        return float(loop.time() - began)
+
+    assert on_test_clock(many()) < 15  # 4 would do

@@ -111,7 +111,7 @@ def _is_listener(value: Any) -> bool:
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and value != "" and value.isprintable()
+    return isinstance(value, str) and value not in ("", "last") and value.isprintable()
 
 
 def _is_pair(value: Any) -> bool:
@@ -136,7 +136,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "limiter": (_kind(ConcurrencyLimiter), "a ConcurrencyLimiter"),
     "on_event": (_is_listener, "a plain function that takes an event, not an async one"),
     "previous": (_is_pair, "a pair of texts, the subtask and its response"),
-    "run_id": (_is_id, "a text of printable characters"),
+    "run_id": (_is_id, "a text of printable characters, and not `last`, which means the newest run"),
     "sample_id": (_kind(str), "a text"),
     "answer_settings": (_kind(Mapping), "a mapping of settings, such as {'temperature': 0}"),
     "tools": (_kind(Tools), "a Tools"),

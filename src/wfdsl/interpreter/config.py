@@ -161,6 +161,15 @@ class RunRequest:
         text = question if isinstance(question, str) else question[-1]["content"] if question else ""
         return " ".join(text.split())[:200].encode(errors="replace").decode()
 
+    def changes(self, now: RunRequest) -> list[str]:
+        """What another request asks for otherwise, by name, of what decides on the calls of a run and on its answer.
+
+        Limits of money and time may change, and so may names and where workflow and pool were found. Workers are
+        compared call by call, where their replies are looked for.
+        """
+        before, after = _identity(self), _identity(now)
+        return [name for name in before if before[name] != after[name]]
+
     def settings(self) -> dict[str, Any]:
         """What the run's record says about how it was started."""
         return {
@@ -204,3 +213,12 @@ class RunRequest:
         if not isinstance(plain["question"], str):
             plain["question"] = tuple(plain["question"])
         return cls(**plain)
+
+
+_ASKED = ("workflow", "question", "previous", "sample_id", "answer_settings", "tools")
+_OPTIONS = ("seed", "question_for", "run_dead_steps", "max_depth")
+
+
+def _identity(request: RunRequest) -> dict[str, Any]:
+    plain = json.loads(request.to_json())
+    return {**{name: plain.get(name) for name in _ASKED}, **{name: plain["config"].get(name) for name in _OPTIONS}}

@@ -120,12 +120,14 @@ class Journal:
 
         Raises:
             RunInUse: another process, or another task of this one, is working on it.
+            UsageError: the run was asked something else.
         """
         if run_id in self._claimed:
             raise _busy(run_id, "this process")
         self._claimed.add(run_id)
         try:
-            claimed: Claimed = await self._writer.do(lambda connection: self._claim(connection, run_id, request))
+            asked = replace(request, config=replace(request.config, ask_again=False)).to_json()
+            claimed: Claimed = await self._writer.do(lambda connection: self._claim(connection, run_id, request, asked))
         except BaseException:
             self._claimed.discard(run_id)
             raise
@@ -253,25 +255,33 @@ class Journal:
         except UNREADABLE as error:
             raise damaged(self.path, row[0], error) from error
 
-    def _claim(self, connection: sqlite3.Connection, run_id: str, request: RunRequest) -> Claimed:
+    def _claim(self, connection: sqlite3.Connection, run_id: str, request: RunRequest, asked: str) -> Claimed:
         row = connection.execute("SELECT owner, request FROM runs WHERE id = ?", (run_id,)).fetchone()
         if row is None:
             connection.execute(
                 "INSERT INTO runs (id, created, status, owner, title, request) VALUES (?, ?, 'running', ?, ?, ?)",
-                (run_id, time.time(), self._owner.name, request.title, request.to_json()),
+                (run_id, time.time(), self._owner.name, request.title, asked),
             )
             return Claimed(is_new=True)
-        owner, asked = row
+        owner, before = row
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
-        connection.execute("UPDATE runs SET owner = ?, status = 'running' WHERE id = ?", (self._owner.name, run_id))
-        connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
         try:
-            known, before = _history(connection, run_id), RunRequest.from_json(asked)
+            changes = RunRequest.from_json(before).changes(request)
+            known = _history(connection, run_id)
         except UNREADABLE as error:
             raise damaged(self.path, run_id, error) from error
-        same = (before.workflow, before.question) == (request.workflow, request.question)
-        return known if same else replace(known, unused={})  # a program may run several workflows under one id
+        if changes and not request.config.ask_again:
+            raise UsageError(
+                f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it was "
+                "asked, or pay for what does not fit again, with --ask-again (ask_again=True)"
+            )
+        connection.execute(
+            "UPDATE runs SET owner = ?, status = 'running', request = ? WHERE id = ?",
+            (self._owner.name, asked if changes else before, run_id),
+        )
+        connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
+        return replace(known, lost=_lost(connection, run_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,11 +413,6 @@ _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, call
 
 
 def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
-    rows = connection.execute(
-        f"SELECT path, worker, started, tokens, usd FROM calls WHERE {OF_RUN} AND status = 'lost' ORDER BY id",
-        (run_id,),
-    ).fetchall()
-    lost = tuple(LostCall(tuple(json.loads(path)), *rest) for path, *rest in rows)
     calls, tokens, usd = connection.execute(
         f"SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM calls WHERE {OF_RUN}",
         (run_id,),
@@ -419,7 +424,13 @@ def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
     for key, path, _ in kept:
         unused.setdefault(tuple(json.loads(path)), set()).add(key)
     replies = {key: reply_from_json(reply) for key, _, reply in kept}
-    return Claimed(lost, BudgetUsage(calls, tokens, usd), replies, unused, tool_calls=_tool_calls(connection, run_id))
+    tool_calls = _tool_calls(connection, run_id)
+    return Claimed(spent=BudgetUsage(calls, tokens, usd), replies=replies, unused=unused, tool_calls=tool_calls)
+
+
+def _lost(connection: sqlite3.Connection, run_id: str) -> tuple[LostCall, ...]:
+    query = f"SELECT path, worker, started, tokens, usd FROM calls WHERE {OF_RUN} AND status = 'lost' ORDER BY id"
+    return tuple(LostCall(tuple(json.loads(path)), *rest) for path, *rest in connection.execute(query, (run_id,)))
 
 
 def _tool_calls(connection: sqlite3.Connection, run_id: str) -> dict[Path, tuple[IssuedCall, ...]]:

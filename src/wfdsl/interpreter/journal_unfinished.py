@@ -181,5 +181,11 @@ def _messages(request: RunRequest, step: int, responses: dict[int, str]) -> tupl
     workflow, config = request.workflow, request.config
     if not responses.keys() >= set(workflow.sees(step)):
         return ()
-    shown = {"question_for": config.question_for, "previous": request.previous}
-    return messages_for(workflow, step, responses, request.question, **shown)
+    return messages_for(
+        workflow,
+        step,
+        responses,
+        request.question,
+        question_for=config.question_for,
+        previous=request.previous,
+    )

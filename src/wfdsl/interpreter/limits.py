@@ -24,6 +24,8 @@ choice."""
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 60.0
 """Doubling from the first to the longest, of each a random part of at least one half. Our choice."""
+_SHORTEST_BACK_OFF_S = 1 / 64
+"""For a worker that serves a call after each back-off, which then halves: it may serve many a second. Our choice."""
 
 
 class ConcurrencyLimiter:
@@ -126,7 +128,7 @@ class AdaptiveLimiter(ConcurrencyLimiter):
         if self.limit and began > self._refused_at:
             again = self._refused_since is not None
             back_off_s = self._back_off_s * 2 if again else self._back_off_s / 2
-            self._back_off_s = min(max(back_off_s, FIRST_BACK_OFF_S), LONGEST_BACK_OFF_S)
+            self._back_off_s = min(max(back_off_s, _SHORTEST_BACK_OFF_S), LONGEST_BACK_OFF_S)
             self._refused_at, self._disturbed = now, True
             self._refused_since = self._refused_since if again else now
             self._allowed = min(self._allowed, self.active)

@@ -16,6 +16,8 @@ from wfdsl.protocols import Message, ToolCall
 
 MAX_TOOL_ROUNDS = 50
 """Our choice."""
+MOST_LEVELS = 100
+"""How deep definitions may be nested: far deeper than schemas are, and less than any reader of JSON. Our choice."""
 ToolSteps: TypeAlias = Literal["answer", "all"]
 
 
@@ -51,6 +53,8 @@ class Tools:
         """
         if not self.definitions or not all(isinstance(each, Mapping) for each in self.definitions):
             raise UsageError("definitions must hold at least one tool, each as an object")
+        if _levels(self.definitions) > MOST_LEVELS:
+            raise UsageError(f"definitions must not be nested deeper than {MOST_LEVELS} levels")
         if self.steps not in ("answer", "all") or self.max_rounds < 0:
             raise UsageError('steps must be "answer" or "all", and max_rounds at least 0')
 
@@ -73,6 +77,17 @@ class Tools:
     def from_dict(cls, plain: dict[str, Any]) -> Tools:
         """The inverse of `to_dict`."""
         return cls(**{**plain, "definitions": tuple(plain["definitions"])})
+
+
+def _levels(value: object) -> int:
+    """How deep objects and lists are nested."""
+    level, found = [value], 0
+    while level := [each for each in level if isinstance(each, Mapping | list | tuple)]:
+        found += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, Mapping) else each)]
+        if found > MOST_LEVELS:
+            break
+    return found
 
 
 def calling(text: str, calls: tuple[ToolCall, ...], issued: tuple[IssuedCall, ...]) -> Message:
