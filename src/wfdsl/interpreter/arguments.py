@@ -20,22 +20,17 @@ _ROLES = ("system", "user", "assistant")
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Check arguments by their names; None stands for an optional argument that was not given.
+    """Check arguments by their names, as far as there are rules for them; None: an optional one was not given.
 
     Raises:
         UsageError: a value cannot be used; the message says what can.
     """
     for name, value in given.items():
-        if value is None and name not in _REQUIRED:
-            continue
-        kind = (name, type(value))
-        if kind in _fitting:
+        if name not in _RULES or (value is None and name not in _REQUIRED):
             continue
         fits, wanted = _RULES[name]
         if not fits(value):
             raise UsageError(f"{name} must be {wanted} (got {_shown(value)})")
-        if name in _BY_TYPE:
-            _fitting.add(kind)
 
 
 def checked_question(question: Any) -> Question:
@@ -143,9 +138,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "origin": (_is_origin, "a mapping of texts to texts"),
 }
 _REQUIRED = frozenset({"workflow", "pool"})
-_BY_TYPE = frozenset({"workflow", "pool", "config", "budget", "account", "journal", "limiter", "tools"})
-_fitting: set[tuple[str, type]] = set()
-"""Types whose values fit, of the arguments where the type alone says so: programs run many workflows alike."""
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from wfdsl.config import check_options, did_you_mean, option, options_of, to_table
@@ -71,22 +70,12 @@ class RunConfig:
 
     def manifest(self) -> dict[str, Any]:
         """The options of a run as plain values, without those that a subclass adds; None is left out."""
-        return dict(_manifest(self))
+        table = to_table(self)
+        return {name: table[name] for name in _NAMES if name in table}
 
 
 DEFAULT = RunConfig()
 _NAMES = tuple(found.name for found in options_of(RunConfig))
-
-
-@lru_cache(maxsize=64)
-def _manifest(config: RunConfig) -> dict[str, Any]:
-    table = to_table(config)
-    return {name: table[name] for name in _NAMES if name in table}
-
-
-@lru_cache(maxsize=64)
-def _table(budget: Budget) -> dict[str, Any]:
-    return to_table(budget)
 
 
 def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfig:
@@ -102,18 +91,7 @@ def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfi
     for name in options:
         if name not in _NAMES:
             raise TypeError(f"a run has no option {name!r}. {did_you_mean(name, _NAMES)}")
-    # Programs run many workflows with the same options, and checking them takes as long as two steps. True equals 1,
-    # so that the types belong to what is remembered.
-    key = (known, *((name, type(value), value) for name, value in options.items()))
-    try:
-        found = _configured.get(key)
-    except TypeError:  # no option takes a value that cannot be hashed: the check says so
-        return replace(known, **options)
-    if found is None:
-        found = replace(known, **options)
-        if len(_configured) < _REMEMBERED:
-            _configured[key] = found
-    return found
+    return replace(known, **options)
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
@@ -125,10 +103,6 @@ def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]
     changes = {name: value for name, value in options.items() if name in _NAMES}
     others = {name: value for name, value in options.items() if name not in _NAMES and name != "config"}
     return configured(options.get("config"), changes), others
-
-
-_configured: dict[tuple[Any, ...], RunConfig] = {}
-_REMEMBERED = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +148,7 @@ class RunRequest:
         """What the run's record says about how it was started."""
         return {
             **self.config.manifest(),
-            "budget": _table(self.budget),
+            "budget": to_table(self.budget),
             "previous": self.previous,
             "sample_id": self.sample_id,
             **({"answer_settings": dict(self.answer_settings)} if self.answer_settings else {}),

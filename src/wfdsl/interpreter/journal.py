@@ -41,24 +41,6 @@ from wfdsl.protocols import Call, Reply, ToolCall, Usage
 Key: TypeAlias = str
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """What the journal knows about a run when a process claims it."""
-
-    lost: tuple[LostCall, ...] = ()
-    """Calls that were in flight when an earlier process ended."""
-    spent: BudgetUsage = NOTHING_SPENT
-    """What has been charged so far, lost calls at their bounds."""
-    replies: dict[Key, Reply] = field(default_factory=dict)
-    """What workers have answered."""
-    unused: dict[Path, set[Key]] = field(default_factory=dict)
-    """The keys of the replies, by the paths of their calls."""
-    is_new: bool = False
-    """Whether the journal did not have the run before."""
-    tool_calls: dict[Path, tuple[IssuedCall, ...]] = field(default_factory=dict)
-    """The tools that workers have called, in order, by the paths of their steps."""
-
-
 class CallEntry(NamedTuple):
     """One attempt of one call, as the journal keeps it."""
 
@@ -115,7 +97,7 @@ class Journal:
         """Run an operation without waiting for it."""
         self._writer.do_later(operation)
 
-    async def claim(self, run_id: str, request: RunRequest) -> Claimed:
+    async def claim(self, run_id: str, request: RunRequest) -> RunJournal:
         """Claim a run for this process: a new one, or one that an earlier process left.
 
         Raises:
@@ -125,13 +107,14 @@ class Journal:
         if run_id in self._claimed:
             raise _busy(run_id, "this process")
         self._claimed.add(run_id)
+        found = RunJournal(self, run_id, request)
         try:
             asked = replace(request, config=replace(request.config, ask_again=False)).to_json()
-            claimed: Claimed = await self._writer.do(lambda connection: self._claim(connection, run_id, request, asked))
+            await self._writer.do(lambda connection: self._claim(connection, found, asked))
         except BaseException:
             self._claimed.discard(run_id)
             raise
-        return claimed
+        return found
 
     def release(self, run_id: str, status: str, run: Run | None, *, refused: bool = False) -> None:
         """Give up the claim on a run, and keep its record; forget a new run that was refused before its first call."""
@@ -255,53 +238,77 @@ class Journal:
         except UNREADABLE as error:
             raise damaged(self.path, row[0], error) from error
 
-    def _claim(self, connection: sqlite3.Connection, run_id: str, request: RunRequest, asked: str) -> Claimed:
+    def _claim(self, connection: sqlite3.Connection, found: RunJournal, asked: str) -> None:
+        run_id, request = found.run_id, found.request
         row = connection.execute("SELECT owner, request FROM runs WHERE id = ?", (run_id,)).fetchone()
         if row is None:
             connection.execute(
                 "INSERT INTO runs (id, created, status, owner, title, request) VALUES (?, ?, 'running', ?, ?, ?)",
                 (run_id, time.time(), self._owner.name, request.title, asked),
             )
-            return Claimed(is_new=True)
+            found.is_new = True
+            return
         owner, before = row
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
         try:
             changes = RunRequest.from_json(before).changes(request)
-            known = _history(connection, run_id)
+            if changes and not request.config.ask_again:
+                raise UsageError(
+                    f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it "
+                    "was asked, or pay for what does not fit again, with --ask-again (ask_again=True)"
+                )
+            connection.execute(
+                "UPDATE runs SET owner = ?, status = 'running', request = ? WHERE id = ?",
+                (self._owner.name, asked if changes else before, run_id),
+            )
+            connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
+            found.read(connection)
         except UNREADABLE as error:
             raise damaged(self.path, run_id, error) from error
-        if changes and not request.config.ask_again:
-            raise UsageError(
-                f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it was "
-                "asked, or pay for what does not fit again, with --ask-again (ask_again=True)"
-            )
-        connection.execute(
-            "UPDATE runs SET owner = ?, status = 'running', request = ? WHERE id = ?",
-            (self._owner.name, asked if changes else before, run_id),
-        )
-        connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
-        return replace(known, lost=_lost(connection, run_id))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunJournal:
-    """The journal as one run uses it."""
+    """The journal as one run uses it, while this process works on the run."""
 
     journal: Journal
     run_id: str
-    replies: dict[Key, Reply]
+    request: RunRequest
+    is_new: bool = False
+    """Whether the journal did not have the run before."""
+    spent: BudgetUsage = NOTHING_SPENT
+    """What has been charged by earlier processes, lost calls at their bounds."""
+    lost: tuple[LostCall, ...] = ()
+    """Calls that were in flight when an earlier process ended."""
+    replies: dict[Key, Reply] = field(default_factory=dict)
     """What this run's earlier processes were answered."""
-    unused: dict[Path, set[Key]]
+    unused: dict[Path, set[Key]] = field(default_factory=dict)
     """The keys of those replies that no call has asked for yet, by the calls' paths."""
-    shared_sample: bool = False
-    """Whether other runs may have the same sample id, so that the journal has to be asked."""
-    reuse: bool = False
-    """Whether replies of other runs may be used again."""
-    ask_again: bool = False
-    """Whether a call is made again whose reply was kept for another request."""
-    tool_calls: Mapping[Path, tuple[IssuedCall, ...]] = field(default_factory=dict)
+    tool_calls: dict[Path, tuple[IssuedCall, ...]] = field(default_factory=dict)
     """The tools that this run's workers have called, in order, by the paths of their steps."""
+
+    def read(self, connection: sqlite3.Connection) -> None:
+        """Read what earlier processes have left."""
+        query = (
+            "SELECT path, key, worker, status, started, reply, calls, tokens, usd FROM calls "
+            f"WHERE {OF_RUN} ORDER BY id DESC"
+        )
+        for steps, key, worker, status, started, kept, *charge in connection.execute(query, (self.run_id,)):
+            path = tuple(json.loads(steps))
+            self.spent = self.spent.plus(BudgetUsage(*charge))
+            if status == "lost":
+                self.lost = (LostCall(path, worker, started, *charge[1:]), *self.lost)
+            elif status == "finished":
+                self.replies[key] = reply_from_json(kept)
+                self.unused.setdefault(path, set()).add(key)
+            elif status in ("called", "answered"):
+                result = None if kept is None else reply_from_json(kept).text
+                self.tool_calls[path] = (IssuedCall(key, result), *self.tool_calls.get(path, ()))
+
+    def release(self, status: str, run: Run | None, *, refused: bool = False) -> None:
+        """Give up the claim, and keep the run's record; forget a new run that was refused before its first call."""
+        self.journal.release(self.run_id, status, run, refused=refused and self.is_new)
 
     async def issue(self, path: Path, calls: Sequence[ToolCall], at: float) -> tuple[IssuedCall, ...]:
         """Keep tool calls, and give each an id."""
@@ -313,9 +320,9 @@ class RunJournal:
         reply = None if found is None else self.replies[found]
         if found is not None:
             self.unused[call.path].discard(found)
-        elif self.shared_sample:
+        elif self.request.sample_id != self.run_id:  # other runs may have the same one
             reply = await self.journal.find(key, call.sample_id)
-        if reply is None and self.reuse:
+        if reply is None and self.request.config.reuse:
             reply = await self.journal.find(key, None)
             return None if reply is None else replace(reply, paid_usd=0.0)
         return reply
@@ -335,7 +342,7 @@ class RunJournal:
         Raises:
             UsageError: there is such a reply.
         """
-        if not self.ask_again and self.unused.get(call.path):
+        if not self.request.config.ask_again and self.unused.get(call.path):
             where = "/".join(map(str, call.path))
             raise UsageError(
                 f"step {where}, worker {worker}: the journal has its reply, but to another request: the pool, an "
@@ -410,37 +417,6 @@ _KEEP_RESPONSE = (
     "INSERT INTO responses (id, run, content) SELECT ?, number, ? FROM runs WHERE runs.id = ? ON CONFLICT DO NOTHING"
 )
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
-
-
-def _history(connection: sqlite3.Connection, run_id: str) -> Claimed:
-    calls, tokens, usd = connection.execute(
-        f"SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM calls WHERE {OF_RUN}",
-        (run_id,),
-    ).fetchone()
-    kept = connection.execute(
-        f"SELECT key, path, reply FROM calls WHERE {OF_RUN} AND status = 'finished' ORDER BY id DESC", (run_id,)
-    ).fetchall()
-    unused: dict[Path, set[Key]] = {}
-    for key, path, _ in kept:
-        unused.setdefault(tuple(json.loads(path)), set()).add(key)
-    replies = {key: reply_from_json(reply) for key, _, reply in kept}
-    tool_calls = _tool_calls(connection, run_id)
-    return Claimed(spent=BudgetUsage(calls, tokens, usd), replies=replies, unused=unused, tool_calls=tool_calls)
-
-
-def _lost(connection: sqlite3.Connection, run_id: str) -> tuple[LostCall, ...]:
-    query = f"SELECT path, worker, started, tokens, usd FROM calls WHERE {OF_RUN} AND status = 'lost' ORDER BY id"
-    return tuple(LostCall(tuple(json.loads(path)), *rest) for path, *rest in connection.execute(query, (run_id,)))
-
-
-def _tool_calls(connection: sqlite3.Connection, run_id: str) -> dict[Path, tuple[IssuedCall, ...]]:
-    query = f"SELECT path, key, reply FROM calls WHERE {OF_RUN} AND status IN ('called', 'answered') ORDER BY id"
-    found: dict[Path, tuple[IssuedCall, ...]] = {}
-    for row, call_id, reply in connection.execute(query, (run_id,)):
-        path = tuple(json.loads(row))
-        result = None if reply is None else reply_from_json(reply).text
-        found[path] = (*found.get(path, ()), IssuedCall(call_id, result))
-    return found
 
 
 def _busy(run_id: str, who: str) -> RunInUse:

@@ -216,10 +216,6 @@ class RateWindow:
         finally:
             self._door.release()
 
-    def has_room(self, amount: float) -> bool:
-        """Whether an amount could be taken without a wait."""
-        return self._door.active == 0 and self._wait_s(amount) <= 0
-
     def correct(self, taking: Taking, amount: float) -> None:
         """Replace the amount that was taken by the true one, if it was taken here and still counts."""
         if taking.window is self:
@@ -264,12 +260,6 @@ class WorkerLimits:
         except BaseException:
             self.give_back((request, None))
             raise
-
-    def has_room(self, tokens: float) -> bool:
-        """Whether a request of so many tokens could be taken without a wait."""
-        return (self.requests is None or self.requests.has_room(1)) and (
-            self.tokens is None or self.tokens.has_room(tokens)
-        )
 
     def leaves(self, taken: Taken | None) -> None:
         """Count a request from now on, since it leaves only now."""

@@ -9,8 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,7 +22,7 @@ from wfdsl.interpreter.config import RunConfig, RunRequest, configured
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Event, Listener, safe
 from wfdsl.interpreter.execution import require_runnable, run_workflow
-from wfdsl.interpreter.journal import Claimed, Journal, RunJournal
+from wfdsl.interpreter.journal import Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import Run, RunEnded
@@ -86,24 +85,7 @@ async def run(
         RunSuspended: workers have called tools; once the journal has the results, the same call continues the run.
         UsageError: the workflow cannot run on this pool, or the question or an option cannot be used.
     """
-    check_arguments(
-        {
-            "workflow": workflow,
-            "pool": pool,
-            "config": config,
-            "budget": budget,
-            "account": account,
-            "journal": journal,
-            "limiter": limiter,
-            "on_event": on_event,
-            "previous": previous,
-            "run_id": run_id,
-            "sample_id": sample_id,
-            "answer_settings": answer_settings,
-            "tools": tools,
-            "origin": origin,
-        }
-    )
+    check_arguments(locals())
     if tools is not None and journal is None:
         raise UsageError("tools need a journal, which keeps their calls until the results are there")
     if account is not None and isinstance(budget, BudgetTracker):
@@ -152,17 +134,7 @@ async def resume(
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: the journal has no such run, or another process is working on it; or as `run` does.
     """
-    check_arguments(
-        {
-            "run_id": run_id,
-            "pool": pool,
-            "journal": journal,
-            "budget": budget,
-            "account": account,
-            "limiter": limiter,
-            "on_event": on_event,
-        }
-    )
+    check_arguments(locals())
     if isinstance(budget, BudgetTracker):
         raise UsageError("budget must be a Budget: a resumed run keeps the tracker that the journal has for it")
     request = request_of(Path(journal) if isinstance(journal, str | Path) else journal.path, run_id)
@@ -237,12 +209,7 @@ def wait_for(work: Coroutine[Any, Any, _T], what: str) -> _T:
 
 def new_run_id() -> str:
     """An id for a run: the second when it was made, so that ids sort, and eight random hexadecimal digits."""
-    return f"{_second(int(time.time()))}-{secrets.token_hex(4)}"
-
-
-@lru_cache(maxsize=1)
-def _second(seconds: int) -> str:
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
 async def _run_request(
@@ -260,9 +227,9 @@ async def _run_request(
     require_runnable(request.workflow, pool, config.max_depth)
     loop = asyncio.get_running_loop()
     claiming = nullcontext() if journal is None else _claimed(run_id, request, journal)
-    async with claiming as claim, _opened(pool) as workers:
-        if tracker is None and (claim is not None or account is not None or budget is not UNLIMITED):
-            tracker = BudgetTracker(budget, NOTHING_SPENT if claim is None else claim.known.spent, within=account)
+    async with _opened(pool) as workers, claiming as kept:
+        if tracker is None and (kept is not None or account is not None or budget is not UNLIMITED):
+            tracker = BudgetTracker(budget, NOTHING_SPENT if kept is None else kept.spent, within=account)
         now = loop.time()
         wall_end = None if budget.seconds is None else now + budget.seconds
         ends = [each for each in (wall_end, None if config.timeout_s is None else now + config.timeout_s) if each]
@@ -275,8 +242,8 @@ async def _run_request(
             limiters=own if limiter is None else (*own, limiter),
             budget=tracker,
             wall_end=wall_end,
-            journal=None if claim is None else claim.journal,
-            lost=() if claim is None else claim.known.lost,
+            journal=kept,
+            lost=() if kept is None else kept.lost,
             listener=None if on_event is None else safe(on_event),
         )
         level = Level(
@@ -296,56 +263,28 @@ async def _run_request(
             previous=request.previous,
             settings=request.settings,
         )
-        return await (work if claim is None else claim.watch(work))
-
-
-@dataclass(slots=True)
-class _Claim:
-    """A run in a journal, while this process works on it."""
-
-    journal: RunJournal
-    known: Claimed
-    run: Run | None = None
-    """The record to keep, once the run is over."""
-
-    async def watch(self, work: Coroutine[Any, Any, Run]) -> Run:
-        """Wait for the run, and take its record, also if it ends in an error."""
+        if kept is None:
+            return await work
+        run, refused = None, False
         try:
-            self.run = await work
+            run = await work
         except RunEnded as error:
-            self.run = error.run
+            run = error.run
             raise
-        return self.run
+        except UsageError:
+            refused = True
+            raise
+        finally:
+            kept.release("stopped" if run is None else run.status, run, refused=refused)
+        return run
 
 
 @asynccontextmanager
-async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Path) -> AsyncIterator[_Claim]:
-    """Claim the run in the journal, and give the claim up however the run ends."""
+async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Path) -> AsyncIterator[RunJournal]:
+    """Claim the run in the journal, which is closed at the end if only its path was given."""
     store = Journal(journal) if isinstance(journal, str | Path) else journal
     try:
-        known = await store.claim(run_id, request)
-        shared = request.sample_id != run_id
-        config = request.config
-        kept = RunJournal(
-            store,
-            run_id,
-            known.replies,
-            known.unused,
-            shared_sample=shared,
-            reuse=config.reuse,
-            ask_again=config.ask_again,
-            tool_calls=known.tool_calls,
-        )
-        claim = _Claim(kept, known)
-        refused = False
-        try:
-            yield claim
-        except UsageError:
-            refused = known.is_new
-            raise
-        finally:
-            run = claim.run
-            store.release(run_id, "stopped" if run is None else run.status, run, refused=refused)
+        yield await store.claim(run_id, request)
     finally:
         if store is not journal:
             await asyncio.to_thread(store.close)
