@@ -33,10 +33,11 @@ PROBE: Final = "Reply with the word ok."
 """The question that tests a worker. A worker that knows certain questions only has to answer this one too."""
 
 Finish: TypeAlias = Literal[
-    "stop", "length", "refusal", "filtered", "empty", "only_thinking", "tool_calls", "out_of_tokens"
+    "stop", "length", "refusal", "filtered", "broken_off", "empty", "only_thinking", "tool_calls", "out_of_tokens"
 ]
 """How a reply ended. `length` and `refusal` are responses, marked as such. The others are not used: `filtered` was
-withheld, and four have no text. All of them are retried but `out_of_tokens`, which reached its limit before any text.
+withheld, `broken_off` ended by an error or in a way that is not known, and four have no text. All of them are retried
+but `out_of_tokens`, which reached its limit before any text.
 """
 
 StepState: TypeAlias = Literal["waiting", "running", "done", "failed", "stopped", "suspended", "pruned"]
@@ -135,6 +136,8 @@ class Reply:
     """Attempts that failed before this one."""
     thinking: str = ""
     """The thinking that was taken out of the text, for the record; no later step sees it."""
+    ending: str = ""
+    """The provider's own word for how the reply ended, such as `end_turn`; empty where it has none."""
     tool_calls: tuple[ToolCall, ...] = ()
     """The tools that the worker calls; only in replies to calls that offer tools, with the finish `tool_calls`."""
 

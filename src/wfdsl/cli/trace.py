@@ -120,7 +120,8 @@ def _facts(step: StepRecord) -> list[str]:
     if step.thinking:
         facts.append(f"{len(step.thinking):,} characters of thinking left out")
     if step.finish not in (None, "stop"):
-        facts.append(f"reply ended by: {step.finish}")
+        word = f" ({step.ending})" if step.ending not in ("", step.finish) else ""
+        facts.append(f"reply ended by: {step.finish}{word}")
     if step.replayed:
         facts.append("from the journal")
     return facts

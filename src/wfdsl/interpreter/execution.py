@@ -342,7 +342,8 @@ class Execution:
             nested=handle.nested,
         )
         if reply is not None:
-            record.response, record.finish, record.model = reply.text, reply.finish, reply.model
+            record.response, record.finish, record.ending = reply.text, reply.finish, reply.ending
+            record.model = reply.model
             record.thinking, record.replayed, record.answered_by = reply.thinking, handle.replayed, handle.answered_by
         return record
 

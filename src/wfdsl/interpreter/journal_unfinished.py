@@ -131,7 +131,9 @@ class _Unfinished:
         if last.answer is None or last.reply is None:
             return found
         reply = last.reply
-        return replace(found, response=reply.text, finish=reply.finish, model=reply.model, thinking=reply.thinking)
+        found.response, found.finish, found.ending = reply.text, reply.finish, reply.ending
+        found.model, found.thinking = reply.model, reply.thinking
+        return found
 
     def _node(
         self, request: RunRequest, at: Path, calls: Sequence[CallRow], record: StepRecord, *, is_open: bool

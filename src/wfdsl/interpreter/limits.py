@@ -311,6 +311,7 @@ def _reference(worker: Ask, known: _Known) -> Any:
 UNUSABLE = {
     "empty": "the reply was empty",
     "filtered": "the provider's filter withheld the reply",
+    "broken_off": "the provider broke the reply off",
     "only_thinking": "the reply holds only thinking, and no text",
     "tool_calls": "the reply has no text: the model asked for a tool, and workers have none",
     "out_of_tokens": "the reply reached its token limit before any text, as when all of it went into thinking; "
@@ -366,7 +367,8 @@ def part_of(back_off_s: float) -> float:
 
 def unusable(reply: Reply) -> UnusableReply:
     """The failure that an empty or filtered reply is. One that ran out of tokens would do so again."""
-    return UnusableReply(UNUSABLE[reply.finish], retryable=reply.finish != "out_of_tokens", rejected=reply)
+    word = f" ({reply.ending})" if reply.ending else ""
+    return UnusableReply(f"{UNUSABLE[reply.finish]}{word}", retryable=reply.finish != "out_of_tokens", rejected=reply)
 
 
 def given_up(failure: WorkerFailure, attempts: int) -> WorkerFailure:

@@ -79,6 +79,8 @@ class StepRecord:
     """The runs inside a Conductor node, in order."""
     thinking: str = ""
     """The thinking that was taken out of the response (`strip_thinking`)."""
+    ending: str = ""
+    """The provider's own word for how the reply ended; empty where it has none."""
 
     def __repr__(self) -> str:
         why = f", error={shortened(self.error)}" if self.error else ""

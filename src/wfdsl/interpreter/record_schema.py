@@ -74,6 +74,7 @@ class _StepModel(_Strict):
     error: str
     nested: list[_RunModel]
     thinking: str = ""
+    ending: str = ""
 
 
 class _LostModel(_Strict):

@@ -9,8 +9,9 @@ from typing import Any, Final
 import anthropic
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, empty_finish, require_grammar, sampling, split_system
+from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system
+from wfdsl.workers.endings import ended, is_error
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_reply import count, mapping, mappings, text, usage_bound
@@ -30,11 +31,6 @@ from wfdsl.workers.tool_calls import AnthropicCalls, anthropic_messages, anthrop
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _LEAST_THINKING_TOKENS: Final = 1024
-_FINISHES: Final[Mapping[str, Finish]] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG001  (every builder takes them)
@@ -147,7 +143,7 @@ class MessagesAnswer:
         Raises:
             WorkerFailure: it is an error, or holds no content.
         """
-        if body.get("error"):
+        if is_error(body):
             raise error_in_body(body)
         if not isinstance(body.get("content"), list):
             raise WorkerFailure("the server sent a message without any content", retryable=True)
@@ -183,12 +179,10 @@ class MessagesAnswer:
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged."""
         said = "".join(self._text)
-        finish = _FINISHES.get(self._finish, "stop")
-        if not said.strip() and finish != "refusal":
-            tools, thinking = "tool_use" in self._kinds, not self._kinds.isdisjoint(_THINKING)
-            finish = empty_finish(cut=finish == "length", tools=tools, thinking=thinking)
+        tools, thinking = "tool_use" in self._kinds, not self._kinds.isdisjoint(_THINKING)
+        finish = ended(said, self._finish, tools=tools, thinking=thinking)
         usage = _tokens(self._usage, usage_bound(messages, said))
-        return Reply(said, finish, usage, self._model, tool_calls=self._calls.found())
+        return Reply(said, finish, usage, self._model, tool_calls=self._calls.found(), ending=self._finish)
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._model = text(message.get("model")) or self._model

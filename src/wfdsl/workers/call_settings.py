@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Finish, Message, Reply, WorkerFailure
+from wfdsl.protocols import Call, Message, Reply, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 
 
@@ -102,15 +102,6 @@ def priced(entry: WorkerEntry, reply: Reply) -> Reply:
     """The reply with its cost by the entry's price list."""
     cost = entry.cost_usd(reply.usage)
     return replace(reply, paid_usd=cost, list_usd=cost)
-
-
-def empty_finish(*, cut: bool, tools: bool = False, thinking: bool = False) -> Finish:
-    """How a reply without any text ended: at the token limit, with the wish for a tool, after thinking, or so."""
-    if cut:
-        return "out_of_tokens"
-    if tools:
-        return "tool_calls"
-    return "only_thinking" if thinking else "empty"
 
 
 UNSEEN = "[There are images here, which you cannot see.]"

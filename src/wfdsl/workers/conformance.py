@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, get_args
 
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.workers.endings import is_blank
 
 _PROMPT_S: Final = 5.0
 """A cancelled call must have ended after this many seconds. Our choice; generous, because machines are busy."""
@@ -38,8 +39,7 @@ async def check_reply(worker: Worker, question: str) -> None:
     _promise(isinstance(reply, Reply), f"a worker returns a Reply, not {type(reply).__name__}")
     _promise(isinstance(reply.text, str), f"the text of a reply is a str, not {type(reply.text).__name__}")
     _promise(reply.finish in get_args(Finish), f"finish is one of {get_args(Finish)}, not {reply.finish!r}")
-    blank = not reply.text.strip()
-    _promise(not blank or reply.finish not in ("stop", "length"), 'a blank text has the finish "empty"')
+    _promise(not is_blank(reply.text) or reply.finish not in ("stop", "length"), 'a blank text has the finish "empty"')
     _promise(isinstance(reply.usage, Usage), "the usage of a reply is a Usage")
     counts = (
         reply.usage.input_tokens,

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
 from wfdsl.workers.call_settings import in_time, require_no_tools
+from wfdsl.workers.endings import ended
 from wfdsl.workers.entry import Prices, WorkerEntry
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
@@ -43,7 +44,7 @@ class FunctionWorker:
             raise WorkerFailure(f"{self!r} returned {type(text).__name__}, not a text", retryable=False)
         if call.on_delta is not None and text:
             call.on_delta(text)
-        return Reply(text, "stop" if text.strip() else "empty")
+        return Reply(text, ended(text, "stop"))
 
     async def _ask(self, call: Call) -> str:
         try:

@@ -273,15 +273,18 @@ def shortened(text: str, limit_chars: int) -> str:
 def _error_of(body: Any) -> Any:
     if isinstance(body, list) and len(body) == 1:  # Google's
         body = body[0]
-    return body.get("error", body) if isinstance(body, dict) else body
+    return body.get("error") or body.get("base_resp") or body if isinstance(body, dict) else body
 
 
 def _reason(body: Any) -> str:
     error = _error_of(body)
     if isinstance(error, dict):
-        error = error.get("message") or error.get("detail") or error.get("type") or ""
+        error = next(filter(None, map(error.get, _REASONS)), "")
     said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
     return said.strip() if error else ""
+
+
+_REASONS: Final = ("message", "detail", "status_msg", "type")
 
 
 def _code(body: Any) -> str:

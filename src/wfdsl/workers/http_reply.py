@@ -80,11 +80,12 @@ class ReplyBody:
         """
         events = _Events()
         async for piece in self._pieces(MAX_STREAM_BYTES):
-            for data in events.feed(piece):
+            for name, data in events.feed(piece):
                 if data == b"[DONE]":
                     self.done = True
                     return
-                yield self._object(data)
+                event = self._object(data)
+                yield {"error": event} if name == b"error" and not event.get("error") else event
 
     async def _pieces(self, limit_bytes: int) -> AsyncIterator[bytes]:
         count = len(self._start)
@@ -127,16 +128,17 @@ _LONGEST_FIELD_BYTES: Final = len(b"retry:")
 
 
 class _Events:
-    """Cuts a stream into the `data` of its events; an event that the stream's end cuts off is none."""
+    """Cuts a stream into its events; an event that the stream's end cuts off is none."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
+        self._name = b""
         self._first = True
         self._after_return = False
 
-    def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The events that end in this piece."""
+    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The events that end in this piece: name and data."""
         if self._first:
             piece, self._first = piece.removeprefix(_BYTE_ORDER_MARK), False
         *lines, rest = self._with_plain_line_ends(piece).split(b"\n")
@@ -155,10 +157,13 @@ class _Events:
         self._after_return = piece.endswith(b"\r")
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _take(self, line: bytes) -> Iterator[bytes]:
-        if not line and self._data:
-            yield b"\n".join(self._data)
-            self._data = []
+    def _take(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
+        if not line:
+            if self._data:
+                yield self._name, b"\n".join(self._data)
+            self._data, self._name = [], b""
+        elif line.startswith(b"event:"):
+            self._name = line[6:].strip()
         elif line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
 

@@ -12,10 +12,9 @@ from typing import Any, Final
 import openai
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import (
     Sampling,
-    empty_finish,
     require_grammar,
     sampling,
     split_system,
@@ -23,6 +22,7 @@ from wfdsl.workers.call_settings import (
     with_grammar,
     with_system,
 )
+from wfdsl.workers.endings import ended, is_error
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_failure import error_in_body, with_failures
 from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text, usage_bound
@@ -196,14 +196,6 @@ def _given(request: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in request.items() if value is not None}
 
 
-_FINISHES: Final[Mapping[str, Finish]] = {
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "filtered",
-    "refusal": "refusal",
-}
-
-
 @dataclass(slots=True)
 class ChatAnswer:
     """A chat completion, or the chunks of one."""
@@ -249,21 +241,17 @@ class ChatAnswer:
         """The reply. Where the server counts no tokens, their upper bound is charged: a token has at least one byte."""
         said, refusal, thinking = "".join(self._text), "".join(self._refusal), "".join(self._thinking)
         usage = _usage(self._usage, usage_bound(messages, said + refusal + thinking))
-        ended = self._how_it_ended(said, refusal)
-        return Reply(said or refusal, ended, usage, self._model, tool_calls=self._calls.found())
-
-    def _how_it_ended(self, said: str, refusal: str) -> Finish:
-        known = _FINISHES.get(self._finish, "stop")
-        if known == "filtered" or said.strip():
-            return known
-        if refusal:
-            return "refusal"
-        return empty_finish(cut=known == "length", tools=self._tools, thinking=any(self._thinking))
+        finish = ended(said, self._finish, refusal=bool(refusal), tools=self._tools, thinking=any(self._thinking))
+        calls = self._calls.found()
+        return Reply(said or refusal, finish, usage, self._model, tool_calls=calls, ending=self._finish)
 
     def _take(self, body: Mapping[str, Any], part: str) -> str:
-        if body.get("error"):
+        if is_error(body):
             raise error_in_body(body)
-        choice = next(iter(mappings(body.get("choices"))), {})
+        choices = mappings(body.get("choices"))
+        choice = next((each for each in choices if each.get("index") in (0, None)), {})  # one was asked for
+        if choice.get("error"):
+            raise error_in_body(choice)
         message = mapping(choice.get(part))
         new = _content(message.get("content"))
         self._text.append(new)
@@ -321,7 +309,7 @@ class ResponsesAnswer:
         Raises:
             WorkerFailure: it is an error, or holds no output.
         """
-        if body.get("error"):
+        if is_error(body):
             raise error_in_body(body)
         if not isinstance(body.get("output"), list):
             raise WorkerFailure("the server sent a response without any output", retryable=True)
@@ -348,20 +336,16 @@ class ResponsesAnswer:
         refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
         usage = _response_usage(mapping(self._body.get("usage")), usage_bound(messages, said + refusal))
         kinds = {text(item.get("type")) for item in items}
-        ended, model = self._how_it_ended(said, refusal, kinds), text(self._body.get("model"))
-        return Reply(said or refusal, ended, usage, model, tool_calls=responses_calls(items))
+        word = self._ending()
+        tools, thinking = any(kind.endswith("_call") for kind in kinds), "reasoning" in kinds
+        finish = ended(said, word, refusal=bool(refusal), tools=tools, thinking=thinking)
+        model, calls = text(self._body.get("model")), responses_calls(items)
+        return Reply(said or refusal, finish, usage, model, tool_calls=calls, ending=word)
 
-    def _how_it_ended(self, said: str, refusal: str, kinds: set[str]) -> Finish:
-        reason = mapping(self._body.get("incomplete_details")).get("reason")
-        if reason == "content_filter":
-            return "filtered"
-        cut = reason == "max_output_tokens"
-        if said.strip():
-            return "length" if cut else "stop"
-        if refusal:
-            return "refusal"
-        tools = any(kind.endswith("_call") for kind in kinds)
-        return empty_finish(cut=cut, tools=tools, thinking="reasoning" in kinds)
+    def _ending(self) -> str:
+        """The reason why it is incomplete, or else its status."""
+        reason, status = text(mapping(self._body.get("incomplete_details")).get("reason")), self._body.get("status")
+        return reason or text(status)
 
 
 def _response_usage(counts: Mapping[str, Any], bound: Usage) -> Usage:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Reply, ToolCall, Usage, WorkerFailure
 from wfdsl.workers.call_settings import in_time
+from wfdsl.workers.endings import ended
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 
@@ -99,4 +100,4 @@ class ScriptedWorker:
 
 def _reply(call: Call, text: str) -> Reply:
     asked = sum(len(message["content"].split()) for message in call.messages)
-    return Reply(text, "stop" if text.strip() else "empty", Usage(asked, len(text.split())), "scripted")
+    return Reply(text, ended(text, "stop"), Usage(asked, len(text.split())), "scripted")

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from wfdsl.language.reasoning import reasoning_end, split_reasoning
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
-from wfdsl.workers.call_settings import empty_finish
+from wfdsl.workers.endings import ended
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -73,8 +73,8 @@ class PolicedWorker:
         if self._strip_thinking:
             thinking, text = split_reasoning(text)
             finish = reply.finish
-            if not text.strip() and finish in ("stop", "length"):
-                finish = empty_finish(cut=finish == "length", thinking=bool(thinking))
+            if finish in ("stop", "length"):
+                finish = ended(text, finish, thinking=bool(thinking))
             reply = replace(reply, thinking=thinking[: self._max_chars], finish=finish)
         if len(text) > self._max_chars:
             if self._oversize == "refuse":

@@ -21,7 +21,6 @@ from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import (
     Sampling,
     as_content,
-    empty_finish,
     in_time,
     priced,
     require_no_tools,
@@ -29,6 +28,7 @@ from wfdsl.workers.call_settings import (
     with_system,
 )
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
+from wfdsl.workers.endings import ended
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 
@@ -254,7 +254,7 @@ def _replies(tokenizer: Any, inputs: Any, output: Any, asked: Sampling, model: s
         end = next((index for index, token in enumerate(row) if token in ends), len(row))
         text, stopped = _before_stop(tokenizer.decode(row[:end], skip_special_tokens=True), asked.stop)
         cut = end == len(row) and end >= asked.max_tokens and not stopped
-        finish: Any = empty_finish(cut=cut) if not text.strip() else "length" if cut else "stop"
+        finish = ended(text, "length" if cut else "stop")
         replies.append(Reply(text, finish, Usage(sum(mask), end), model))
     return replies
 

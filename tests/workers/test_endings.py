@@ -1,0 +1,150 @@
+"""Every provider's words for the end of a reply, over a real socket: half a text never passes as an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
+
+from wfdsl import Pool, Step, Workflow, run
+from wfdsl.protocols import WorkerFailure
+from wfdsl.workers.endings import ENDINGS, is_blank
+
+KNOWN = {word: finish for finish, words in ENDINGS.items() for word in words}
+SPELLED = {
+    "MAX_TOKENS": "length",
+    "SAFETY": "filtered",
+    "content_filter: RECITATION": "filtered",
+    "STOP": "stop",
+    "COMPLETE": "stop",
+}
+BROKEN = [
+    "error",
+    "abort",
+    "cancelled",
+    "timeout",
+    "time_limit",
+    "network_error",
+    "insufficient_system_resource",
+    "MALFORMED_FUNCTION_CALL",
+    "OTHER",
+    "FINISH_REASON_UNSPECIFIED",
+    "pause_turn",
+    "in_progress",
+    "queued",
+    "failed",
+    "incomplete",
+    "load",
+    "a word of tomorrow",
+]
+
+
+def body(kind: str, word: str) -> dict[str, Any]:
+    """A good body that ends with a word."""
+    found = good_body(kind)
+    if kind == "chat":
+        found["choices"][0]["finish_reason"] = word
+    elif kind == "responses":
+        found |= {"status": word}
+    else:
+        found["stop_reason"] = word
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("word", "finish"), [*KNOWN.items(), *SPELLED.items(), *((word, "broken_off") for word in BROKEN)]
+)
+async def test_a_word_means_the_same_in_every_protocol_and_is_kept(kind: str, word: str, finish: str) -> None:
+    async with serving(reply(json.dumps(body(kind, word)).encode())) as wire:
+        got = await ask(entry_for(kind, wire.url))
+
+    assert (got.finish, got.ending, got.text) == (finish, word, ANSWER)
+
+
+@pytest.mark.parametrize("word", ["max_output_tokens", "content_filter", "something"])
+async def test_why_a_response_is_incomplete_counts_more_than_its_status(word: str) -> None:
+    incomplete = {**good_body("responses"), "status": "incomplete", "incomplete_details": {"reason": word}}
+
+    async with serving(reply(json.dumps(incomplete).encode())) as wire:
+        got = await ask(entry_for("responses", wire.url))
+
+    assert (got.finish, got.ending) == (KNOWN.get(word, "broken_off"), word)
+
+
+async def test_a_reply_that_was_broken_off_is_bought_again_and_paid_for() -> None:
+    words = iter(["error", "stop"])
+
+    async def answer(writer: Any) -> None:
+        writer.write(reply(json.dumps(body("chat", next(words))).encode()))
+
+    async with serving(answer) as wire:
+        pool = Pool([entry_for("chat", wire.url, retries=1)])
+        done = await run(Workflow((Step(0, "a"),)), "Q", pool)
+
+    (step,) = done.steps
+    assert (step.response, step.retries, step.ending) == (ANSWER, 1, "stop")
+    assert step.usage.output_tokens == 10
+
+
+ERRORS = [
+    {"object": "error", "message": "out of memory", "code": 500},
+    {"type": "error", "message": "out of memory"},
+    {"error": {"message": "out of memory"}},
+    {"base_resp": {"status_code": 1008, "status_msg": "out of memory"}},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", ERRORS)
+async def test_an_error_with_status_200_says_why_in_every_shape(kind: str, error: dict[str, Any]) -> None:
+    async with serving(reply(json.dumps(error).encode())) as wire:
+        with pytest.raises(WorkerFailure, match="out of memory"):
+            await ask(entry_for(kind, wire.url))
+
+
+async def test_an_error_inside_a_choice_is_one_whatever_the_reason_beside_it() -> None:
+    failed = good_body("chat")
+    failed["choices"][0]["error"] = {"message": "upstream has gone", "code": 502}
+
+    async with serving(reply(json.dumps(failed).encode())) as wire:
+        with pytest.raises(WorkerFailure, match="upstream has gone") as caught:
+            await ask(entry_for("chat", wire.url))
+
+    assert (caught.value.retryable, caught.value.status) == (True, 502)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_event_whose_name_is_error_is_one(kind: str) -> None:
+    events = good_events(kind)
+    broken = stream(*events[:2]).removesuffix(b"data: [DONE]\n\n") + b'event: error\ndata: {"message": "broke"}\n\n'
+
+    async with serving(broken) as wire:
+        with pytest.raises(WorkerFailure, match="broke"):
+            await ask(entry_for(kind, wire.url), call(on_delta=lambda _: None))
+
+
+async def test_of_several_choices_the_first_is_the_reply() -> None:
+    events = [
+        {"choices": [{"index": 0, "delta": {"content": "A"}}, {"index": 1, "delta": {"content": "B"}}]},
+        {"choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "length"}]},
+        {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]},
+    ]
+
+    async with serving(stream(*events)) as wire:
+        got = await ask(entry_for("chat", wire.url), call(on_delta=lambda _: None))
+
+    assert (got.text, got.finish) == ("Aa", "stop")
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u200b", "\ufeff\u2060", "\u2800", "\u3164 \u115f", "\ufe0f", "\x00"])
+def test_a_text_with_nothing_to_see_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(f"{text}.")
+
+
+async def test_a_reply_with_nothing_to_see_is_no_answer() -> None:
+    async with serving(reply(json.dumps(good_body("chat", "\u200b")).encode())) as wire:
+        assert (await ask(entry_for("chat", wire.url))).finish == "empty"
