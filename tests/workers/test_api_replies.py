@@ -88,7 +88,12 @@ FINISHES = [
     ("chat", {"choices": [{"message": {"content": " "}, "finish_reason": "stop"}]}, "empty", " "),
     ("chat", {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}, "out_of_tokens", ""),
     ("chat", {"choices": [{"message": {"reasoning_content": "hm"}, "finish_reason": "stop"}]}, "only_thinking", ""),
-    ("chat", {"choices": [{"message": {"tool_calls": [{"id": "1"}]}, "finish_reason": "x"}]}, "tool_calls", ""),
+    (
+        "chat",
+        {"choices": [{"message": {"tool_calls": [{"id": "1"}]}, "finish_reason": "tool_calls"}]},
+        "tool_calls",
+        "",
+    ),
     ("chat", {"choices": [{"message": {"content": [{"type": "text", "text": "A"}]}}]}, "stop", "A"),
     ("responses", {"incomplete_details": {"reason": "max_output_tokens"}}, "length", ANSWER),
     ("responses", {"incomplete_details": {"reason": "content_filter"}}, "filtered", ANSWER),

@@ -482,3 +482,25 @@ async def test_no_broken_stream_of_another_server_becomes_an_answer(kind: str, f
     failure = await failure_of(_mocked(kind, llmock), _call(streams=True))
 
     assert failure.retryable
+
+
+SAID = [
+    (400, "Your credit balance is too low to access the API.", "no credit left", False, False),
+    (400, "This model's maximum context length is 8192 tokens.", "context", False, True),
+    (500, "the request exceeds the available context size", "", False, True),
+    (500, "request (9000 tokens) exceeds the context", "", False, True),
+    (500, "internal error", "", True, False),
+]
+
+
+@pytest.mark.parametrize(("status", "said", "hint", "retryable", "too_long"), SAID)
+async def test_what_a_server_says_decides_on_the_hint_and_on_another_attempt(
+    status: int, said: str, hint: str, *, retryable: bool, too_long: bool
+) -> None:
+    body = json.dumps({"error": {"message": said}}).encode()
+
+    async with serving(reply(body, status=status)) as wire:
+        failure = await failure_of(entry_for("chat", wire.url))
+
+    assert hint in str(failure)
+    assert (failure.retryable, failure.too_long) == (retryable, too_long)

@@ -315,7 +315,7 @@ UNUSABLE = {
     "only_thinking": "the reply holds only thinking, and no text",
     "tool_calls": "the reply has no text: the model asked for a tool, and workers have none",
     "out_of_tokens": "the reply reached its token limit before any text, as when all of it went into thinking; "
-    "raise max_tokens, or let the model think less",
+    "raise max_tokens or the server's context, or let the model think less",
 }
 """Replies that count as failures, by how they finished."""
 

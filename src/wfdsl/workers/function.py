@@ -11,7 +11,7 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
 from wfdsl.workers.call_settings import in_time, require_no_tools
 from wfdsl.workers.endings import ended
-from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.entry import Prices, WorkerEntry, build_model
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 
@@ -75,8 +75,9 @@ def function_members(
         if len(given) != len(functions):
             raise UsageError(f"{len(functions)} functions need {len(functions)} {what}; there are {len(given)}")
     free = Prices(input=0.0, output=0.0)
+    same = {"provider": "function", "prices": free, "retries": 0}
     entries = [
-        WorkerEntry(name=name, provider="function", description=description, prices=free, retries=0)
+        build_model(WorkerEntry, {**same, "name": name, "description": description}, f"worker {name!r}")
         for name, description in zip(named, described, strict=True)
     ]
     return [(entry, FunctionWorker(function)) for entry, function in zip(entries, functions, strict=True)]

@@ -51,6 +51,7 @@ _FINAL_CODES: Final = frozenset(
         "invalid_prompt",
     }
 )
+_NO_CREDIT: Final = re.compile("credit balance|insufficient (?:balance|credit|quota)", re.IGNORECASE)
 _ERROR_STATUS: Final = re.compile("[45][0-9]{2}")
 _CURES: Final = {
     400: "the request does not suit this model; look at the worker's settings and the length of its context",
@@ -112,16 +113,19 @@ def _status_failure(response: httpx2.Response, raw: bytes, scrub: Scrubber) -> W
     if body is None:
         body = _page_text(scrub(raw.decode("utf-8", "replace"))[:_MAX_PAGE_CHARS])
     reason = scrub(_reason(body) or response.reason_phrase)
+    too_long = _is_too_long(status, _code(body), reason)
     return WorkerFailure(
-        _sentence(f"HTTP {status}: {reason}", _cure(status, response.request.url.path)),
-        retryable=is_retryable(status) and _code(body) not in _FINAL_CODES,
+        _sentence(f"HTTP {status}: {reason}", _cure(status, reason, response.request.url.path)),
+        retryable=is_retryable(status) and _code(body) not in _FINAL_CODES and not too_long,
         status=status,
         retry_after=retry_after_s(response.headers),
-        too_long=_is_too_long(status, _code(body), reason),
+        too_long=too_long,
     )
 
 
-def _cure(status: int, path: str) -> str:
+def _cure(status: int, reason: str, path: str) -> str:
+    if _NO_CREDIT.search(reason):
+        return _CURES[402]
     if status < 400:
         return "the server redirects: set base_url to the new place"
     if status == 404 and "/v1" not in path:
@@ -149,8 +153,8 @@ def error_in_body(body: Mapping[str, Any]) -> WorkerFailure:
     reason = _reason(dict(body)) or "no reason given"
     code = _code(body)
     status = int(code) if _ERROR_STATUS.fullmatch(code) else None
-    retryable = code not in _FINAL_CODES and (status is None or is_retryable(status))
     too_long = _is_too_long(status or 400, code, reason)
+    retryable = code not in _FINAL_CODES and not too_long and (status is None or is_retryable(status))
     said = f"the server answered with an error: {reason}"
     return WorkerFailure(said, retryable=retryable, status=status, too_long=too_long)
 
@@ -226,12 +230,15 @@ def _place(error: Any) -> str:
     return f" at {url.scheme}://{url.netloc.decode()}"
 
 
-_TOO_LONG: Final = re.compile("max_model_len|context (?:length|size|window)|prompt is too long", re.IGNORECASE)
+_TOO_LONG: Final = re.compile(
+    "max_model_len|context (?:length|size|window)|exceeds? the (?:available )?context|prompt is too long", re.IGNORECASE
+)
 
 
 def _is_too_long(status: int, code: str, reason: str) -> bool:
     """Whether the messages are too long: OpenAI has a code for it, others say it in words."""
-    return status == 413 or code == "context_length_exceeded" or (status == 400 and bool(_TOO_LONG.search(reason)))
+    said = status in (400, 500) and bool(_TOO_LONG.search(reason))  # 500: llama.cpp
+    return status == 413 or code == "context_length_exceeded" or said
 
 
 def about_grammar(failure: WorkerFailure) -> WorkerFailure:
