@@ -118,23 +118,7 @@ def connect_to_read(path: Path, *, any_thread: bool = False) -> sqlite3.Connecti
             return _opened(path, f"{file.as_uri()}?{way}", any_thread=any_thread)
         except sqlite3.Error as error:
             complaint = error
-    if getattr(complaint, "sqlite_errorcode", 0) & _PRIMARY not in _NOT_WRITABLE:
-        raise failure(path, complaint) from complaint
-    raise JournalFailure(
-        f"the journal {path} cannot be read where it lies: {complaint}; copy it and the files beside it to a folder "
-        "that can be written, and set WFDSL_HOME to that folder"
-    ) from complaint
-
-
-_PRIMARY = 0xFF
-"""The part of SQLite's error codes that says the kind of error."""
-_NOT_WRITABLE = (
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-)
+    raise failure(path, complaint) from complaint
 
 
 def _opened(path: Path, uri: str, *, any_thread: bool) -> sqlite3.Connection:
@@ -177,19 +161,13 @@ def _is_new(connection: sqlite3.Connection) -> bool:
     return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
 
-def _mark(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Whose file it is, and of which version."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    return application, connection.execute("PRAGMA user_version").fetchone()[0]
-
-
 def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
-    application, version = _mark(connection)
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
     if (application, version) == (_APPLICATION, VERSION):
         return
-    if application == _APPLICATION:
-        what = f"is a journal of version {version}, and this wfdsl uses version {VERSION}"
-    else:
+    what = f"is a journal of version {version}, and this wfdsl uses version {VERSION}"
+    if application != _APPLICATION:
         what = "is not a journal of this wfdsl, but another program's SQLite file"
     raise JournalFailure(f"{path} {what}; move it away, or set WFDSL_HOME to another folder")
 
@@ -213,6 +191,7 @@ _ADVICE = {
     "readonly": "make it writable, or set WFDSL_HOME to a folder that is",
     "Permission denied": "make it writable, or set WFDSL_HOME to a folder that is",
     "locked": "another program holds it; end that one, then resume the run",
+    "unable to open": "copy it and the files beside it to a folder that can be written, and set WFDSL_HOME to that",
     "not a database": "move that file away, or set WFDSL_HOME to another folder",
     "malformed": _BROKEN,
     "no such": _BROKEN,
@@ -402,7 +381,7 @@ def _hand_back(jobs: list[_Job], results: list[Any]) -> None:
         if job.loop is not None and job.future is not None:
             by_loop.setdefault(job.loop, []).append((job.future, result))
     for loop, done in by_loop.items():
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop has been closed, and no one waits any more
             loop.call_soon_threadsafe(_wake, done)
 
 
