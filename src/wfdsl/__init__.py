@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from wfdsl.interpreter.running import stream as stream
     from wfdsl.interpreter.tools import Tools as Tools
     from wfdsl.language.check import CheckConfig as CheckConfig
-    from wfdsl.language.diagnostics.diagnostic import Diagnostic as Diagnostic
-    from wfdsl.language.diagnostics.workflow_error import WorkflowError as WorkflowError
+    from wfdsl.language.diagnostics import Diagnostic as Diagnostic
+    from wfdsl.language.diagnostics import WorkflowError as WorkflowError
     from wfdsl.language.source import Source as Source
     from wfdsl.language.source import Span as Span
     from wfdsl.language.workflow import Step as Step
@@ -108,7 +108,7 @@ _HOMES = {
     "Conductor": "conductor.conductor",
     "ConductorConfig": "conductor.config",
     "Delta": "interpreter.events",
-    "Diagnostic": "language.diagnostics.diagnostic",
+    "Diagnostic": "language.diagnostics",
     "Evaluation": "evaluation.trials",
     "Event": "interpreter.events",
     "Experiment": "experiment",
@@ -150,7 +150,7 @@ _HOMES = {
     "WorkerEntry": "workers.entry",
     "WorkerFailure": "protocols",
     "Workflow": "language.workflow",
-    "WorkflowError": "language.diagnostics.workflow_error",
+    "WorkflowError": "language.diagnostics",
     "WorkflowStatistics": "evaluation.workflow_statistics",
     "analyze": "api",
     "dumps": "api",

@@ -21,8 +21,7 @@ from wfdsl.language.check import (
     empty_workflow,
 )
 from wfdsl.language.completion import print_completion, read_completion
-from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic, in_order, once_per_place
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import NOWHERE, Diagnostic, WorkflowError, in_order, once_per_place
 from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
 from wfdsl.language.workflow import Workflow

@@ -1,6 +1,6 @@
 """Errors that this package raises on purpose. There are three kinds of failure, which are never mixed.
 
-1. The writer's mistake: `WorkflowError` (in `language.diagnostics.workflow_error`), which carries diagnostics. The
+1. The writer's mistake: `WorkflowError` (in `language.diagnostics`), which carries diagnostics. The
    text has to change.
 2. The outside world: `RunFailed` and `BudgetExhausted` (in `interpreter.record`, with the partial run that they carry)
    and what leads to them. The same text may run later.

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 import wfdsl as package
 from tests.cli.conftest import GOOD, SEES_LATER, WORKFLOW_FILE
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES
 
 if TYPE_CHECKING:
     from pathlib import Path

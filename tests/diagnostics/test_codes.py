@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import wfdsl
-from wfdsl.language.diagnostics.code import Code
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES, Code
 
 SOURCES = Path(wfdsl.__file__).parent
 COMPLETION_CODES = [code for code in CODES.values() if code.form in ("completion", "both")]

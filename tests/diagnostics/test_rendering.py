@@ -9,8 +9,7 @@ from inline_snapshot import snapshot
 
 import wfdsl
 from wfdsl.cli.inputs import draw
-from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
-from wfdsl.language.diagnostics.formatting import as_json, as_text, summary
+from wfdsl.language.diagnostics import Diagnostic, as_json, as_text, in_order, summary
 from wfdsl.language.source import Source, Span
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from wfdsl import Pool, WorkerEntry, analyze
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES
 
 from .pages import read_page
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.explain import _FORMS, _KINDS
-from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.diagnostics.formatting import as_text
+from wfdsl.language.codes import CODES
+from wfdsl.language.diagnostics import as_text
 
 if TYPE_CHECKING:
-    from wfdsl.language.diagnostics.code import Code
+    from wfdsl.language.codes import Code
 
 
 def code_list() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from wfdsl.language.check import DEFAULT_MAX_STEPS, MAX_CHARS
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES
 from wfdsl.language.file_expansion import MOST_ACCESS_ENTRIES, MOST_COPIES, MOST_COPIES_IN_ALL
 from wfdsl.language.literals import MOST_DIGITS
 

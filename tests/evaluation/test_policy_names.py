@@ -11,7 +11,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.policy_names import expanded, label_of, policies_of, policy_of
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.workers.pool import Pool
 
 

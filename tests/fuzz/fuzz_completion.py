@@ -29,9 +29,8 @@ _GUIDED = atheris is not None and __name__ == "__main__" and "random" not in sys
 
 with atheris.instrument_imports(include=["wfdsl"]) if _GUIDED else nullcontext():
     from wfdsl.api import Checked, analyze, analyze_file_text, dumps, parse
-    from wfdsl.language.diagnostics.codes import CODES
-    from wfdsl.language.diagnostics.formatting import as_json, as_text
-    from wfdsl.language.diagnostics.workflow_error import WorkflowError
+    from wfdsl.language.codes import CODES
+    from wfdsl.language.diagnostics import WorkflowError, as_json, as_text
     from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
     from wfdsl.testing.file_writer import write_file
     from wfdsl.testing.generators import TOKENS, Choices, mutated, random_workflow

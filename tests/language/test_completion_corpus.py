@@ -18,7 +18,7 @@ import pytest
 
 from wfdsl import Pool, WorkerEntry, analyze
 from wfdsl.api import Checked
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from wfdsl import Workflow, WorkflowError, analyze, dumps, parse
 from wfdsl.api import Checked, analyze_file_text
-from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.diagnostics.formatting import as_json, as_text
+from wfdsl.language.codes import CODES
+from wfdsl.language.diagnostics import as_json, as_text
 from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.generators import TOKENS
 

@@ -19,9 +19,8 @@ from hypothesis.strategies import DrawFn
 from wfdsl import UsageError, Workflow, analyze, dumps
 from wfdsl.api import Checked
 from wfdsl.cli.main import main
-from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
-from wfdsl.language.constrained.completions import TEXT, Bounds
-from wfdsl.language.constrained.rules import Chars
+from wfdsl.language.constrained import TEXT, Bounds, gbnf, llguidance_lark, max_tokens_for
+from wfdsl.language.constrained_rules import Chars
 from wfdsl.language.workflow import Step
 from wfdsl.testing import workflows
 

@@ -25,8 +25,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from wfdsl.language.completion import read_completion
 from wfdsl.language.completion_scanner import BadList, Scanner, scanner
+from wfdsl.language.grammar import Token as OurToken
 from wfdsl.language.grammar import grammar_folder
-from wfdsl.language.lalr import Token as OurToken
 from wfdsl.testing import Written, completions, near_misses, repairable_completions
 from wfdsl.testing.generators import TOKENS
 

@@ -9,8 +9,7 @@ import pytest
 from tests.language.wf_reading import ToyPool, codes, read, workflow
 from wfdsl.api import analyze_file_text
 from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics.formatting import as_text
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import WorkflowError, as_text
 from wfdsl.language.file_printer import print_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_scanner import FileGrammar

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.language.wf_reading import read
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES
 from wfdsl.language.source import Source
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus" / "wf").glob("*.wf"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wfdsl.language.check import CheckConfig, check
-from wfdsl.language.diagnostics.diagnostic import Diagnostic, in_order
+from wfdsl.language.diagnostics import Diagnostic, in_order
 from wfdsl.language.file_expansion import expand
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_tree import FileTree

@@ -20,7 +20,7 @@ from wfdsl.cli.options import INPUT, OUTPUT, count_or_zero, group, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
 from wfdsl.errors import UsageError
 from wfdsl.language.check import CheckConfig
-from wfdsl.language.diagnostics.formatting import as_json, summary
+from wfdsl.language.diagnostics import as_json, summary
 
 if TYPE_CHECKING:  # start-up time: only --field and --pool need them
     from wfdsl.survey import Row, Survey

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics.code import Code
-from wfdsl.language.diagnostics.codes import CODES
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.codes import CODES, Code
+from wfdsl.language.diagnostics import Suggestions
 
 _KINDS = {
     "error": "error",

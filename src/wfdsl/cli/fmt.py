@@ -18,7 +18,7 @@ from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.source import Source
 
 EXAMPLES = (

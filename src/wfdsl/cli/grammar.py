@@ -12,8 +12,7 @@ import argparse
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import count, count_or_zero
 from wfdsl.language.check import DEFAULT_MAX_STEPS
-from wfdsl.language.constrained import gbnf, llguidance_lark
-from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.constrained import MAX_PROSE, MAX_SUBTASK, gbnf, llguidance_lark
 
 _MOST_WORKERS = 1000  # our choice
 _DIALECTS = {"llguidance": llguidance_lark, "gbnf": gbnf}

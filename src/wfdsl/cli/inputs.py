@@ -26,8 +26,7 @@ from wfdsl.cli.options import (
 )
 from wfdsl.errors import UsageError
 from wfdsl.language.check import MAX_CHARS, CheckConfig, CheckOptions, Profile
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.diagnostics.formatting import as_text
+from wfdsl.language.diagnostics import Diagnostic, as_text
 from wfdsl.language.source import Source
 
 if TYPE_CHECKING:  # start-up time: only --pool needs it

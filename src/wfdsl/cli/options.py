@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
 def closest(word: str, known: Iterable[str]) -> str:
     """Which of the known words a wrong one may stand for, as a question; empty if none is close."""
-    from wfdsl.language.diagnostics.suggestions import Suggestions
+    from wfdsl.language.diagnostics import Suggestions
 
     return Suggestions().hint(word, known)
 

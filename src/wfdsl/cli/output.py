@@ -83,7 +83,7 @@ def advised(error: RunEnded, command: str | None = None) -> str:
 
 
 def _failed(program: str, error: WfdslError) -> int:
-    from wfdsl.language.diagnostics.workflow_error import WorkflowError
+    from wfdsl.language.diagnostics import WorkflowError
 
     if isinstance(error, WorkflowError):
         return _said(str(error), INVALID)

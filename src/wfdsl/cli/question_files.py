@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.diagnostics import Suggestions
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 _OURS = ("question", "id")

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.api import Checked
 from wfdsl.interpreter.record import Run, StepRecord
-from wfdsl.language.diagnostics.codes import CODES
+from wfdsl.language.codes import CODES
 from wfdsl.protocols import Reply
 
 KEY: Final = "conductor"

@@ -20,8 +20,7 @@ from wfdsl.conductor.prompt import Prompt
 from wfdsl.conductor.workflow_tool import WorkflowTool, workflow_tool
 from wfdsl.errors import UsageError
 from wfdsl.language.check import AccessScheme
-from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
-from wfdsl.language.constrained.completions import MAX_PROSE, MAX_SUBTASK
+from wfdsl.language.constrained import MAX_PROSE, MAX_SUBTASK, gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.workflow import Workflow
 from wfdsl.workers.call_settings import GrammarDialect, dialect_of, stated_context
 from wfdsl.workers.entry import WorkerEntry

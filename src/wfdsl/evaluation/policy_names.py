@@ -26,7 +26,7 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.catalogue import BASELINES
 from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, worker_called
 from wfdsl.evaluation.baselines.single_worker import alone, own_tasks, workers_of
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.diagnostics import Suggestions
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkab
 
 from wfdsl.config import check_options, option
 from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, more_of_the_same
+from wfdsl.language.diagnostics import MOST_SHOWN, Diagnostic, more_of_the_same
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, WorkflowTree
 

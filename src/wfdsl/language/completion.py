@@ -22,8 +22,8 @@ from wfdsl.language.completion_errors import (
 )
 from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, changed_label, choose, label_of
 from wfdsl.language.completion_scanner import BadList, Scan, Scanner, scanner
-from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
-from wfdsl.language.lalr import Phrase, Token
+from wfdsl.language.diagnostics import MOST_SHOWN, Diagnostic, Severity, more_of_the_same
+from wfdsl.language.grammar import Phrase, Token
 from wfdsl.language.literals import MOST_DIGITS, BadEscape, joined_surrogates, quoted, string_value
 from wfdsl.language.reasoning import marked_start
 from wfdsl.language.source import Span

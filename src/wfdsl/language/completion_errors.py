@@ -9,8 +9,8 @@ import re
 
 from wfdsl.language.completion_groups import LABELS, Group, Groups, Listed, label_of
 from wfdsl.language.completion_scanner import BadList
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.lalr import Token
+from wfdsl.language.diagnostics import Diagnostic
+from wfdsl.language.grammar import Token
 from wfdsl.language.reasoning import MARKER, begins
 from wfdsl.language.source import Span
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from wfdsl.language.completion_scanner import REASONING_MARKS, BadList
-from wfdsl.language.lalr import Phrase, Token
+from wfdsl.language.grammar import Phrase, Token
 from wfdsl.language.reasoning import begins, ends
 
 LABELS = ("model_id", "subtasks", "access_list")

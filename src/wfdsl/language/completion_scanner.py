@@ -14,9 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wfdsl.language.diagnostics.diagnostic import MOST_SHOWN
-from wfdsl.language.grammar import load_grammar_data
-from wfdsl.language.lalr import END, Stack, Table, Token
+from wfdsl.language.diagnostics import MOST_SHOWN
+from wfdsl.language.grammar import END, Stack, Table, Token, load_grammar_data
 
 _START = "completion"
 _CUT = "cut"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.diagnostics.suggestions import Suggestions
-from wfdsl.language.lalr import Token
+from wfdsl.language.diagnostics import Diagnostic, Suggestions
+from wfdsl.language.grammar import Token
 from wfdsl.language.source import Span
 
 _LONGEST = 40  # characters of a token that a message shows; our choice

@@ -11,8 +11,7 @@ from itertools import chain, islice, repeat
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 from wfdsl.language.check import PoolLike
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.diagnostics import Diagnostic, Suggestions
 from wfdsl.language.file_resolution import Params, Workers
 from wfdsl.language.file_tree import (
     WORKER_CLAUSES,

@@ -15,7 +15,7 @@ from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_resolution import worker_clause
 from wfdsl.language.file_scanner import file_grammar
 from wfdsl.language.file_tree import Broken, Clause, Comment, FileTree, Param, Statement, StepStatement, Text, Version
-from wfdsl.language.lalr import Token
+from wfdsl.language.grammar import Token
 from wfdsl.language.literals import LINE_BREAK, block, dedent, is_long, quoted, split_literal
 from wfdsl.language.source import Source
 from wfdsl.language.tree import ALL

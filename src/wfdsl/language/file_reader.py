@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from wfdsl.language.completion_scanner import BadList, scanner
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.file_scanner import BrokenToken, FileGrammar, file_grammar
 from wfdsl.language.file_tree import Clause, FileTree, Heading, Operand, Param, Statement, StepStatement, Text, Version
-from wfdsl.language.lalr import Phrase, Token
+from wfdsl.language.grammar import Phrase, Token
 from wfdsl.language.literals import (
     LINE_BREAK,
     LONG_QUOTE,

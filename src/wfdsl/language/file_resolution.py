@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wfdsl.errors import UsageError
 from wfdsl.language.check import PoolLike
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.diagnostics import Diagnostic, Suggestions
 from wfdsl.language.file_scanner import file_grammar
 from wfdsl.language.file_tree import Broken, Clause, FileTree, Operand, Param, StepStatement
 from wfdsl.language.literals import quoted, string_value

@@ -13,11 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.file_errors import SyntaxErrors
 from wfdsl.language.file_tree import Broken, Comment, Operand
-from wfdsl.language.grammar import load_grammar_data
-from wfdsl.language.lalr import END, Stack, Table, Token
+from wfdsl.language.grammar import END, Stack, Table, Token, load_grammar_data
 from wfdsl.language.literals import is_long
 
 _FILE = "file"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from wfdsl.language.lalr import Token
+from wfdsl.language.grammar import Token
 from wfdsl.language.source import Source
 
 ClauseKind: TypeAlias = Literal[

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wfdsl.language.check import CheckConfig, check, empty_workflow
-from wfdsl.language.diagnostics.diagnostic import NOWHERE, Diagnostic
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import NOWHERE, Diagnostic, WorkflowError
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL, Access, AccessNode, Node, Worker, WorkflowTree
 from wfdsl.notebook import DrawnInNotebooks

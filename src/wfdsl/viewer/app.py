@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.experiment import Experiment
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.viewer.access import Access, key_beside
 from wfdsl.viewer.changes import RunIndex, event_stream
 from wfdsl.viewer.compare import compare

@@ -12,7 +12,7 @@ from wfdsl.api import Checked, Form, analyze
 from wfdsl.conductor.round_log import Completion
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.completion import read_completion
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.source import Source
 
 _LOGGED: Final = re.compile(r"line (\d+): (.*?)(?: \[([a-z0-9-]+)\])?", re.DOTALL)

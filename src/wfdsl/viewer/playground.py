@@ -21,8 +21,7 @@ from starlette.responses import RedirectResponse, Response
 
 from wfdsl.api import Checked, Form, analyze_text, dumps, form_of
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.language.diagnostics.formatting import summary
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import WorkflowError, summary
 from wfdsl.language.file_printer import format_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source

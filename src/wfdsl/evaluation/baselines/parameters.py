@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.single_worker import workers_of
-from wfdsl.language.diagnostics.suggestions import Suggestions
+from wfdsl.language.diagnostics import Suggestions
 from wfdsl.workers.pool import Pool
 
 ParameterKind: TypeAlias = Literal["worker", "count", "seed", "share", "choice", "tasks"]

@@ -1,20 +1,41 @@
-"""What a constrained decoder may write: prose, then the canonical print of any workflow within some bounds.
+"""The strict completion language as a grammar for constrained decoders, so that all that they write is valid.
 
-The layout is not written down a second time: a workflow of each length is printed by the printer, and what may vary
-replaces its workers, subtasks and access entries. One alternative per number of steps keeps the three lists
-equally long and lets each entry name only earlier steps.
+It is bounded prose, or bounded reasoning of any kind and a marker line, and then the canonical print of any workflow
+within `Bounds`, which are the arguments of `gbnf`, `llguidance_lark`, `openai_lark` and `max_tokens_for`. The layout is
+not written down a second time: a workflow of each length is printed by the printer, and what may vary replaces its
+workers, subtasks and access entries. One alternative per number of steps keeps the three lists equally long and lets
+each entry name only earlier steps.
+
+A decoder that is given one of the grammars and at least `max_tokens_for(...)` tokens ends by itself, with a completion
+that the strict profile accepts.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
+from typing import ParamSpec, TypeVar
 
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.completion import print_completion
-from wfdsl.language.constrained.rules import Chars, Choice, Expression, Literal, Name, Repeat, Rule, RuleSet, Sequence
+from wfdsl.language.constrained_rules import (
+    Chars,
+    Choice,
+    Expression,
+    Literal,
+    Name,
+    Repeat,
+    Rule,
+    RuleSet,
+    Sequence,
+    most_tokens,
+    print_gbnf,
+    print_lark,
+    print_openai_lark,
+)
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.reasoning import MARKER
 from wfdsl.language.tree import ALL
@@ -55,18 +76,20 @@ _VARYING = re.compile(f'{_WORKER}|"{_SUBTASK}"|"{ALL}"')
 class Bounds:
     """What workflows, and the prose before them, are held to."""
 
-    indices: tuple[int, ...]
-    """The workers that there are."""
+    indices: Collection[int]
+    """The workers that a workflow may use."""
     max_steps: int = DEFAULT_MAX_STEPS
-    """The most steps."""
+    """The most steps. Source of the default: arXiv 2512.04388, section 4."""
+    _: KW_ONLY
     max_prose: int = MAX_PROSE
     """The most characters before the lists, but for the line break that ends them."""
     max_subtask: int = MAX_SUBTASK
     """The most characters of a subtask."""
     max_reasoning: int = 0
-    """The most characters of the reasoning before the lists, which is written instead of prose; 0: there is none."""
+    """The most characters of free reasoning, which `</think>` ends and a marker line separates from the lists; it is
+    written instead of prose. 0: there is none."""
     recursion: bool = False
-    """Whether three empty lists are valid."""
+    """Whether three empty lists are valid (rounds after the first)."""
     access: AccessScheme = "lists"
     """What an access entry may be; under "binary" it is nothing or all."""
 
@@ -223,3 +246,35 @@ def _after(index: int, step: int) -> Rule:
     """How the entry of a step may continue after an index."""
     later = [Sequence((Literal(f", {other}"), Name(f"after-{other}-of-{step}"))) for other in range(index + 1, step)]
     return Rule(Choice((Literal("]"), *later)), is_token=True)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _within(bounds: Callable[P, Bounds], write: Callable[[RuleSet], T]) -> Callable[P, T]:
+    def written(*args: P.args, **kwargs: P.kwargs) -> T:
+        return write(language(bounds(*args, **kwargs)))
+
+    return written
+
+
+gbnf = _within(Bounds, print_gbnf)
+"""The grammar in llama.cpp's dialect; its server takes it as `grammar` in the body of a request."""
+
+llguidance_lark = _within(Bounds, print_lark)
+"""The grammar in llguidance's dialect of Lark."""
+
+openai_lark = _within(Bounds, print_openai_lark)
+"""The grammar for a custom tool of OpenAI's: `{"type": "grammar", "syntax": "lark", "definition": ...}`.
+
+Source of the syntax: OpenAI's guide to function calling, on custom tools.
+"""
+
+max_tokens_for = _within(Bounds, most_tokens)
+"""The number of tokens with which no completion is cut, whatever the model writes within the grammar.
+
+It is the bytes of the longest completion in UTF-8, and one token for the end: every token that a constrained decoder
+lets through is at least one byte. It is a limit and not an estimate: plain English takes one token for about four
+characters. Units: tokens.
+"""

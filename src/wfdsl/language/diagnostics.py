@@ -1,4 +1,4 @@
-"""Diagnostics as a person reads them (source line, caret, help) and as JSON.
+"""Diagnostics: problems in a text, as values, as a person reads them (source line, caret, help), and as JSON.
 
 Tabs become spaces and control characters become pictures of themselves, so that the caret is where the eye
 expects it and no text can steer a terminal; wide characters count two cells, combining ones none.
@@ -7,11 +7,99 @@ expects it and no text can steer a terminal; wide characters count two cells, co
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, TypeAlias
 
-from wfdsl.language.diagnostics.diagnostic import Diagnostic
+from wfdsl.errors import WfdslError
 from wfdsl.language.source import Source, Span
+
+NOWHERE = Span(0, 0)  # of a problem in a value that was never a text
+Severity: TypeAlias = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem: a stable code, how bad it is, where it is, and what to write instead.
+
+    `label` is shown after the caret; `help` is the cure.
+    """
+
+    code: str
+    """The stable name of the problem, which `wfdsl explain` takes."""
+    severity: Severity
+    """`error` or `warning`."""
+    message: str
+    """What is wrong, in one sentence."""
+    span: Span
+    """Where it is in the text."""
+    label: str = ""
+    """What is written under the marked place; may be empty."""
+    help: str = ""
+    """What to do; may be empty."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it makes the text invalid."""
+        return self.severity == "error"
+
+
+MOST_SHOWN = 100  # diagnostics of one code, so that a text made of problems stays cheap to check; our choice
+
+
+def more_of_the_same(code: str, span: Span) -> Diagnostic:
+    """The note that replaces all diagnostics of a code beyond those shown; `span` is the first one's."""
+    message = f"there are more than {MOST_SHOWN} problems `{code}`; from here on they are not shown"
+    return Diagnostic("more-of-the-same", "note", message, span, help="fix the first ones, and check again")
+
+
+def in_order(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics in the order of the text; at one place errors come first."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return tuple(sorted(found, key=lambda d: (d.span.start, rank[d.severity], d.span.end, d.code)))
+
+
+def once_per_place(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Of several with one code at one place the first: the copies of a step have one place, and one cure."""
+    first: dict[tuple[str, Span], Diagnostic] = {}
+    for diagnostic in found:
+        first.setdefault((diagnostic.code, diagnostic.span), diagnostic)
+    return list(first.values())
+
+
+_SHORTEST = 2  # characters; our choice
+_LONGEST = 60  # characters of a word that is looked up; our choice
+_CANDIDATES = 200  # known words that it is compared with; our choice
+_CLOSE = 0.6  # difflib's own default
+_SHORTEST_BEGINNING = 3  # letters
+
+
+class Suggestions:
+    """Finds the closest word, a limited number of times: comparing is slow, and hundreds of hints are not read."""
+
+    def __init__(self, limit: int = 100) -> None:
+        self._left = limit
+
+    def closest(self, word: str, known: Iterable[str]) -> str | None:
+        """The known word that is most like this one, or begins with it; None if none is."""
+        if self._left == 0 or not _SHORTEST <= len(word) <= _LONGEST:
+            return None
+        self._left -= 1
+        from difflib import get_close_matches  # noqa: PLC0415  (start-up time: only misspelt words need it)
+
+        written = {candidate.casefold(): candidate for candidate in islice(known, _CANDIDATES)}
+        folded = word.casefold()
+        if near := get_close_matches(folded, written, n=1, cutoff=_CLOSE):
+            return written[near[0]]
+        begun = [candidate for start, candidate in written.items() if start.startswith(folded)]
+        return begun[0] if begun and len(word) >= _SHORTEST_BEGINNING else None
+
+    def hint(self, word: str, known: Iterable[str]) -> str:
+        """`did you mean ...?`, or nothing."""
+        near = self.closest(word, known)
+        return f"did you mean `{near}`?" if near else ""
+
 
 _TAB = "    "
 _WIDEST = 100  # cells of a source line that are shown; our choice
@@ -135,3 +223,15 @@ def _width(char: str) -> int:
     if unicodedata.category(char) in {"Mn", "Me"}:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+class WorkflowError(WfdslError, ValueError):
+    """A text or a value that is not a valid workflow: the writer's mistake.
+
+    `diagnostics` holds every problem; `str()` shows them as the command line would.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], source: Source | None = None) -> None:
+        self.diagnostics = tuple(diagnostics)
+        self.source = source
+        super().__init__("\n\n".join(as_text(found, source) for found in self.diagnostics))
