@@ -32,6 +32,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-messages", action="store_true", help="write tests/snapshots/messages.txt again")
+
+
 def pytest_sessionstart() -> None:
     """An editable install keeps the entry points of the day on which it was made."""
     groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]

@@ -51,6 +51,7 @@ CODES_OF = {
     "text_too_long": {"text-too-long"},
 }
 """The codes that fit each class of error."""
+_TWO_STEPS = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Do it."]\n'
 TYPOGRAPHIC = str.maketrans("“”‘’", "\"\"''")
 
 
@@ -149,3 +150,18 @@ def test_the_corpus_shows_every_repair() -> None:
     shown = {code for parameter in cases() for code in parameter.values[0]["expected"].get("repairs", ())}
 
     assert shown == REPAIRS
+
+
+@pytest.mark.parametrize("entry", ['"first"', '["x"]', "[1.5]", "[[]]", "[1111111111111111111]", "1111111111111111111"])
+@pytest.mark.parametrize("profile", ["strict", "lenient"])
+def test_what_cannot_be_read_of_an_access_entry_makes_no_step_dead(entry: str, profile: str) -> None:
+    found = analyze(_TWO_STEPS + f"access_list = [[], {entry}]", profile=profile).diagnostics  # type: ignore[arg-type]
+
+    assert "dead-step" not in {each.code for each in found}
+    assert any(each.is_error for each in found)
+
+
+def test_a_number_with_too_many_digits_breaks_no_other_rule() -> None:
+    text = f"model_id = [{'9' * 20}, 1]\nsubtasks = ['a', 'b']\naccess_list = [[{'9' * 20}], [0]]"
+
+    assert [found.code for found in analyze(text, pool=2).diagnostics] == ["number-too-large"] * 2

@@ -154,34 +154,3 @@ def test_lists_that_can_be_grouped_in_two_ways_are_rejected_if_their_values_diff
 
     assert codes(text) == found
     assert [(each.severity, each.code) for each in analyze(text, profile="lenient").diagnostics] == found
-
-
-ALL_THREE = "the lists `model_id`, `subtasks`, `access_list` are"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"<think>\n{PLAIN_LISTS}", f"{ALL_THREE} part of the reasoning, because this `<think>` is not closed"),
-        (
-            f"<think>{PLAIN_LISTS}</think>Done.",
-            f"{ALL_THREE} only in the reasoning before this `</think>`, where lists do not count",
-        ),
-        (
-            PLAIN_LISTS.replace("model_id", "因此model_id"),
-            "`因此model_id` is one name, and not the label `model_id`",
-        ),
-        (
-            PLAIN_LISTS.replace("model_id", "my_model_id"),
-            "`my_model_id` is one name, and not the label `model_id`",
-        ),
-        (
-            PLAIN_LISTS.replace("subtasks", "subtasks = ['x']\nsubtasks"),
-            "the three lists are not next to each other: `subtasks` is written more than once",
-        ),
-        (PLAIN_LISTS.replace("model_id = ", "model_id == "), "`model_id` is not followed by its list"),
-        ('subtasks = ["Say model_id = x."]\naccess_list = [[]]', "the list `model_id` is missing"),
-    ],
-)
-def test_the_message_says_why_there_is_no_answer(text: str, message: str) -> None:
-    assert [found.message for found in analyze(text).diagnostics] == [message]

@@ -9,7 +9,7 @@ import pytest
 from tests.language.wf_reading import ToyPool, codes, read, workflow
 from wfdsl.api import analyze_file_text
 from wfdsl.errors import UsageError
-from wfdsl.language.diagnostics import WorkflowError, as_text
+from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.file_printer import print_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_scanner import FileGrammar
@@ -95,22 +95,6 @@ step h by "odd name" sees g: "x"
         '"conductor"',
         "odd name",
     )
-
-
-@pytest.mark.parametrize(
-    ("clause", "hint"),
-    [
-        ("by planer", "did you mean `planner`?"),
-        ("by strong", "`strong` is a tag: write `by tag strong`"),
-        ("by tag solver", "`solver` is the name of a worker: write `by solver`"),
-        ("by each tag weak", "the pool has `planner`, `solver`, `verifier`, `boss`"),
-    ],
-)
-def test_an_unknown_worker_is_an_error_with_a_hint(clause: str, hint: str) -> None:
-    _, found = read(f'step a {clause}: "x"', pool=POOL)
-
-    assert [problem.code for problem in found] == ["worker-unknown"]
-    assert hint in (found[0].label, found[0].help)
 
 
 def test_a_pool_without_a_conductor_has_none() -> None:
@@ -220,7 +204,7 @@ def test_what_is_no_file_is_a_syntax_error(text: str) -> None:
 def test_a_completion_gets_one_clear_message() -> None:
     _, found = read('Plan first.\n```python\nmodel_id = [0]\nsubtasks = ["x"]\naccess_list = [[]]\n```')
 
-    assert [problem.message for problem in found] == ["this is a completion with three lists, not a workflow file"]
+    assert [(problem.code, problem.span.start) for problem in found] == [("syntax", 22)]
 
 
 def test_places_are_those_in_the_file() -> None:
@@ -233,24 +217,6 @@ def test_places_are_those_in_the_file() -> None:
     assert text[slice(*steps.subtasks[1][1:])] == '"y"'
     assert text[slice(*steps.access[1].indices[0][1:])] == "a"
     assert steps.workers[1] == steps.workers[2]
-
-
-def test_a_message_says_where_and_what_to_do() -> None:
-    text = 'step plan by 0: "Plan."\nstep solve by 1 sees plam: "Solve."'
-    source = Source(text, "demo.wf")
-
-    _, found = read(text)
-
-    assert (
-        as_text(found[0], source)
-        == """\
-error[name-unknown]: there is no step `plam`
-  --> demo.wf:2:22
-  |
-2 | step solve by 1 sees plam: "Solve."
-  |                      ^^^^ did you mean `plan`?
-  = help: `sees` takes the names of earlier steps, `all` or `nothing`"""
-    )
 
 
 def test_a_changed_grammar_file_changes_what_is_read(tmp_path: Path) -> None:
@@ -296,21 +262,6 @@ def test_names_are_letters_of_any_script_with_their_marks(name: str) -> None:
     steps, _ = read(text)
     assert steps is not None
     assert steps.names == (name, "b")
-
-
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ('step a by Model 0: "x"', "write `by 0`"),
-        ('step a by worker 3 copies 2: "x"', "write `by 3`"),
-        ('step a by 0: "x"\nstep b by 1 sees a[1]: "y"', "all its copies: write the name alone"),
-    ],
-)
-def test_an_index_in_the_wrong_place_is_explained(text: str, advice: str) -> None:
-    found = analyze_file_text(text).diagnostics
-
-    assert [problem.code for problem in found] == ["syntax"]
-    assert advice in found[0].help
 
 
 @pytest.mark.parametrize("names", ["atempt, attempt", "attempt, atempt"])
