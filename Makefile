@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore simulate fuzz fuzzer upgrade docs clean
+.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore simulate fuzz upgrade docs clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -194,11 +194,8 @@ simulate: $(SETUP)
 	$(BIN)/python -m tests.simulate --schedules $(SCHEDULES) $(if $(SKIP),--skip $(SKIP))
 
 SECONDS ?= 60
-fuzz: fuzzer
+fuzz: $(SETUP)
 	$(BIN)/python -m tests.fuzz.fuzz_completion --seconds $(SECONDS)
-
-fuzzer: $(SETUP)
-	$(PIP) 'atheris>=3,<4'
 
 # torch has its own pin above: an index may offer builds of it for many machines.
 upgrade:

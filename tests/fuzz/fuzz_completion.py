@@ -1,39 +1,29 @@
 """The fuzz target: any text, read in both forms and both profiles, must keep the promises of the language.
 
-    python tests/fuzz/fuzz_completion.py --seconds 60
-    python tests/fuzz/fuzz_completion.py --runs 100000 --engine random
+    python -m tests.fuzz.fuzz_completion --seconds 60
 
-The engine `atheris` is guided by coverage (`pip install atheris`); `random` needs nothing: it writes workflows in all
-styles and has accidents happen to them. Both start from the texts in `tests/fuzz/seeds`. Failing texts are kept in
-`.fuzz/`; the exit code is 1 if there is one.
+It writes workflows in all styles, and has accidents happen to them and to the texts in `tests/fuzz/seeds`. Failing
+texts are kept in `.fuzz/`; the exit code is 1 if there is one.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import sys
 import time
 import traceback
 from collections import Counter
-from contextlib import nullcontext
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
 
-atheris: Any = importlib.import_module("atheris") if importlib.util.find_spec("atheris") else None
-_GUIDED = atheris is not None and __name__ == "__main__" and "random" not in sys.argv
-
-with atheris.instrument_imports(include=["wfdsl"]) if _GUIDED else nullcontext():
-    from wfdsl.api import Checked, analyze, analyze_file_text, dumps, parse
-    from wfdsl.language.codes import CODES
-    from wfdsl.language.diagnostics import WorkflowError, as_json, as_text
-    from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
-    from wfdsl.testing.file_writer import write_file
-    from wfdsl.testing.generators import TOKENS, Choices, mutated, random_workflow
+from wfdsl.api import Checked, analyze, analyze_file_text, dumps, parse
+from wfdsl.language.codes import CODES
+from wfdsl.language.diagnostics import WorkflowError, as_json, as_text
+from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
+from wfdsl.testing.file_writer import write_file
+from wfdsl.testing.generators import TOKENS, Choices, mutated, random_workflow
 
 SEEDS = Path(__file__).parent / "seeds"
 KEPT = Path(".fuzz")
@@ -55,6 +45,7 @@ def check_text(text: str) -> str:
 
 def check_completion(text: str) -> str:
     """The promises about completions."""
+    _assert_sound(analyze(text))
     strict = analyze(text, pool=7, recursion=True)
     lenient = analyze(text, pool=7, recursion=True, profile="lenient")
     _assert_sound(strict)
@@ -89,6 +80,8 @@ def _assert_sound(checked: Checked) -> None:
         as_text(found, checked.source)
         as_json(found, checked.source)
     assert checked.ok or checked.workflow is None, "a workflow despite errors"
+    starts = [found.span.start for found in checked.diagnostics]
+    assert starts == sorted(starts), "not in the order of the text"
 
 
 def _assert_subset(strict: Checked, lenient: Checked) -> None:
@@ -142,7 +135,7 @@ def random_text(number: int, starts: list[str]) -> str:
     return mutated(choices, text) if chooser.random() < 0.9 else text
 
 
-# ---- engines
+# ---- runs
 
 
 class Figures:
@@ -193,79 +186,22 @@ class Figures:
         )
 
 
-def run_random(figures: Figures, *, runs: int, seconds: float, first: int) -> None:
-    """Check the texts of consecutive numbers."""
-    starts = seeds()
-    for number in count(first):
-        figures.take(random_text(number, starts))
-        if _is_done(figures, runs=runs, seconds=seconds):
-            print(f"random: {figures}", flush=True)
-            return
-
-
-def _is_done(figures: Figures, *, runs: int, seconds: float) -> bool:
-    if runs and figures.runs >= runs:
-        return True
-    return bool(seconds and figures.seconds >= seconds) or figures.failures >= _MOST_FAILURES
-
-
-def run_atheris(figures: Figures, *, runs: int, seconds: float, first: int) -> None:
-    """Check texts that are made of those which led to code that no text had reached. Ends the process itself."""
-    corpus = KEPT / "corpus"
-    corpus.mkdir(parents=True, exist_ok=True)
-    starts = seeds()
-
-    def take(data: bytes) -> None:
-        figures.take(_text(data))
-        if _is_done(figures, runs=runs, seconds=seconds):
-            # libFuzzer would end the process without another word.
-            print(f"atheris: {figures}", flush=True)
-            os._exit(1 if figures.failures else 0)
-
-    def mutate(data: bytes, most: int, number: int) -> bytes:
-        chooser = Random(number)
-        if chooser.random() < 0.5:
-            return bytes(atheris.Mutate(data, most))
-        fresh = chooser.random() < 0.1
-        text = random_text(number, starts) if fresh else mutated(Choices(chooser), _text(data))
-        return text.encode("utf-8", "surrogatepass")[:most]
-
-    options = [f"-seed={first or 1}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-verbosity=0"]
-    atheris.Setup(
-        [sys.argv[0], str(corpus), str(SEEDS), *options],
-        take,
-        custom_mutator=mutate,
-        internal_libfuzzer=True,
-    )
-    atheris.Fuzz()
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
 def main() -> int:
-    """Run the engine that was asked for."""
+    """Check the texts of consecutive numbers."""
     parser = argparse.ArgumentParser(description="Fuzz the readers of both forms.")
     parser.add_argument("--seconds", type=float, default=0, help="how long; 0: no limit")
     parser.add_argument("--runs", type=int, default=0, help="how many texts; 0: no limit")
-    parser.add_argument("--engine", choices=("atheris", "random"), help="default: atheris where it is installed")
-    parser.add_argument("--first", type=int, default=0, help="the first number (random), or the seed (atheris)")
+    parser.add_argument("--first", type=int, default=0, help="the first number")
     asked = parser.parse_args()
     if not asked.seconds and not asked.runs:
         parser.error("say how long: --seconds N or --runs N")
-    if asked.engine == "atheris" and not atheris:
-        parser.error("atheris is not installed: pip install atheris, or take --engine random")
-    if not asked.engine and not atheris:
-        print("atheris is not installed, so texts are random: pip install atheris for guidance by coverage")
-    engine = asked.engine or ("atheris" if atheris else "random")
-    return _report(engine, asked)
-
-
-def _report(engine: str, asked: argparse.Namespace) -> int:
-    figures = Figures()
-    settings: dict[str, Any] = {"runs": asked.runs, "seconds": asked.seconds, "first": asked.first}
-    (run_atheris if engine == "atheris" else run_random)(figures, **settings)
+    figures, starts = Figures(), seeds()
+    for number in count(asked.first):
+        figures.take(random_text(number, starts))
+        over_time = asked.seconds and figures.seconds >= asked.seconds
+        if figures.runs == asked.runs or over_time or figures.failures >= _MOST_FAILURES:
+            break
+    print(figures, flush=True)
     return 1 if figures.failures else 0
 
 
