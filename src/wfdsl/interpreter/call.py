@@ -34,7 +34,7 @@ from wfdsl.interpreter.limits import (
 from wfdsl.interpreter.record import LostCall, Run
 from wfdsl.interpreter.tools import Tools, calling, results
 from wfdsl.interpreter.worker_profile import WorkerProfile, profile_of
-from wfdsl.language.diagnostics.workflow_error import WorkflowError
+from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.protocols import Ask, Call, Message, Reply, WorkerFailure, WorkerPool
 
 _ASKING = "waiting for the worker's reply"

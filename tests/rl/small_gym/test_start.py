@@ -31,8 +31,8 @@ def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
         lists = checked.workflow.to_lists()
         shape = (tuple(lists["subtasks"]), str(lists["access_list"]))
         workers.update((kind, shape, place, worker) for place, worker in enumerate(lists["model_id"]))
-    for kind, shape, place, _ in list(workers):
-        counts = [workers[kind, shape, place, worker] for worker in range(len(WORKERS))]
+    for found in list(workers):
+        counts = [workers[(*found[:3], worker)] for worker in range(len(WORKERS))]
         assert len(set(counts)) == 1
 
 
