@@ -46,9 +46,9 @@ WORKFLOW = Workflow(
 )
 LEVELS = 3  # steps on the longest path
 SEES = [(), (), (), (0, 1, 2), (0, 1, 2, 3)]
-TARGET_STEP_RATIO, TARGET_LANGGRAPH_RATIO = 15.0, 5.0
-TARGET_MAKESPAN, TARGET_MAKESPAN_OVER_FLOOR = 1.4, 1.3
-TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS, TARGET_JOURNAL_KB = 16.0, 1.0, 4.0
+TARGET_STEP_RATIO, TARGET_LANGGRAPH_RATIO = 20.0, 3.0
+TARGET_MAKESPAN, TARGET_MAKESPAN_OVER_FLOOR = 1.35, 2.0
+TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS, TARGET_JOURNAL_KB = 24.0, 1.0, 4.0
 STEP_ROUNDS, MAKESPAN_ROUNDS = 9, 9
 DEFAULT_GC, MANY_RUNS_GC = gc.get_threshold(), (50_000, 20, 20)
 """With thousands of runs in flight the garbage collector looks at all of them again and again and finds nothing."""
