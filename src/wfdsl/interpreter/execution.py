@@ -102,7 +102,8 @@ async def run_workflow(
     previous: tuple[str, str] | None = None,
     settings: Callable[[], Mapping[str, Any]] = dict,
 ) -> Run:
-    """Run a workflow; `prefix` is the path of the step that it is nested in.
+    """Run a workflow; `prefix` is the path of the step that it is nested in; of the outermost one, callers have checked
+    that it can run.
 
     `settings` gives what the record says about how the run was started.
 
@@ -111,7 +112,8 @@ async def run_workflow(
         BudgetExhausted: a step could not be paid for.
         UsageError: it cannot run on the pool, or the budget cannot be enforced with the workers that it asks.
     """
-    require_runnable(workflow, level.pool, level.depth)
+    if prefix:
+        require_runnable(workflow, level.pool, level.depth)
     execution = Execution(
         workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings
     )

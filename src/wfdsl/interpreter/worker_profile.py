@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget, BudgetUsage
@@ -170,7 +171,18 @@ class WorkerProfile:
 
 
 def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
-    """Read a worker's profile; what an entry does not say is not limited, and never retried."""
+    """A worker's profile. It is kept with its pool, which never changes: programs run many workflows on one."""
+    known = _PROFILES.setdefault(pool, {})
+    if index not in known:
+        known[index] = _profile(pool, index)
+    return known[index]
+
+
+_PROFILES: WeakKeyDictionary[WorkerPool, dict[int, WorkerProfile]] = WeakKeyDictionary()
+
+
+def _profile(pool: WorkerPool, index: int) -> WorkerProfile:
+    """What an entry does not say is not limited, and never retried."""
     entry = pool.entry(index)
     limits = getattr(entry, "limits", None)
     return WorkerProfile(
