@@ -21,6 +21,7 @@ from .write_gym import families, worth
 from .write_language import limits, repairs, static_checks
 from .write_llms import LLMS, llms
 from .write_pictures import PICTURES, picture
+from .write_pools import endings
 from .write_python import gym_names, public_names, rl_names, testing_names
 from .write_train import train_keys
 
@@ -42,6 +43,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "codes": code_pages,
     "conductor.lark": lambda: literate("conductor.lark"),
     "config-keys": keys,
+    "endings": endings,
     "exit-codes": exit_codes,
     "gym-families": families,
     "gym-names": gym_names,

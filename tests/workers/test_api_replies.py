@@ -13,7 +13,6 @@ from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, g
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
-from wfdsl.workers import http_worker
 from wfdsl.workers.entry import Prices
 from wfdsl.workers.pool import Pool
 
@@ -267,24 +266,6 @@ async def test_a_stream_that_is_ended_without_a_reason_is_whole() -> None:
         got = await ask(entry_for("chat", wire.url), call(on_delta=lambda piece: None))
 
     assert (got.text, got.finish, got.usage) == (ANSWER, "stop", Usage(11, 5))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_whole_reply_is_not_held_up_by_a_connection_that_stays_open(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_worker, "_LINGER_S", 0.05)
-    events = [event for event in good_events(kind) if event != "[DONE]"]
-
-    async def stay(writer: Any) -> None:
-        writer.write(stream(*events))
-        await writer.drain()
-        await asyncio.sleep(60)
-
-    async with serving(stay) as wire:
-        got = await ask(entry_for(kind, wire.url, timeout_s=30), call(on_delta=lambda piece: None))
-
-    assert (got.text, got.usage) == (ANSWER, Usage(11, 5))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
-from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
+from tests.workers.wire import (
+    ANSWER,
+    KINDS,
+    ask,
+    call,
+    entry_for,
+    failure_of,
+    good_body,
+    good_events,
+    reply,
+    serving,
+    stream,
+)
 
 from wfdsl import Pool, Step, Workflow, run
-from wfdsl.protocols import WorkerFailure
+from wfdsl.protocols import Usage
+from wfdsl.workers import http_worker
 from wfdsl.workers.endings import ENDINGS, is_blank
 
 KNOWN = {word: finish for finish, words in ENDINGS.items() for word in words}
@@ -41,7 +55,7 @@ BROKEN = [
 ]
 
 
-def body(kind: str, word: str) -> dict[str, Any]:
+def body(kind: str, word: Any) -> dict[str, Any]:
     """A good body that ends with a word."""
     found = good_body(kind)
     if kind == "chat":
@@ -93,7 +107,9 @@ ERRORS = [
     {"object": "error", "message": "out of memory", "code": 500},
     {"type": "error", "message": "out of memory"},
     {"error": {"message": "out of memory"}},
-    {"base_resp": {"status_code": 1008, "status_msg": "out of memory"}},
+    {"base_resp": {"status_code": 1002, "status_msg": "out of memory"}},
+    {"detail": "out of memory"},
+    {"code": 50_000, "msg": "out of memory"},
 ]
 
 
@@ -101,8 +117,23 @@ ERRORS = [
 @pytest.mark.parametrize("error", ERRORS)
 async def test_an_error_with_status_200_says_why_in_every_shape(kind: str, error: dict[str, Any]) -> None:
     async with serving(reply(json.dumps(error).encode())) as wire:
-        with pytest.raises(WorkerFailure, match="out of memory"):
-            await ask(entry_for(kind, wire.url))
+        failure = await failure_of(entry_for(kind, wire.url))
+
+    assert failure.retryable
+    assert "out of memory" in str(failure)
+
+
+FINAL = [
+    {"object": "error", "message": "no such model", "code": 404},
+    {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", FINAL)
+async def test_an_error_that_waiting_does_not_cure_is_not_retried(kind: str, error: dict[str, Any]) -> None:
+    async with serving(reply(json.dumps(error).encode())) as wire:
+        assert not (await failure_of(entry_for(kind, wire.url))).retryable
 
 
 async def test_an_error_inside_a_choice_is_one_whatever_the_reason_beside_it() -> None:
@@ -110,20 +141,78 @@ async def test_an_error_inside_a_choice_is_one_whatever_the_reason_beside_it() -
     failed["choices"][0]["error"] = {"message": "upstream has gone", "code": 502}
 
     async with serving(reply(json.dumps(failed).encode())) as wire:
-        with pytest.raises(WorkerFailure, match="upstream has gone") as caught:
-            await ask(entry_for("chat", wire.url))
+        failure = await failure_of(entry_for("chat", wire.url))
 
-    assert (caught.value.retryable, caught.value.status) == (True, 502)
+    assert (failure.retryable, failure.status) == (True, 502)
+    assert "upstream has gone" in str(failure)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_event_whose_name_is_error_is_one(kind: str) -> None:
-    events = good_events(kind)
-    broken = stream(*events[:2]).removesuffix(b"data: [DONE]\n\n") + b'event: error\ndata: {"message": "broke"}\n\n'
+@pytest.mark.parametrize("said", [b'event: error\ndata: {"message": "broke"}', b"event: error\ndata: broke"])
+async def test_an_event_whose_name_is_error_is_one(kind: str, said: bytes) -> None:
+    async with serving(stream(*good_events(kind)[:2]) + said + b"\n\n") as wire:
+        failure = await failure_of(entry_for(kind, wire.url), call(on_delta=lambda _: None))
 
-    async with serving(broken) as wire:
-        with pytest.raises(WorkerFailure, match="broke"):
-            await ask(entry_for(kind, wire.url), call(on_delta=lambda _: None))
+    assert failure.retryable
+    assert str(failure).endswith("broke")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_reason_that_is_no_text_is_not_a_normal_end(kind: str) -> None:
+    for reason in (5, {"type": "stop"}, True):
+        async with serving(reply(json.dumps(body(kind, reason)).encode())) as wire:
+            assert (await ask(entry_for(kind, wire.url))).finish == "broken_off"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_finished_reply_is_taken_at_once_from_a_connection_that_stays_open(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_worker, "_LINGER_S", 120.0)
+    events = good_events(kind)[:-1] if kind in ("chat", "anthropic") else good_events(kind)
+
+    async def stay(writer: asyncio.StreamWriter) -> None:
+        writer.write(stream(*events))
+        await writer.drain()
+        await hold.wait()
+
+    hold = asyncio.Event()
+    async with serving(stay) as wire, asyncio.timeout(60):
+        got = await ask(entry_for(kind, wire.url), call(on_delta=lambda _: None))
+
+    assert (got.text, got.usage) == (ANSWER, Usage(11, 5))
+
+
+async def test_counts_are_waited_for_no_longer_than_a_silence_may_last() -> None:
+    async def stay(writer: asyncio.StreamWriter) -> None:
+        writer.write(stream(*good_events("chat")[:-2]))
+        await writer.drain()
+        await hold.wait()
+
+    hold = asyncio.Event()
+    async with serving(stay) as wire:
+        got = await ask(entry_for("chat", wire.url, idle_timeout_s=0.2), call(on_delta=lambda _: None))
+
+    assert got.text == ANSWER
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_that_never_ends_is_cut_where_it_is_far_longer_than_its_limit(kind: str) -> None:
+    events = good_events(kind)
+    first, piece = (events[0], events[2]) if kind == "anthropic" else (events[0], events[0])
+
+    async def forever(writer: asyncio.StreamWriter) -> None:
+        writer.write(stream(first))
+        while not writer.transport.is_closing():
+            writer.write(stream(*[piece] * 100).partition(b"\r\n\r\n")[2])
+            await writer.drain()
+
+    pieces: list[str] = []
+    async with serving(forever) as wire:
+        got = await ask(entry_for(kind, wire.url, max_tokens=10), call(on_delta=pieces.append))
+
+    assert (got.finish, got.text) == ("length", "".join(pieces))
+    assert len(got.text) < 4000
 
 
 async def test_of_several_choices_the_first_is_the_reply() -> None:

@@ -11,7 +11,7 @@ import anthropic
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import Sampling, require_grammar, sampling, split_system
-from wfdsl.workers.endings import ended, is_error
+from wfdsl.workers.endings import ended, is_error, word_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_reply import count, mapping, mappings, text, usage_bound
@@ -134,8 +134,13 @@ class MessagesAnswer:
 
     @property
     def complete(self) -> bool:
-        """Whether the server has said how and that the message ended."""
-        return self._ended and self._finish != ""
+        """Whether the server has said how the message ended."""
+        return self._finish != ""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the message has ended, or its last counts have come."""
+        return self._ended
 
     def whole(self, body: Mapping[str, Any]) -> None:
         """Take in a message.
@@ -159,22 +164,26 @@ class MessagesAnswer:
         Raises:
             WorkerFailure: it is an error.
         """
-        if "error" in event:
+        if is_error(event):
             raise error_in_body(event)
         kind, delta = event.get("type"), mapping(event.get("delta"))
         self._begin(mapping(event.get("message")))
-        self._finish = text(delta.get("stop_reason")) or self._finish
+        self._finish = word_of(delta.get("stop_reason")) or self._finish
         self._kinds.add(text(mapping(event.get("content_block")).get("type")))
         self._calls.begin(event.get("index"), mapping(event.get("content_block")))
         self._calls.add(event.get("index"), text(delta.get("partial_json")))
         self._count(event)
-        self._ended = self._ended or kind == "message_stop"
+        self._ended = self._ended or kind == "message_stop" or (self.complete and bool(event.get("usage")))
         new = text(delta.get("text")) if delta.get("type") == "text_delta" else ""
         self._text.append(new)
         return new
 
     def done(self) -> None:
         """The end of the stream says nothing more than its last event."""
+
+    def cut(self) -> None:
+        """Take in that no more is read."""
+        self._finish = "max_tokens"
 
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged."""
@@ -186,7 +195,7 @@ class MessagesAnswer:
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._model = text(message.get("model")) or self._model
-        self._finish = text(message.get("stop_reason")) or self._finish
+        self._finish = word_of(message.get("stop_reason")) or self._finish
         self._count(message)
 
     def _count(self, part: Mapping[str, Any]) -> None:

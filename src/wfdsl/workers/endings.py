@@ -83,7 +83,17 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Mn"})
 
 
 def is_error(body: Mapping[str, Any]) -> bool:
-    """Whether a body with status 200 says that it is an error, in the shape of any provider."""
+    """Whether a body with status 200, or an event, says that it is an error, in the shape of any provider."""
     base = body.get("base_resp")  # MiniMax
     refused = isinstance(base, dict) and base.get("status_code") not in (0, None)
-    return bool(body.get("error")) or "error" in (body.get("object"), body.get("type")) or refused
+    only_a_reason = body.keys().isdisjoint(_ANSWERS) and any(isinstance(body.get(name), str) for name in _REASONS)
+    return bool(body.get("error")) or "error" in (body.get("object"), body.get("type")) or refused or only_a_reason
+
+
+_ANSWERS: Final = ("choices", "output", "content", "response", "delta")
+_REASONS: Final = ("message", "detail", "msg")
+
+
+def word_of(value: Any) -> str:
+    """A provider's word for the end of a reply, from its JSON; what is not a text is not a word of the table."""
+    return value if isinstance(value, str) else "" if value is None else f"({type(value).__name__})"

@@ -49,6 +49,10 @@ _FINAL_CODES: Final = frozenset(
         "request_too_large",
         "invalid_api_key",
         "invalid_prompt",
+        "1004",  # MiniMax: the key
+        "1008",  # MiniMax: no credit left
+        "2013",  # MiniMax: the request
+        "2049",  # MiniMax: the key
     }
 )
 _NO_CREDIT: Final = re.compile("credit balance|insufficient (?:balance|credit|quota)", re.IGNORECASE)
@@ -291,12 +295,13 @@ def _reason(body: Any) -> str:
     return said.strip() if error else ""
 
 
-_REASONS: Final = ("message", "detail", "status_msg", "type")
+_REASONS: Final = ("message", "detail", "status_msg", "msg", "type")
+_CODES: Final = ("code", "status_code", "type")
 
 
 def _code(body: Any) -> str:
     error = _error_of(body)
-    return str(error.get("code") or error.get("type") or "") if isinstance(error, dict) else ""
+    return str(next(filter(None, map(error.get, _CODES)), "")) if isinstance(error, dict) else ""
 
 
 def parsed_json(raw: bytes) -> Any:

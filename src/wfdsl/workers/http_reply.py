@@ -7,6 +7,7 @@ for an empty reply.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -46,7 +47,7 @@ class ReplyBody:
         """Whether the server has ended its stream with `[DONE]`."""
         self._kind = body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
         self._rest = aiter(body.iter_bytes())
-        self._idle_timeout_s = idle_timeout_s
+        self.longest_silence_s = math.inf if idle_timeout_s is None else idle_timeout_s
         self._start = b""
         self._scrub = scrub
 
@@ -84,8 +85,7 @@ class ReplyBody:
                 if data == b"[DONE]":
                     self.done = True
                     return
-                event = self._object(data)
-                yield {"error": event} if name == b"error" and not event.get("error") else event
+                yield self._error(data) if name == b"error" else self._object(data)
 
     async def _pieces(self, limit_bytes: int) -> AsyncIterator[bytes]:
         count = len(self._start)
@@ -97,7 +97,7 @@ class ReplyBody:
             yield piece
 
     async def _next(self) -> bytes | None:
-        silence = asyncio.timeout(self._idle_timeout_s)
+        silence = asyncio.timeout(None if math.isinf(self.longest_silence_s) else self.longest_silence_s)
         try:
             async with silence:
                 return await anext(self._rest, None)
@@ -105,10 +105,16 @@ class ReplyBody:
             if not silence.expired():
                 raise
             raise WorkerFailure(
-                f"the server was silent for too long: {self._idle_timeout_s:g} s inside its reply; "
+                f"the server was silent for too long: {self.longest_silence_s:g} s inside its reply; "
                 "idle_timeout_s in the pool allows more",
                 retryable=True,
             ) from None
+
+    def _error(self, raw: bytes) -> dict[str, Any]:
+        said = parsed_json(raw)
+        if isinstance(said, dict) and said.get("error"):
+            return said
+        return {"error": said or raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")}
 
     def _object(self, raw: bytes) -> dict[str, Any]:
         value = parsed_json(raw)

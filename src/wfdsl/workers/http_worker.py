@@ -11,6 +11,7 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -22,11 +23,12 @@ import httpx2
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, WorkerFailure
-from wfdsl.workers.call_settings import in_time, priced
+from wfdsl.workers.call_settings import in_time, priced, sampling
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_failure import about_grammar, refuse_errors, with_failures
+from wfdsl.workers.http_failure import about_grammar, refuse_errors, shortened, with_failures
 from wfdsl.workers.http_reply import Body, ReplyBody
 from wfdsl.workers.redaction import Scrubber
+from wfdsl.workers.text_policy import clean
 from wfdsl.workers.tool_calls import with_tool_calls
 
 
@@ -35,7 +37,12 @@ class Answer(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing. A stream may end early without any error."""
+        """Whether the server has said how the reply ended. A stream may end early without any error."""
+        ...
+
+    @property
+    def counted(self) -> bool:
+        """Whether a complete reply has its token counts, too: nothing more is to come."""
         ...
 
     def whole(self, body: Mapping[str, Any]) -> None:
@@ -48,6 +55,10 @@ class Answer(Protocol):
 
     def done(self) -> None:
         """Take in that the server has ended its stream on purpose."""
+        ...
+
+    def cut(self) -> None:
+        """Take in that no more of a stream is read: it is far longer than the reply may be."""
         ...
 
     def reply(self, messages: Sequence[Message]) -> Reply:
@@ -92,7 +103,9 @@ class HttpWorker:
                 answer = await with_failures(self._attempt(call, request), self._dialect.errors, self._scrub)
             except WorkerFailure as failure:
                 raise failure if "grammar" not in call.settings else about_grammar(failure) from None
-        return priced(self._entry, with_tool_calls(call, answer.reply(call.messages)))
+        reply = answer.reply(call.messages)
+        reply = replace(reply, ending=shortened(self._scrub(clean(reply.ending)), _MAX_ENDING_CHARS))
+        return priced(self._entry, with_tool_calls(call, reply))
 
     async def _attempt(self, call: Call, request: dict[str, Any]) -> Answer:
         async with self._dialect.create(**request, timeout=_time_limits(self._entry)) as response:
@@ -101,7 +114,8 @@ class HttpWorker:
     async def _read(self, response: Body, call: Call) -> Answer:
         answer, body = self._dialect.answer(), ReplyBody(response, self._scrub, self._entry.idle_timeout_s)
         if await body.is_stream():
-            await _follow(body, answer, call.on_delta)
+            asked = sampling(self._entry, call)
+            await _follow(body, answer, call.on_delta, asked.max_tokens + (asked.thinking_budget or 0))
         else:
             answer.whole(await body.whole())
         return answer
@@ -114,9 +128,10 @@ class HttpWorker:
         return f"HttpWorker({self._entry.name!r})"
 
 
-async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], None] | None) -> None:
+async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], None] | None, max_tokens: int) -> None:
     """Take in a stream up to its end; once the answer is complete, only what comes right after it."""
-    loop = asyncio.get_running_loop()
+    loop, linger_s = asyncio.get_running_loop(), min(_LINGER_S, body.longest_silence_s / 2)
+    events_left, chars_left = _MOST_EVENTS_PER_TOKEN * max_tokens + _SLACK, _MOST_CHARS_PER_TOKEN * max_tokens + _SLACK
     try:
         async with asyncio.timeout(None) as clock, aclosing(body.events()) as events:
             async for event in events:
@@ -124,7 +139,11 @@ async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], Non
                 if text and on_delta is not None:
                     on_delta(text)
                 if answer.complete:
-                    clock.reschedule(loop.time() + _LINGER_S)
+                    clock.reschedule(loop.time() + (_FOR_THE_END_S if answer.counted else linger_s))
+                events_left, chars_left = events_left - 1, chars_left - len(text)
+                if min(events_left, chars_left) < 0:
+                    answer.cut()
+                    break
     except TimeoutError:
         if not clock.expired():
             raise
@@ -137,8 +156,17 @@ async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], Non
         raise WorkerFailure("the stream ended before the reply was complete", retryable=True)
 
 
+_MOST_EVENTS_PER_TOKEN: Final = 8
+_MOST_CHARS_PER_TOKEN: Final = 20
+_SLACK: Final = 1000
+"""A stream of more events or characters than this is of a server that ignores its limit of tokens. Our choice: a usual
+token has four characters, and an event of its own.
+"""
+_MAX_ENDING_CHARS: Final = 80
 _LINGER_S: Final = 2.0
 """How long a connection that stays open after a complete answer may take for the token counts. Our choice."""
+_FOR_THE_END_S: Final = 0.2
+"""The same, where they have come: for the mark of the stream's end, after which the connection can be used again."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 """Our choice."""
 _CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=256)

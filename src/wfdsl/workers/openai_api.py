@@ -22,7 +22,7 @@ from wfdsl.workers.call_settings import (
     with_grammar,
     with_system,
 )
-from wfdsl.workers.endings import ended, is_error
+from wfdsl.workers.endings import ended, is_error, word_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_failure import error_in_body, with_failures
 from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text, usage_bound
@@ -214,6 +214,11 @@ class ChatAnswer:
         """Whether the server has said how the reply ended."""
         return self._finish != ""
 
+    @property
+    def counted(self) -> bool:
+        """Whether it has counted the tokens."""
+        return bool(self._usage)
+
     def whole(self, body: Mapping[str, Any]) -> None:
         """Take in a completion.
 
@@ -237,6 +242,10 @@ class ChatAnswer:
         if not self._finish and any(self._text):
             self._finish = "stop"
 
+    def cut(self) -> None:
+        """Take in that no more is read."""
+        self._finish = "length"
+
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged: a token has at least one byte."""
         said, refusal, thinking = "".join(self._text), "".join(self._refusal), "".join(self._thinking)
@@ -259,7 +268,7 @@ class ChatAnswer:
         self._tools = self._tools or bool(message.get("tool_calls") or message.get("function_call"))
         self._calls.take(message.get("tool_calls"))
         self._thinking.append(next(filter(None, (text(message.get(name)) for name in _THINKING)), ""))
-        self._finish = text(choice.get("finish_reason")) or self._finish
+        self._finish = word_of(choice.get("finish_reason")) or self._finish
         self._model = text(body.get("model")) or self._model
         self._usage = mapping(body.get("usage")) or self._usage
         return new
@@ -294,14 +303,25 @@ class ResponsesAnswer:
     """A response, or the events of one: the last event holds it whole."""
 
     _body: Mapping[str, Any] = field(default_factory=dict)
+    _pieces: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
         """Whether the response has come."""
         return bool(self._body)
 
+    @property
+    def counted(self) -> bool:
+        """A response comes with its counts, or without any."""
+        return self.complete
+
     def done(self) -> None:
         """The end of the stream says nothing more than its last event."""
+
+    def cut(self) -> None:
+        """Take in that no more is read: the response is what has come."""
+        content = {"type": "output_text", "text": "".join(self._pieces)}
+        self._body = {"status": "max_output_tokens", "output": [{"type": "message", "content": [content]}]}
 
     def whole(self, body: Mapping[str, Any]) -> None:
         """Take in a response.
@@ -322,11 +342,13 @@ class ResponsesAnswer:
             WorkerFailure: it is an error.
         """
         kind = text(event.get("type"))
-        if kind == "error" or "error" in event:
+        if is_error(event):
             raise error_in_body(event)
         if kind in _LAST_EVENTS:
             self.whole(mapping(event.get("response")))
-        return text(event.get("delta")) if kind == "response.output_text.delta" else ""
+        new = text(event.get("delta")) if kind == "response.output_text.delta" else ""
+        self._pieces.append(new)
+        return new
 
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply. Where the server counts no tokens, their upper bound is charged."""
@@ -336,16 +358,12 @@ class ResponsesAnswer:
         refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
         usage = _response_usage(mapping(self._body.get("usage")), usage_bound(messages, said + refusal))
         kinds = {text(item.get("type")) for item in items}
-        word = self._ending()
+        # Why it is incomplete says more than its status.
+        word = text(mapping(self._body.get("incomplete_details")).get("reason")) or word_of(self._body.get("status"))
         tools, thinking = any(kind.endswith("_call") for kind in kinds), "reasoning" in kinds
         finish = ended(said, word, refusal=bool(refusal), tools=tools, thinking=thinking)
         model, calls = text(self._body.get("model")), responses_calls(items)
         return Reply(said or refusal, finish, usage, model, tool_calls=calls, ending=word)
-
-    def _ending(self) -> str:
-        """The reason why it is incomplete, or else its status."""
-        reason, status = text(mapping(self._body.get("incomplete_details")).get("reason")), self._body.get("status")
-        return reason or text(status)
 
 
 def _response_usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
