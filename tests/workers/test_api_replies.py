@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Usage
+from wfdsl.protocols import Call, Usage
 from wfdsl.workers.entry import Prices
 from wfdsl.workers.pool import Pool
 
@@ -457,6 +458,21 @@ async def test_two_hundred_calls_at_once_keep_their_connections() -> None:
         await asyncio.gather(*filter(None, connections))
 
     assert len(connections) == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_long_conversation_is_sent_as_it_is(kind: str) -> None:
+    talk: Any = tuple({"role": role, "content": "x" * 34} for role in ("user", "assistant") for _ in range(5_000))
+    async with serving(_json(good_body(kind))) as wire:
+        pool = Pool([entry_for(kind, wire.url)])
+        async with pool.open():
+            await pool.worker(0)(call())
+            before = time.process_time()
+            await pool.worker(0)(Call(talk))
+            cpu_s = time.process_time() - before
+
+    assert len(wire.requests[1].body["input" if kind == "responses" else "messages"]) == 10_000
+    assert cpu_s < 0.7, "each message costs 0.15 ms and more where its types are looked at"
 
 
 async def test_a_key_may_stand_in_a_file(tmp_path: Any) -> None:

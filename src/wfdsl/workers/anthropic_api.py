@@ -57,13 +57,12 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
     )
     # The SDK has read ANTHROPIC_CUSTOM_HEADERS from the environment by itself, for whatever server it is.
     client._custom_headers = own_headers(entry, secret)
-    create = client.messages.with_streaming_response.create
-    dialect = Dialect(messages_request, create, MessagesAnswer, anthropic.AnthropicError, client.close)
+    dialect = Dialect(messages_request, "/v1/messages", client, MessagesAnswer, anthropic.AnthropicError)
     return HttpWorker(entry, dialect, scrub)
 
 
 def messages_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
-    """The arguments of `messages.create` for this call. The API takes no seed.
+    """The body of a message for this call. The API takes no seed.
 
     Raises:
         UsageError: the call brings a grammar.
@@ -82,9 +81,9 @@ def messages_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
         "output_config": _output(entry, asked) or None,
         **anthropic_tools(call.settings),
         "stream": call.on_delta is not None or None,
-        "extra_body": {**_randomness(asked), **entry.extra_body} or None,
+        **_randomness(asked),
     }
-    return {name: value for name, value in request.items() if value is not None}
+    return {name: value for name, value in request.items() if value is not None} | dict(entry.extra_body)
 
 
 def _output(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
@@ -112,7 +111,7 @@ def _thinking(asked: Sampling) -> dict[str, Any] | None:
 
 
 def _randomness(asked: Sampling) -> dict[str, float]:
-    """The API has words for these, the SDK has none. A model that thinks takes neither; a temperature is at most 1."""
+    """A model that thinks takes neither; a temperature is at most 1."""
     if asked.thinking_budget:
         return {}
     temperature = {} if asked.temperature is None else {"temperature": min(asked.temperature, 1.0)}

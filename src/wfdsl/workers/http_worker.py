@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -66,19 +66,31 @@ class Answer(Protocol):
         ...
 
 
+class SdkClient(Protocol):
+    """What both SDKs' clients offer for requests of one's own."""
+
+    async def post(self, path: str, *, cast_to: Any, body: Any, options: Any) -> Any:
+        """Send a JSON body as it is."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
 class Dialect(NamedTuple):
     """How one API is spoken through its SDK."""
 
     request: Callable[[WorkerEntry, Call], dict[str, Any]]
-    """The arguments of `create` for a call."""
-    create: Callable[..., AbstractAsyncContextManager[Body]]
-    """Sends; the SDK's `with_streaming_response.create`."""
+    """The body for a call."""
+    path: str
+    """Where the SDK's client posts it, after `base_url`."""
+    client: SdkClient
+    """The SDK's client."""
     answer: Callable[[], Answer]
     """An answer of which nothing is known yet."""
     errors: type[Exception]
     """The base of all the SDK's errors."""
-    close: Callable[[], Awaitable[None]]
-    """Closes the SDK's client."""
 
 
 class HttpWorker:
@@ -108,8 +120,13 @@ class HttpWorker:
         return priced(self._entry, with_tool_calls(call, reply))
 
     async def _attempt(self, call: Call, request: dict[str, Any]) -> Answer:
-        async with self._dialect.create(**request, timeout=_time_limits(self._entry)) as response:
+        # The SDK's own `create` converts each message by its types, which takes 0.4 ms of the event loop for each.
+        options = {"headers": _UNREAD, "timeout": _time_limits(self._entry)}
+        response = await self._dialect.client.post(self._dialect.path, cast_to=object, body=request, options=options)
+        try:
             return await self._read(response, call)
+        finally:
+            await response.close()
 
     async def _read(self, response: Body, call: Call) -> Answer:
         answer, body = self._dialect.answer(), ReplyBody(response, self._scrub, self._entry.idle_timeout_s)
@@ -122,7 +139,7 @@ class HttpWorker:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._dialect.close()
+        await self._dialect.client.close()
 
     def __repr__(self) -> str:
         return f"HttpWorker({self._entry.name!r})"
@@ -162,6 +179,8 @@ _SLACK: Final = 1000
 """A stream of more events or characters than this is of a server that ignores its limit of tokens. Our choice: a usual
 token has four characters, and an event of its own.
 """
+_UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
+"""Tells both SDKs to hand over a response whose body they have not read."""
 _MAX_ENDING_CHARS: Final = 80
 _LINGER_S: Final = 2.0
 """How long a connection that stays open after a complete answer may take for the token counts. Our choice."""

@@ -68,11 +68,9 @@ def _client(entry: WorkerEntry) -> tuple[openai.AsyncOpenAI, Scrubber]:
 def openai_worker(entry: WorkerEntry, client: openai.AsyncOpenAI, scrub: Scrubber) -> HttpWorker:
     """The worker of an entry on a client that is set up already."""
     if entry.api == "responses":
-        respond = client.responses.with_streaming_response.create
-        dialect = Dialect(responses_request, respond, ResponsesAnswer, openai.OpenAIError, client.close)
+        dialect = Dialect(responses_request, "/responses", client, ResponsesAnswer, openai.OpenAIError)
     else:
-        chat = client.chat.completions.with_streaming_response.create
-        dialect = Dialect(chat_request, chat, ChatAnswer, openai.OpenAIError, client.close)
+        dialect = Dialect(chat_request, "/chat/completions", client, ChatAnswer, openai.OpenAIError)
     return HttpWorker(entry, dialect, scrub)
 
 
@@ -102,14 +100,14 @@ def _uses_usual_key(entry: WorkerEntry) -> bool:
 
 
 def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
-    """The arguments of `chat.completions.create` for this call.
+    """The body of a chat completion for this call.
 
     Raises:
         UsageError: the call brings a grammar, and the server takes none.
     """
     asked = sampling(entry, call)
     streams = call.on_delta is not None
-    return _given(
+    request = _given(
         {
             "model": entry.model,
             "messages": chat_messages(with_system(entry, call.messages)),
@@ -125,13 +123,13 @@ def chat_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
             "response_format": asked.response_format,
             "stream": streams or None,
             "stream_options": {"include_usage": True} if streams and entry.stream_options else None,
-            "extra_body": _extra_body(entry, asked),
         }
     )
+    return {**request, **_extra_body(entry, asked)}
 
 
 def responses_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
-    """The arguments of `responses.create` for this call. The API takes no seed.
+    """The body of a response for this call. The API takes no seed.
 
     Raises:
         UsageError: the call brings a grammar.
@@ -140,7 +138,7 @@ def responses_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
     if asked.grammar is not None:
         require_grammar(entry)
     system, messages = split_system(entry, call.messages)
-    return _given(
+    request = _given(
         {
             "model": entry.model,
             "instructions": system or None,
@@ -152,9 +150,9 @@ def responses_request(entry: WorkerEntry, call: Call) -> dict[str, Any]:
             "reasoning": {"effort": asked.reasoning_effort} if asked.reasoning_effort else None,
             "store": False,
             "stream": call.on_delta is not None or None,
-            "extra_body": dict(entry.extra_body) or None,
         }
     )
+    return {**request, **entry.extra_body}
 
 
 def _check_settings(entry: WorkerEntry) -> None:
@@ -181,13 +179,13 @@ def _limit_field(entry: WorkerEntry) -> str:
     return "max_completion_tokens" if entry.provider == "openai" and entry.base_url is None else "max_tokens"
 
 
-def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any] | None:
+def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
     """Google's own settings travel in a field that is called `extra_body` once more."""
     body = dict(entry.extra_body)
     if asked.grammar is not None:
         body = with_grammar(entry, body, asked.grammar)
     if asked.thinking_budget is None or entry.provider != "google":
-        return body or None
+        return body
     google = {"google": {"thinking_config": {"thinking_budget": asked.thinking_budget}}}
     return {"extra_body": google, **body}
 
