@@ -12,7 +12,7 @@ from wfdsl import Pool, UsageError
 from wfdsl.cli.main import main
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_conductor
-from wfdsl.workers.pool import list_prices
+from wfdsl.workers.list_prices import list_prices
 
 from .scripted_server import EMPTY, lists
 

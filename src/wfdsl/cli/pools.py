@@ -14,7 +14,7 @@ from wfdsl.cli.output import FAILED, print_json
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.protocols import Reply
-    from wfdsl.workers.entry import WorkerEntry
+    from wfdsl.workers.entry import Prices, PriceTier, WorkerEntry
     from wfdsl.workers.pool import Pool
 
 _CHECK_TIMEOUT_S = 60.0
@@ -27,6 +27,7 @@ _CUT_NAME_CHARS = 190
 
 EXAMPLES = (
     "wfdsl pools check pool.toml",
+    "wfdsl pools prices openai:gpt-5-mini",
     "wfdsl pools init --base-url http://localhost:8000/v1 --out pool.toml",
 )
 
@@ -38,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "list": "list the pools that can be used by name",
         "show": "show the workers of a pool",
         "check": "send each worker of a pool one small request",
+        "prices": "show the list prices of models",
         "init": "write a pool file for the models of an OpenAI-style server",
     }
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in commands.items()}
@@ -45,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
         made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help="a pool's name, a TOML file, or models")
+    made["prices"].add_argument("models", metavar="MODELS", help="such as openai:gpt-5-mini")
     _configure_init(made["init"])
 
 
@@ -62,7 +65,7 @@ def _configure_init(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
-    return {"list": _list, "show": _show, "check": _check, "init": _init}[args.action](args)
+    return {"list": _list, "show": _show, "check": _check, "prices": _prices, "init": _init}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -132,7 +135,32 @@ def _price(entry: WorkerEntry) -> str:
         return "not known"
     dated = f", {entry.prices.as_of}" if entry.prices.as_of else ""
     source = f" ({entry.prices.source}{dated})" if entry.prices.source else ""
-    return f"${entry.prices.input:g} in, ${entry.prices.output:g} out per million tokens{source}"
+    tiers = "".join(f"; above {tier.above:,} input tokens {_usd(tier)}" for tier in entry.prices.tiers)
+    return f"{_usd(entry.prices)} per million tokens{tiers}{source}"
+
+
+def _usd(price: Prices | PriceTier) -> str:
+    cached = "" if price.cached is None else f" (${price.cached:g} cached)"
+    return f"${price.input:g} in{cached}, ${price.output:g} out"
+
+
+def _prices(args: argparse.Namespace) -> int:
+    from wfdsl.errors import UsageError
+    from wfdsl.workers.model_list import listed_entries
+
+    entries = listed_entries(args.models)
+    for entry in entries:
+        if args.json:
+            prices = None if entry.prices is None else entry.prices.model_dump(mode="json")
+            print_json({"model": entry.model, "provider": entry.provider, "prices": prices})
+        else:
+            _say((entry.name, "bold"), f"  {_price(entry)}")
+    if unknown := [entry.name for entry in entries if entry.prices is None]:
+        raise UsageError(
+            f"no list price is known for {', '.join(unknown)}; set prices in a pool file: "
+            'prices = { input = 1, output = 2, source = "..." }, in US dollars per million tokens'
+        )
+    return 0
 
 
 def _plain(entry: WorkerEntry) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.model_list import entry_of_model, lists_models
-from wfdsl.workers.pool import Pool, list_prices
+from wfdsl.workers.pool import Pool
 
 
 class Conductor:
@@ -234,7 +234,7 @@ def _model(model: Any) -> WorkerEntry | Worker:
         UsageError: it is not a model.
     """
     if isinstance(model, str) and lists_models(model):
-        return entry_of_model(model, prices_of=list_prices)
+        return entry_of_model(model)
     if isinstance(model, Pool) or not (isinstance(model, WorkerEntry) or callable(model)):
         raise UsageError(
             'a Conductor is made of a model: write Conductor("openai:gpt-5"), or pass a WorkerEntry or a worker '

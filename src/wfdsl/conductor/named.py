@@ -26,9 +26,10 @@ from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.workers.entry import WorkerEntry, first_problem
+from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
 from wfdsl.workers.model_list import entry_of_model
-from wfdsl.workers.pool import FREE, Pool, list_prices
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 
 MAX_TOKENS: Final = 1024
@@ -167,7 +168,7 @@ def model_entry(name: str, **settings: Any) -> WorkerEntry:
     if provider in ("local", "transformers"):
         _require_checkpoint(provider, Path(model))
         own["max_tokens"] = MAX_TOKENS
-    return _changed(entry_of_model(name, prices_of=list_prices, **own), given)
+    return _changed(entry_of_model(name, **own), given)
 
 
 def _with_provider(name: str) -> str:

@@ -42,15 +42,27 @@ class Limits(_Strict):
     """Workers that name the same account have these limits together; None: each has them for itself."""
 
 
-class Prices(_Strict):
-    """A price list, in US dollars per million tokens."""
-
+class _TokenPrices(_Strict):
     input: float = Field(ge=0, allow_inf_nan=False)
     """US dollars per million input tokens."""
     output: float = Field(ge=0, allow_inf_nan=False)
     """US dollars per million output tokens, thinking included."""
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """US dollars per million input tokens that the provider read from its cache; None: as `input`."""
+
+
+class PriceTier(_TokenPrices):
+    """The prices of all tokens of a call with many input tokens."""
+
+    above: int = Field(gt=0)
+    """The call has more input tokens than this."""
+
+
+class Prices(_TokenPrices):
+    """A price list, in US dollars per million tokens."""
+
+    tiers: Annotated[tuple[PriceTier, ...], Field(strict=False)] = ()
+    """Other prices for calls with many input tokens, in ascending order."""
     source: str = ""
     """Where the prices come from."""
     as_of: dt.date | None = None
@@ -58,9 +70,11 @@ class Prices(_Strict):
 
     def usd(self, usage: Usage) -> float:
         """What these tokens cost, in US dollars."""
-        cached = self.input if self.cached is None else self.cached
+        reached = [tier for tier in self.tiers if usage.input_tokens > tier.above]
+        price: _TokenPrices = reached[-1] if reached else self
+        cached = price.input if price.cached is None else price.cached
         fresh_tokens = max(usage.input_tokens - usage.cached_tokens, 0)
-        cost = fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
+        cost = fresh_tokens * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output
         return cost / _TOKENS_PER_PRICE
 
 

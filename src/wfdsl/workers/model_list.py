@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.workers.entry import Prices, WorkerEntry, first_problem
+from wfdsl.workers.entry import WorkerEntry, first_problem
+from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.registry import check_provider
 
 _NOT_BY_NAME: Final = ("conductor", "function", "scripted")
@@ -28,21 +28,21 @@ def lists_models(text: str) -> bool:
     return _MODELS.match(text) is not None
 
 
-def listed_entries(text: str, prices_of: Callable[[str, str], Prices | None]) -> list[WorkerEntry]:
-    """The entries of a list of models; `prices_of` says what a provider's model costs, where that is known.
+def listed_entries(text: str) -> list[WorkerEntry]:
+    """The entries of a list of models.
 
     Raises:
         UsageError: a provider is not known, or an item is not of the form PROVIDER:MODEL.
     """
     entries: list[WorkerEntry] = []
     for item in text.split(","):
-        entry = entry_of_model(item.strip(), prices_of=prices_of)
+        entry = entry_of_model(item.strip())
         same = sum(each.model == entry.model for each in entries)
         entries.append(entry.model_copy(update={"name": f"{entry.name}#{same + 1}"}) if same else entry)
     return entries
 
 
-def entry_of_model(text: str, *, prices_of: Callable[[str, str], Prices | None], **fields: Any) -> WorkerEntry:
+def entry_of_model(text: str, **fields: Any) -> WorkerEntry:
     """The entry of `PROVIDER:MODEL` or `PROVIDER:MODEL@URL`; `fields` are further fields of an entry.
 
     Raises:
@@ -63,7 +63,7 @@ def entry_of_model(text: str, *, prices_of: Callable[[str, str], Prices | None],
     except ValidationError as error:
         key, reason = first_problem(error)
         raise UsageError(f"{text!r}: {key}: {reason}") from None
-    return entry if entry.base_url else entry.model_copy(update={"prices": prices_of(provider, model)})
+    return with_list_prices(entry)
 
 
 def _server(provider: str, url: str | None) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Worker
 from wfdsl.toml_file import parse_toml, read_toml_file
-from wfdsl.workers.entry import PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.entry import PoolSettings, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
+from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.model_list import listed_entries, lists_models
 from wfdsl.workers.pool_file import describe_pool, names_a_file, pool_table, used_pool
 from wfdsl.workers.registry import ModelServer, OpenWorkers, build_worker
@@ -32,9 +33,6 @@ from wfdsl.workers.text_policy import PolicedWorker
 PLUGIN_GROUP: Final = "wfdsl.pools"
 """Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
 `gym` answers for every name that begins with `gym/`. Its method `names()`, if it has one, lists the names it knows."""
-
-
-FREE: Final = Prices(input=0.0, output=0.0, source="runs on this machine")
 
 
 class Pool:
@@ -73,7 +71,7 @@ class Pool:
         if names_a_file(path_or_name):
             return _pool_of_file(Path(path_or_name))
         if lists_models(path_or_name):
-            return cls(listed_entries(path_or_name, list_prices), settings=PoolSettings(name=path_or_name))
+            return cls(listed_entries(path_or_name), settings=PoolSettings(name=path_or_name))
         return _named_pool(path_or_name)
 
     @classmethod
@@ -270,7 +268,7 @@ def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:
         if used is not None:
             return Pool.load(used)
         assert described is not None  # one of the two
-        return Pool(described.entries, settings=described.settings)
+        return Pool(map(with_list_prices, described.entries), settings=described.settings)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from error
 
@@ -293,15 +291,6 @@ def pool_names() -> tuple[str, ...]:
     """The names that `Pool.load` knows: shipped pools first, then those of plug-ins, which are imported for this."""
     plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
     return (*shipped_names(), *(name for plugin in plugins for name in _names_of(plugin)))
-
-
-def list_prices(provider: str, model: str) -> Prices | None:
-    """What a model costs at its provider, if a shipped pool knows it."""
-    for name in shipped_names():
-        for entry in _named_pool(name):
-            if (entry.provider, entry.model, entry.base_url) == (provider, model, None):
-                return entry.prices
-    return FREE if provider == "local" else None
 
 
 def _pool_of_file(path: Path) -> Pool:

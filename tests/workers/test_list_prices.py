@@ -1,0 +1,97 @@
+"""Prices of the package genai-prices: which models have them, tiers, and that an own price wins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wfdsl import Pool
+from wfdsl.cli.main import main
+from wfdsl.protocols import Usage
+from wfdsl.workers.entry import Prices, PriceTier
+from wfdsl.workers.list_prices import list_prices
+
+KNOWN = [
+    ("openai", "gpt-5-mini", None),
+    ("openai", "gpt-5.1", None),
+    ("anthropic", "claude-sonnet-4-0", None),
+    ("google", "gemini-2.5-pro", None),
+    ("openai", "qwen/qwen3-32b", "https://openrouter.ai/api/v1"),
+]
+UNKNOWN = [
+    ("openai", "no-such-model", None),
+    ("openai", "gpt-5-mini", "http://localhost:8000/v1"),
+    ("openai", "", None),
+    ("scripted", "gpt-5-mini", None),
+]
+
+
+@pytest.mark.parametrize(("provider", "model", "url"), KNOWN)
+def test_a_model_that_is_on_the_list_has_prices_with_their_source(provider: str, model: str, url: str | None) -> None:
+    prices = list_prices(provider, model, url)
+
+    assert prices is not None
+    assert 0 < prices.input < prices.output
+    assert prices.source.startswith("genai-prices 0.")
+
+
+@pytest.mark.parametrize(("provider", "model", "url"), UNKNOWN)
+def test_a_model_that_is_not_on_it_has_none(provider: str, model: str, url: str | None) -> None:
+    assert list_prices(provider, model, url) is None
+
+
+def test_what_runs_here_is_free() -> None:
+    prices = list_prices("local", "any")
+
+    assert prices is not None
+    assert prices.usd(Usage(1000, 1000)) == 0
+
+
+def test_a_long_prompt_costs_what_its_tier_says() -> None:
+    tier = PriceTier(above=200_000, input=2.0, output=20.0, cached=0.5)
+    prices = Prices(input=1.0, output=10.0, tiers=(tier,))
+
+    assert prices.usd(Usage(200_000, 100_000)) == pytest.approx(1.2)
+    assert prices.usd(Usage(300_000, 100_000, 0, 100_000)) == pytest.approx(0.4 + 0.05 + 2.0)
+
+
+def test_the_tiers_of_a_list_price_are_kept() -> None:
+    prices = list_prices("google", "gemini-2.5-pro")
+
+    assert prices is not None
+    (tier,) = prices.tiers
+    assert tier.above == 200_000
+    assert tier.input > prices.input
+    assert tier.output > prices.output
+    assert prices.cached is not None
+    assert tier.cached is not None
+    assert tier.cached > prices.cached
+
+
+def test_a_price_of_ones_own_wins(tmp_path: Path) -> None:
+    file = tmp_path / "pool.toml"
+    worker = '[[pool.workers]]\nprovider = "openai"\nmodel = "gpt-5-mini"\n'
+    file.write_text(f'[pool]\n{worker}name = "a"\nprices = {{ input = 1, output = 2 }}\n{worker}name = "b"\n')
+
+    own, listed = Pool.load(str(file))
+
+    assert own.prices == Prices(input=1.0, output=2.0)
+    assert listed.prices == list_prices("openai", "gpt-5-mini")
+
+
+@pytest.mark.parametrize("name", ["paper", "paper-unconstrained"])
+def test_shipped_pools_hold_no_copies_and_have_prices(name: str) -> None:
+    assert all(entry.prices is not None and entry.prices.source.startswith("genai-prices") for entry in Pool.load(name))
+
+
+def test_the_command_shows_prices_and_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pools", "prices", "openai:gpt-5-mini", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    expected = list_prices("openai", "gpt-5-mini")
+    assert expected is not None
+    assert shown["prices"] == expected.model_dump(mode="json")
+
+    assert main(["pools", "prices", "openai:no-such-model"]) == 2
+    assert "no-such-model" in capsys.readouterr().err
