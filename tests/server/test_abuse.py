@@ -172,6 +172,18 @@ def test_headers(target: Target, head: str) -> None:
     assert target.workers.bodies == []
 
 
+@pytest.mark.parametrize(("depth", "status"), [(150, 200), (490, 400)])
+def test_tools_are_nested_no_deeper_than_the_journal_can_hold(target: Target, depth: int, status: int) -> None:
+    deep = "null"
+    for _ in range(depth):
+        deep = f'{{"a": {deep}}}'
+    tool = f'{{"type": "function", "function": {{"name": "f", "parameters": {{"x": {deep}}}}}}}'
+    content = f'{{"model": "two", "messages": {json.dumps(ASK)}, "tools": [{tool}]}}'
+
+    assert target.post("/chat/completions", content.encode()).status_code == status
+    assert target.post("/chat/completions", body()).status_code == 200
+
+
 def test_a_request_that_two_servers_may_read_differently_is_answered_once(target: Target) -> None:
     key = target.headers("eve")["Authorization"]
     head = f"POST /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Length: 5\r\n"

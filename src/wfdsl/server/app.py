@@ -160,7 +160,8 @@ class _Server(Endpoints):
             ApiError: it has no key that is accepted, or one that is used up; or the body is too large.
         """
         allowance = await self._usage.allowance(self.caller(request))
-        return allowance, await self.body(request)
+        async with self.received(request) as body:
+            return allowance, body
 
 
 def _opened(what: Any) -> AbstractAsyncContextManager[Any]:

@@ -96,24 +96,14 @@ class Endpoints:
         request.state.key = found.name
         return found
 
-    async def body(self, request: Request, largest: int | None = None) -> bytes:
-        """The body of a request; `largest` limits its bytes more than the settings do.
-
-        Raises:
-            ApiError: as `received` does.
-        """
-        async with self.received(request, largest) as body:
-            return body
-
     @asynccontextmanager
-    async def received(self, request: Request, largest: int | None = None) -> AsyncIterator[bytes]:
+    async def received(self, request: Request) -> AsyncIterator[bytes]:
         """The body of a request, for a block that holds it.
 
         Raises:
             ApiError: it is too large, or does not come in time, or there is no room for it.
         """
-        most = min(self.settings.max_body_bytes, largest or self.settings.max_body_bytes)
-        stated = request.headers.get("content-length", "")
+        most, stated = self.settings.max_body_bytes, request.headers.get("content-length", "")
         size = min(int(stated), most) if stated.isdecimal() else most
         if self._held_bytes and self._held_bytes + size > _MOST_BYTES:
             raise _busy("the requests in progress fill the memory that the server has for them; ask again")

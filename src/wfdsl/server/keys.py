@@ -124,11 +124,10 @@ class ApiKeys:
         if not self.are_known:
             what = "the server cannot read its file of keys; ask again when that is fixed"
             raise ApiError(503, what, code="keys_unreadable", headers={"retry-after": f"{UNREADABLE_S:.0f}"})
-        scheme, _, sent = (authorization or "").partition(" ")
-        key = _READERS.get(scheme.lower(), _none)(sent.strip())
+        key = _sent_key(authorization or "")
         found = self._callers.get(_hash(key)) if key else None
         if found is None:
-            what = "the API key is not accepted" if sent else "send an API key: Authorization: Bearer KEY"
+            what = "the API key is not accepted" if key else "send an API key: Authorization: Bearer KEY"
             raise ApiError(401, what, code="invalid_api_key", headers=_NEEDS_KEY)
         expires = "" if found.limits is None else found.limits.expires
         if expires and datetime.fromtimestamp(self._clock(), UTC).date().isoformat() >= expires:
@@ -231,20 +230,15 @@ def _version(path: str) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _password(credentials: str) -> str:
-    """The password of HTTP's basic scheme (RFC 7617)."""
+def _sent_key(authorization: str) -> str:
+    """The key in a request's credentials: a bearer token, or the password of HTTP's basic scheme (RFC 7617)."""
+    scheme, _, sent = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return sent.strip()
     try:
-        return b64decode(credentials, validate=True).decode().partition(":")[2]
+        return b64decode(sent.strip(), validate=True).decode().partition(":")[2] if scheme.lower() == "basic" else ""
     except ValueError:
         return ""
-
-
-def _none(credentials: str) -> str:  # noqa: ARG001  (a reader has one argument)
-    return ""
-
-
-_READERS: Final[Mapping[str, Callable[[str], str]]] = {"bearer": str, "basic": _password}
-"""What finds the key in a request's credentials, by their scheme."""
 
 
 def _hash(key: str) -> str:
