@@ -26,6 +26,8 @@ def read_toml_file(path: Path, what: str) -> dict[str, Any]:
         UsageError: it cannot be read, is too large, or is not TOML.
     """
     try:
+        if path.is_fifo():  # opening one waits until somebody writes into it
+            raise UsageError(f"{path}: a {what} is a file, not a pipe")
         with path.open("rb") as file:
             raw = file.read(_MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it

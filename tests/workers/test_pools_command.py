@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,8 @@ from werkzeug import Request, Response
 
 from wfdsl.cli import pools
 from wfdsl.cli.main import main
+from wfdsl.protocols import Call, Reply
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -68,6 +72,37 @@ api_key_env = "A_VARIABLE_THAT_IS_NOT_SET"
 """
     )
     return str(file)
+
+
+def test_a_worker_of_another_package_that_raises_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(call: Call) -> Reply:
+        raise KeyError("planted")
+
+    pool = Pool.from_workers([(WorkerEntry(name="a", provider="function"), broken)])
+    monkeypatch.setattr(Pool, "load", lambda name: pool)
+
+    code, out, _ = _run(capsys, "check", "any", "--json")
+
+    assert code == 3
+    (checked,) = _lines(out)
+    assert not checked["ok"]
+    assert "KeyError: 'planted'" in checked["message"]
+
+
+def test_a_pipe_as_a_pool_file_is_refused_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pool.toml"
+    os.mkfifo(pipe)
+    writer = threading.Timer(20, lambda: os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)))  # ends a wait
+    writer.start()
+
+    code, _, err = _run(capsys, "show", str(pipe))
+
+    waited = not writer.is_alive()
+    writer.cancel()
+    assert (code, waited) == (2, False)
+    assert str(pipe) in err
 
 
 def test_list_names_every_pool(capsys: pytest.CaptureFixture[str]) -> None:

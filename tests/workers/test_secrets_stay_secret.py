@@ -10,7 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.workers.wire import KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
+from tests.workers.wire import KINDS, ask, call, entry_for, failure_of, good_body, good_events, reply, serving, stream
 
 from wfdsl.cli.main import main
 from wfdsl.errors import UsageError, WfdslError
@@ -215,6 +215,16 @@ def test_a_base_url_that_cannot_be_right_is_refused(url: str) -> None:
         WorkerEntry(name="w", provider="openai", model="m", base_url=url)
 
     assert KEYS[1] not in _everything_about(refused.value)
+
+
+async def test_an_error_that_quotes_a_long_part_of_the_path_does_not_show_it() -> None:
+    secret = "planted0part0of0a0path"
+    async with serving(reply(f'{{"error": "no route for /{secret}/v1"}}'.encode(), status=404)) as wire:
+        entry = entry_for("chat", f"{wire.url}/{secret}")
+        failure = await failure_of(entry)
+
+    assert secret in wire.requests[0].path
+    assert secret not in str(failure)
 
 
 async def test_an_error_that_quotes_a_long_parameter_does_not_show_its_value() -> None:

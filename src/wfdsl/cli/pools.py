@@ -214,6 +214,8 @@ async def _check_one(pool: Pool, index: int) -> dict[str, Any]:
         message = str(error)
     except WorkerFailure as error:
         message = f"{error}{await _meant(entry) if error.status == 404 else ''}"
+    except Exception as error:  # noqa: BLE001  (a provider of another package may raise anything)
+        message = f"{type(error).__name__}: {error}"
     else:
         message, ok = _answered(reply, loop.time() - started), True
     return {"index": index, "name": entry.name, "ok": ok, "message": message}

@@ -268,12 +268,15 @@ def own_headers(entry: WorkerEntry, secret: Mapping[str, str]) -> dict[str, str]
 def scrubber(entry: WorkerEntry, key: str | None, secret: Mapping[str, str]) -> Scrubber:
     """What hides a worker's secrets: its key, its secret headers, and whatever else that it sends may be secret."""
     plain = (value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS)
-    query = address_of(entry.base_url or "").query.values()
-    return Scrubber([key, *secret.values(), *plain, *(v for v in query if len(v) >= _SHORTEST_HIDDEN_PARAMETER_CHARS)])
+    url, query = address_of(entry.base_url or "")
+    parts = (
+        part for part in (*urlsplit(url).path.split("/"), *query.values()) if len(part) >= _SHORTEST_HIDDEN_PART_CHARS
+    )
+    return Scrubber([key, *secret.values(), *plain, *parts])
 
 
 _SHORTEST_HIDDEN_HEADER_CHARS: Final = 8
-_SHORTEST_HIDDEN_PARAMETER_CHARS: Final = 20
+_SHORTEST_HIDDEN_PART_CHARS: Final = 20
 """Shorter ones are words such as `true` or `2024-05-01-preview`, which an error text may need. Our choice."""
 
 
