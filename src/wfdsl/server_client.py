@@ -66,7 +66,7 @@ class ServerClient:
         say: Callable[[str], None] | None = None,
         silence_s: float = SILENCE_S,
     ) -> None:
-        """`url` is as `wfdsl-reward serve` prints it, and may hold a key (`http://any:KEY@host:8700`).
+        """`url` is as `wfdsl serve --score` prints it, and may hold a key (`http://any:KEY@host:8700`).
 
         Args:
             url: Where the server is.

@@ -8,7 +8,6 @@ from pathlib import Path
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
-from wfdsl.grading.code import RemoteSandbox
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
 from wfdsl.interpreter.config import RunConfig
@@ -40,7 +39,7 @@ def make_reward(
     journal: Journal | str | Path | None = None,
     config: RunConfig | None = None,
     options: RunOptions | None = None,
-    sandbox: Sandbox | RemoteSandbox | None = None,
+    sandbox: Sandbox | None = None,
     grades: bool = True,
     seed: int = 0,
     name: str = "",

@@ -19,7 +19,6 @@ from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.grading.code import RemoteSandbox
 from wfdsl.grading.grade import grade
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.verdict import Verdict
@@ -210,7 +209,7 @@ class Scorer:
     """Further arguments of `wfdsl.run`, except for `sample_id`, `run_id` and `previous`."""
     values: RewardValues | RewardFunction = RewardValues()
     """The reward of each outcome, or a function that gives it."""
-    sandbox: Sandbox | RemoteSandbox | None = None
+    sandbox: Sandbox | None = None
     """Where programs are graded; None: the shared one."""
     ablation: Ablation = Ablation()
     """What the Conductor may not decide, to measure what its decision is worth."""

@@ -1,7 +1,7 @@
 """Accuracy at equal cost: all baselines and the Conductor at each effort, on questions that nothing was chosen on.
 
 Run with `python -m tests.benchmarks equal_cost`, or `python -m tests.benchmarks.bench_equal_cost PRESET [OPTION]...`.
-It is `wfdsl-eval` with the policies below, and `wfdsl-eval equal-cost` on its folder. All of it is simulated: nothing
+It is `wfdsl eval` with the policies below, and `wfdsl eval equal-cost` on its folder. All of it is simulated: nothing
 here measures a real model.
 """
 
@@ -14,12 +14,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.evaluation.toys import wfdsl_eval
 from wfdsl.evaluation.baselines.fitted import write_fit_costs
 from wfdsl.evaluation.baselines.validation import FitCost
 from wfdsl.evaluation.equal_cost import cost_in_usd, rival_of
 from wfdsl.evaluation.report import EQUAL_COST, UNKNOWN, equal_cost_table, markdown_table, read_report, standings_in
 from wfdsl.evaluation.statistics import scores_of
-from wfdsl_rl.cli.eval import main as wfdsl_eval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

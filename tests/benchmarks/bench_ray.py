@@ -1,4 +1,4 @@
-"""`wfdsl-eval --engine ray` on three nodes on this machine: what it adds to a task, and its speed against one node.
+"""`wfdsl eval --engine ray` on three nodes on this machine: what it adds to a task, and its speed against one node.
 
 Run with `python -m tests.benchmarks ray`, after `make engines`.
 """

@@ -110,7 +110,7 @@ def test_a_reader_who_left_before_the_error_gets_no_complaint(files: Path) -> No
 
 
 def test_explain_into_head_prints_one_line(files: Path) -> None:
-    line = f"set -o pipefail; {sys.executable} -m wfdsl explain | head -1"
+    line = f"set -o pipefail; {sys.executable} -m wfdsl check --explain | head -1"
 
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True)
 
@@ -120,7 +120,9 @@ def test_explain_into_head_prints_one_line(files: Path) -> None:
 
 def test_a_full_disk_is_one_line(files: Path) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123  (a device)
-        done = subprocess.run([*WFDSL, "explain"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)  # noqa: PLW1510
+        done = subprocess.run(
+            [*WFDSL, "check", "--explain"], check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
 
     assert done.returncode == 2
     assert done.stderr == "wfdsl: the output cannot be written: the disk is full\n"

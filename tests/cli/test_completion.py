@@ -35,7 +35,11 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
         ("wfdsl ru", {"run", "runs"}),
         ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd", "--budget-seconds"}),
         ("wfdsl check --profile ", {"strict", "lenient"}),
-        ("wfdsl runs pr", {"prune"}),
+        ("wfdsl runs re", {"resume", "redo"}),
+        ("wfdsl eval --pol", {"--policy"}),
+        ("wfdsl eval compare --ag", {"--against"}),
+        ("wfdsl data con", {"convert"}),
+        ("wfdsl serve --score --sandbox", {"--sandbox-slots"}),
         ("wfdsl run my", {"my.wf"}),
         ("wfdsl -v show --run x --form", {"--form", "--format"}),
     ],
@@ -46,8 +50,5 @@ def test_commands_options_values_and_files_are_completed(tmp_path: Path, line: s
     assert words <= completed(line, tmp_path)
 
 
-def test_the_other_programs_are_completed_too(tmp_path: Path) -> None:
-    assert "--policy" in completed("wfdsl-eval --pol", tmp_path, module="wfdsl_rl.cli.eval")
-    assert "--against" in completed("wfdsl-eval compare --ag", tmp_path, module="wfdsl_rl.cli.eval")
-    assert "convert" in completed("wfdsl-data con", tmp_path, module="wfdsl_rl.cli.data")
+def test_the_other_program_is_completed_too(tmp_path: Path) -> None:
     assert "--stage" in completed("wfdsl-train --st", tmp_path, module="wfdsl_rl.cli.train")

@@ -86,10 +86,10 @@ def test_pool_takes_workers_only_and_says_what_it_leaves(wfdsl: Command) -> None
 @pytest.mark.usefixtures("place")
 def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not(wfdsl: Command) -> None:
     spent = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--budget-calls", "1")
-    resumed = wfdsl("resume", "last", "--set", "budget.calls=5")
+    resumed = wfdsl("runs", "resume", "last", "--set", "budget.calls=5")
     changed = wfdsl("run", "vote.wf", "-q", "Q", "--config", "exp.toml", "--set", "pool.name=x", "--budget-calls", "1")
-    refused = wfdsl("resume", "last", "--budget-calls", "5")
-    again = wfdsl("resume", "last", "--config", "exp.toml", "--set", "pool.name=x")
+    refused = wfdsl("runs", "resume", "last", "--budget-calls", "5")
+    again = wfdsl("runs", "resume", "last", "--config", "exp.toml", "--set", "pool.name=x")
 
     assert (spent.code, resumed.code, changed.code, again.code) == (4, 0, 4, 0)
     assert refused.code == 2
@@ -101,7 +101,7 @@ def test_a_resumed_run_keeps_its_options_unless_they_are_set_again(wfdsl: Comman
     started = ["run", "vote.wf", "-q", "Why?", "--pool", "pool.toml", "--seed", "7", "--step-timeout", "77"]
     spent = wfdsl(*started, "--timeout", "88", "--budget-calls", "1")
 
-    resumed = wfdsl("resume", "last", "--timeout", "99", "--budget-calls", "5", "--json")
+    resumed = wfdsl("runs", "resume", "last", "--timeout", "99", "--budget-calls", "5", "--json")
 
     settings = Run.from_json(resumed.out).settings
     assert (spent.code, resumed.code) == (4, 0)
@@ -137,7 +137,7 @@ def test_a_workflow_file_stands_where_a_conductor_could(wfdsl: Command) -> None:
 def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> None:
     spent = wfdsl("solve", "-q", "Why?", "--config", "exp.toml", "--budget-calls", "1")
 
-    resumed = wfdsl("resume", "last", "--budget-calls", "5")
+    resumed = wfdsl("runs", "resume", "last", "--budget-calls", "5")
 
     assert (spent.code, resumed.code) == (4, 0)
 
@@ -151,7 +151,7 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         ),
         (["solve", "-q", "Q", "--conductor", "none.wf"], "none.wf: cannot be read"),
         (["solve", "-q", "Q", "--conductor", "boss.toml", "--set", "n=1"], "--set n: a Conductor has no parameters"),
-        (["prompt", "-q", "Q", "--config", "exp.toml"], "see `wfdsl run --dry-run`"),
+        (["solve", "--show-prompt", "-q", "Q", "--config", "exp.toml"], "see `wfdsl run --dry-run`"),
         (["solve", "-q", "Q", "--config", "nope.toml"], "nope.toml: cannot read this configuration file"),
         (["solve", "-q", "Q", "--conductor", "."], ". is not a checkpoint"),
         (["solve", "-q", "Q", "--out", "a.jsonl"], "--out needs --from: it is for the questions of a file"),
@@ -169,14 +169,14 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["run", "vote.wf", "-q", "Q", "--pool-size", "3"], "unrecognized arguments: --pool-size"),
         (["check", "vote.wf", "--set", "run.sede=1"], '[run] has no key "sede". Did you mean seed?'),
         (["check", "vote.wf", "--config", "exp.toml", "--pool-size", "2"], "exclude each other"),
-        (["resume", "last", "--set", "n=1"], "--set n: the run keeps the parameters that it was started with"),
-        (["runs", "prune", "--days", "nan"], "--days: must be a finite number (got nan)"),
+        (["runs", "resume", "last", "--set", "n=1"], "--set n: the run keeps the parameters that it was started with"),
+        (["runs", "rm", "--days", "nan"], "--days: must be a finite number (got nan)"),
         (
-            ["grammar", "--format", "gbnf", "--pool-size", "1000000000"],
-            "--pool-size: must be at most 1000 (got 1000000000)",
+            ["check", "--grammar", "gbnf", "--pool-size", "1000000000"],
+            "a grammar has at most 1000 workers (got 1000000000)",
         ),
-        (["examples", "extract", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
-        (["examples", "extract", "row.jsonl"], "row.jsonl:1: not a line that `wfdsl solve --out` wrote"),
+        (["data", "examples", "extract", "deep.jsonl"], "deep.jsonl:1: is not JSON"),
+        (["data", "examples", "extract", "row.jsonl"], "row.jsonl:1: not a line that `wfdsl solve --out` wrote"),
         (["pools", "init", "--base-url", "nonsense"], "this is not a URL"),
     ],
 )

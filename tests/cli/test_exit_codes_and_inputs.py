@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.conftest import GOOD, SEES_LATER, Command
+from wfdsl.cli.main import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -252,7 +253,7 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
     [
         (["chekc", "good.txt"], "there is no command 'chekc': did you mean `check`?"),
         (["qqqqq"], "there is no command 'qqqqq': `wfdsl --help` lists all commands"),
-        (["check"], "the following arguments are required: FILE"),
+        (["check"], "give a FILE"),
         (["check", "--nonsense", "good.txt"], "unrecognized arguments: --nonsense"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
         (["check", "--pool-size", "0", "good.txt"], "--pool-size: must be at least 1 (got 0)"),
@@ -276,8 +277,8 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["fmt", "--write", "--to", "wf", "good.txt"], "--write with --to"),
         (["fmt", "--write", "--check", "good.txt"], "not allowed with argument"),
         (["fmt", "--write", "-"], "standard input cannot be written"),
-        (["explain", "dead-stp"], "there is no code 'dead-stp': did you mean `dead-step`?"),
-        (["explain", "qqqq"], "there is no code 'qqqq': `wfdsl explain` lists all codes"),
+        (["check", "--explain", "dead-stp"], "there is no code 'dead-stp': did you mean `dead-step`?"),
+        (["check", "--explain", "qqqq"], "there is no code 'qqqq': `wfdsl check --explain` lists all codes"),
         ([], "usage: wfdsl"),
         (["-v"], "usage: wfdsl"),
     ],
@@ -301,7 +302,7 @@ def test_asking_for_help_or_the_version_is_fine(wfdsl: Command) -> None:
     assert version.out.startswith("wfdsl ")
 
 
-@pytest.mark.parametrize("command", ["check", "fmt", "show", "run", "resume", "runs", "trace", "pools", "explain"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(wfdsl: Command, command: str) -> None:
     top, own = wfdsl("--help"), wfdsl(command, "--help")
 
@@ -334,8 +335,8 @@ def _other_user() -> Iterator[None]:
         ["run", "good.txt", "Q", "--pool", "LONG"],
         ["solve", "Q", "--conductor", "LONG"],
         ["solve", "--quiet", "--from", "LONG", "--out", "out.jsonl"],
-        ["examples", "show", "LONG"],
-        ["prompt", "Q", "--prompt", "LONG"],
+        ["data", "examples", "show", "LONG"],
+        ["solve", "--show-prompt", "Q", "--prompt", "LONG"],
     ],
 )
 def test_a_name_that_the_file_system_refuses_is_one_line(wfdsl: Command, files: Path, arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`wfdsl fmt` and `wfdsl explain`."""
+"""`wfdsl fmt` and `wfdsl check --explain`."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_three_empty_lists_are_nothing_to_format(wfdsl: Command, files: Path) ->
 
 @pytest.mark.parametrize("code", CODES)
 def test_explain_knows_every_code(wfdsl: Command, code: str) -> None:
-    result = wfdsl("explain", code)
+    result = wfdsl("check", "--explain", code)
 
     row = CODES[code]
     assert result.code == 0
@@ -166,14 +166,14 @@ def test_explain_knows_every_code(wfdsl: Command, code: str) -> None:
 
 
 def test_explain_without_a_code_lists_them_all_in_order(wfdsl: Command) -> None:
-    result = wfdsl("explain")
+    result = wfdsl("check", "--explain")
 
     assert result.code == 0
     assert [line.split()[0] for line in result.out.splitlines()] == list(CODES)
 
 
 def test_explain_shows_a_page(wfdsl: Command) -> None:
-    assert wfdsl("explain", "number-as-string").out == snapshot(
+    assert wfdsl("check", "--explain", "number-as-string").out == snapshot(
         """\
 number-as-string: a number is written as a string
 (a warning in the lenient profile, an error in the strict one; completions)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from wfdsl_rl.cli.eval import main as evaluate
+from tests.evaluation.toys import wfdsl_eval as evaluate
 
 POOL = """
 [pool]
@@ -129,5 +129,5 @@ def test_a_failure_is_told_once_and_names_the_conductor(place: Path, wfdsl: Comm
     reason = "the script has 1 lines, and this is call 2"
     assert failed.err.count(reason) == 1
     assert by_conductor.err.count(reason) == 1
-    assert "worker -1" not in by_conductor.err + wfdsl("trace", "last").out
+    assert "worker -1" not in by_conductor.err + wfdsl("runs", "show", "last").out
     assert "Conductor (w): " in by_conductor.err

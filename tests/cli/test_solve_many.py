@@ -165,7 +165,7 @@ def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
     assert "no valid workflow in 1 completion" in told
     assert "fix the cause, then continue with: the same command" in told
     assert "2 of 2, 1 without an answer, <$0.0001\n" in told
-    assert "wfdsl resume" not in told
+    assert "wfdsl runs resume" not in told
     assert [(row["id"], row["answer"] is None) for row in answers()] == [(1, True), (2, False), (1, False)]
 
 

@@ -36,7 +36,7 @@ COMMANDS = {
         "--conductor",
         "a.wf",
     ],
-    "eval": ["wfdsl_rl.cli.eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--no-plots"],
+    "eval": ["wfdsl", "eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--no-plots"],
 }
 
 
@@ -104,7 +104,7 @@ def test_a_resumed_run_ends_without_a_reader_of_its_progress(place: Path) -> Non
     stopped = done([*COMMANDS["run"], "--budget-calls", "1"], subprocess.PIPE)
     assert stopped.returncode == 4
 
-    result = with_broken_stderr(["wfdsl", "resume", "last", "--budget-calls", "5"], "pipe")
+    result = with_broken_stderr(["wfdsl", "runs", "resume", "last", "--budget-calls", "5"], "pipe")
 
     assert (result.returncode, result.stdout) == (0, "the answer is 4\n")
 
@@ -117,7 +117,7 @@ def test_an_answer_that_no_one_takes_is_kept(place: Path, name: str) -> None:
 
     left = subprocess.run(command, stdout=write, stderr=subprocess.DEVNULL, env=environment(), check=False, timeout=60)
     os.close(write)
-    again = done(["wfdsl", "resume", "last"], subprocess.PIPE)
+    again = done(["wfdsl", "runs", "resume", "last"], subprocess.PIPE)
 
     assert left.returncode == 0
     assert again.stdout == "the answer is 4\n"
@@ -129,7 +129,7 @@ def test_an_answer_that_the_disk_has_no_room_for_is_kept(place: Path) -> None:
         left = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), timeout=60)  # noqa: PLW1510
 
     assert left.returncode == 2
-    assert "wfdsl: the output cannot be written: the disk is full; `wfdsl resume " in left.stderr
+    assert "wfdsl: the output cannot be written: the disk is full; `wfdsl runs resume " in left.stderr
     assert "Traceback" not in left.stderr
 
 
@@ -289,14 +289,14 @@ ON_A_TERMINAL = [
         "--json",
     ],
     ["wfdsl", "solve", "--from", OF_FILES, "--out", "out.jsonl", "--pool", "echo.toml", "--conductor", "a.wf"],
-    ["wfdsl", "prompt", "-q", OF_FILES, "--pool", "named.toml"],
-    ["wfdsl", "prompt", "-q", OF_FILES, "--pool", "named.toml", "--json"],
-    ["wfdsl", "resume", "last"],
-    ["wfdsl", "resume", OF_FILES],
+    ["wfdsl", "solve", "--show-prompt", "-q", OF_FILES, "--pool", "named.toml"],
+    ["wfdsl", "solve", "--show-prompt", "-q", OF_FILES, "--pool", "named.toml", "--json"],
+    ["wfdsl", "runs", "resume", "last"],
+    ["wfdsl", "runs", "resume", OF_FILES],
     ["wfdsl", "runs"],
     ["wfdsl", "runs", "export"],
-    ["wfdsl", "trace", "last", "--messages"],
-    ["wfdsl", "trace", "last", "--json"],
+    ["wfdsl", "runs", "show", "last", "--messages"],
+    ["wfdsl", "runs", "show", "last", "--json"],
     ["wfdsl", "show", "--run", "last"],
     ["wfdsl", "show", "--run", "last", "--format", "json"],
     ["wfdsl", "show", "lists.txt", "--format", "svg"],
@@ -308,20 +308,20 @@ ON_A_TERMINAL = [
     ["wfdsl", "check", "--field", "question", "in.jsonl"],
     ["wfdsl", "fmt", "lists.txt", OF_FILES],
     ["wfdsl", "fmt", "--diff", OF_FILES],
-    ["wfdsl", "examples", "show", OF_FILES],
-    ["wfdsl", "examples", "extract", OF_FILES],
+    ["wfdsl", "data", "examples", "show", OF_FILES],
+    ["wfdsl", "data", "examples", "extract", OF_FILES],
     ["wfdsl", "pools", "show", "named.toml"],
     ["wfdsl", "pools", "show", "--json", "named.toml"],
     ["wfdsl", "pools", "check", "fails.toml"],
     ["wfdsl", "pools", "check", "echo.toml"],
-    ["wfdsl", "explain", OF_FILES],
+    ["wfdsl", "check", "--explain", OF_FILES],
     ["wfdsl", OF_FILES],
     ["wfdsl", "run", f"--{OF_FILES}"],
-    ["wfdsl_rl.cli.eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "fails.toml", "--no-plots"],
-    ["wfdsl_rl.cli.eval", "--policy", OF_FILES, "--tasks", "tasks.jsonl", "--pool", "echo.toml"],
-    ["wfdsl_rl.cli.data", "show", "tasks.jsonl"],
-    ["wfdsl_rl.cli.data", "show", "--json", "tasks.jsonl"],
-    ["wfdsl_rl.cli.data", "show", OF_FILES],
+    ["wfdsl", "eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "fails.toml", "--no-plots"],
+    ["wfdsl", "eval", "--policy", OF_FILES, "--tasks", "tasks.jsonl", "--pool", "echo.toml"],
+    ["wfdsl", "data", "show", "tasks.jsonl"],
+    ["wfdsl", "data", "show", "--json", "tasks.jsonl"],
+    ["wfdsl", "data", "show", OF_FILES],
     ["wfdsl_rl.cli.train", OF_FILES],
 ]
 

@@ -1,4 +1,4 @@
-"""A price that is not known is no price of 0: `wfdsl trace` and `wfdsl runs` give dollars only where they are known."""
+"""A price that is not known is no price of 0: `wfdsl runs show` and `wfdsl runs` give known ones only."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def forget_replies(place: Path) -> None:
 
 def total(wfdsl: Command) -> str:
     """The line of sums."""
-    return wfdsl("trace", "last").out.splitlines()[-1]
+    return wfdsl("runs", "show", "last").out.splitlines()[-1]
 
 
 def usd(wfdsl: Command) -> list[float | None]:

@@ -119,7 +119,7 @@ def test_the_command_asks_a_checkpoint_with_its_own_prompt(tmp_path: Path, capsy
     prompt = Prompt.load("tiny", examples="mixed")
     save_prompt(tmp_path, prompt, max_steps=2)
     (tmp_path / "config.json").write_text("{}")
-    ask = ["prompt", "-q", "Why?", "--conductor", f"transformers:{tmp_path}", "--json"]
+    ask = ["solve", "--show-prompt", "-q", "Why?", "--conductor", f"transformers:{tmp_path}", "--json"]
 
     first = main(ask)
     shown = json.loads(capsys.readouterr().out)

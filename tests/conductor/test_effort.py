@@ -142,5 +142,5 @@ def test_the_effort_is_in_what_solve_and_prompt_would_send(tmp_path: Path, capsy
 
     assert main(["solve", "Why?", *options, "--dry-run"]) == 0
     assert "high!" in capsys.readouterr().out
-    assert main(["prompt", "Why?", *options]) == 0
+    assert main(["solve", "--show-prompt", "Why?", *options]) == 0
     assert "high!" in capsys.readouterr().out

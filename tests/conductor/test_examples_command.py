@@ -1,4 +1,4 @@
-"""`wfdsl examples`: what is shipped, and what can be extracted from solved questions."""
+"""`wfdsl data examples`: what is shipped, and what can be extracted from solved questions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_right_strict_answers_are_kept_once_for_each_topology(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["examples", "extract", str(solved), "--name", "mine"])
+    code = main(["data", "examples", "extract", str(solved), "--name", "mine"])
 
     Path("mine.toml").write_text(capsys.readouterr().out)
     found = load_examples("mine.toml")
@@ -73,7 +73,7 @@ def test_the_workflow_that_gave_the_answer_is_the_example(
     path, made = tmp_path / "out.jsonl", tmp_path / "mine.toml"
     path.write_text(json.dumps({**row("Why?", SINGLE), "rounds": rounds_of(*rounds)}))
 
-    code = main(["examples", "extract", str(path)])
+    code = main(["data", "examples", "extract", str(path)])
 
     made.write_text(capsys.readouterr().out)
     assert code == (0 if completion else 2)
@@ -85,7 +85,7 @@ def test_the_workflow_that_gave_the_answer_is_the_example(
 
 
 def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["examples", "extract", str(solved), "--most", "1"])
+    main(["data", "examples", "extract", str(solved), "--most", "1"])
 
     assert capsys.readouterr().err == "1 example\n"
 
@@ -93,7 +93,7 @@ def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.Capt
 def test_where_nothing_is_right_the_command_says_what_is_missing(
     solved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["examples", "extract", str(solved), "--right", "correct"])
+    code = main(["data", "examples", "extract", str(solved), "--right", "correct"])
 
     assert code == 2
     assert "mark right answers with 'correct': true" in capsys.readouterr().err
@@ -103,16 +103,16 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.Capt
     path = tmp_path / "other.jsonl"
     path.write_text('{"a": 1}\n')
 
-    code = main(["examples", "extract", str(path)])
+    code = main(["data", "examples", "extract", str(path)])
 
     assert code == 2
     assert "other.jsonl:1: not a line that `wfdsl solve --out` wrote" in capsys.readouterr().err
 
 
 def test_shipped_sets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["examples"])
+    main(["data", "examples"])
     listed = capsys.readouterr().out
-    main(["examples", "show", "mixed"])
+    main(["data", "examples", "show", "mixed"])
     shown = capsys.readouterr().out
 
     assert [line.split()[0] for line in listed.splitlines()] == list(shipped_sets())

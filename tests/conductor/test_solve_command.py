@@ -1,4 +1,4 @@
-"""`wfdsl solve` and `wfdsl prompt`, as a user calls them, with the scripted server behind pool and Conductor."""
+"""`wfdsl solve`, also with `--show-prompt`, as a user calls it, with the scripted server as pool and Conductor."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
     solve("-q", "Why?", "--run-id", "mine")
     capsys.readouterr()
 
-    main(["trace", "mine"])
+    main(["runs", "show", "mine"])
 
     out = capsys.readouterr().out
     assert "round 0, ran:" in out
@@ -196,7 +196,7 @@ def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
     chat.script = [PLAN]
 
     first = solve("-q", "Why?", "--max-rounds", "0", "--budget-calls", "2", "--run-id", "mine")
-    refused = main(["resume", "mine", "--pool", "pool.toml"])
+    refused = main(["runs", "resume", "mine", "--pool", "pool.toml"])
     second = solve("-q", "Why?", "--max-rounds", "0", "--run-id", "mine")
 
     assert (first, refused, second) == (4, 2, 0)
@@ -224,7 +224,7 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
 
     solve("-q", "Why?", "--dry-run", "--json")
     shown = json.loads(capsys.readouterr().out)["messages"]
-    main(["prompt", "-q", "Why?", "--conductor", "boss.toml", "--pool", "pool.toml", "--json"])
+    main(["solve", "--show-prompt", "-q", "Why?", "--conductor", "boss.toml", "--pool", "pool.toml", "--json"])
     printed = json.loads(capsys.readouterr().out)["messages"]
     solve("-q", "Why?", "--max-rounds", "0")
 
@@ -234,15 +234,29 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
 @pytest.mark.usefixtures("place")
 def test_prompt_prints_the_second_round_as_it_is_then_sent(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN, EMPTY]
-    Path("wrote.txt").write_text(PLAN)
-    Path("got.txt").write_text("w1: task 1")
-    texts = ["--completion", "wrote.txt", "--response", "got.txt"]
 
-    main(["prompt", "-q", "Why?", "--conductor", "openai:y", "--pool", "pool.toml", "--round", "1", *texts, "--json"])
+    main(
+        [
+            "solve",
+            "--show-prompt",
+            "-q",
+            "Why?",
+            "--conductor",
+            "openai:y",
+            "--pool",
+            "pool.toml",
+            "--round",
+            "1",
+            "--json",
+        ]
+    )
     printed = json.loads(capsys.readouterr().out)["messages"]
     solve("-q", "Why?")
 
-    assert printed == chat.asked[1]
+    *asked, wrote, revision = chat.asked[1]
+    assert printed[:2] == asked
+    assert (printed[2]["role"], printed[2]["content"]) == (wrote["role"], "{completion}")
+    assert (printed[3]["role"], "{response}" in printed[3]["content"]) == (revision["role"], True)
 
 
 @pytest.mark.usefixtures("place")
@@ -340,7 +354,7 @@ def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     capsys.readouterr()
     monkeypatch.chdir("/")  # Conductor and pool are found again from another folder
 
-    code = main(["solve", "--from", "last", "--round", "0", "--step", "1"])
+    code = main(["runs", "redo", "last", "--round", "0", "--step", "1"])
 
     out, err = capsys.readouterr()
     again = _last_run()
@@ -366,11 +380,11 @@ def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: 
     capsys.readouterr()
     first = _last_run()
 
-    code = main(["solve", "--from", "last", "--round", "1", "--step", "0"])
+    code = main(["runs", "redo", "last", "--round", "1", "--step", "0"])
 
     assert (code, chat.workers, len(chat.asked)) == (0, ["w2", "w0"], 0)  # it was the last round
     assert "later rounds" not in capsys.readouterr().err
-    main(["trace", "last"])
+    main(["runs", "show", "last"])
     assert capsys.readouterr().out.count(f"from run {first.id}, with round 1, step 0 asked again") == 1
 
 
@@ -380,7 +394,7 @@ def test_a_dry_run_of_a_step_of_a_round_asks_no_one(chat: Chat, capsys: pytest.C
     solve("-q", "Why?")
     before, _ = (len(chat.called), len(chat.asked)), capsys.readouterr()
 
-    code = main(["solve", "--from", "last", "--round", "0", "--step", "1", "--dry-run"])
+    code = main(["runs", "redo", "last", "--round", "0", "--step", "1", "--dry-run"])
 
     out = capsys.readouterr().out
     assert (code, (len(chat.called), len(chat.asked))) == (0, before)
@@ -392,11 +406,10 @@ def test_a_dry_run_of_a_step_of_a_round_asks_no_one(chat: Chat, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "last", "--step", "0"], "--step needs --from RUN and --round N"),
-        (["--from", "last", "--step", "0", "--round", "3"], "has no round 3: it has 1, from round 0"),
-        (["--from", "last", "--step", "7", "--round", "0"], "has no step '7': its steps are 0 to 1"),
-        (["-q", "Q", "--round", "0"], "--round needs --step"),
-        (["-q", "Q", "--from", "last", "--step", "0", "--round", "0"], "leave QUESTION out"),
+        (["--step", "0"], "give --round N"),
+        (["--step", "0", "--round", "3"], "has no round 3: it has 1, from round 0"),
+        (["--step", "7", "--round", "0"], "has no step '7': its steps are 0 to 1"),
+        (["--step", "0", "--round", "0", "--subtask", "Other."], "leave --subtask out"),
     ],
 )
 def test_what_cannot_be_redone_is_said_in_one_line(
@@ -406,7 +419,7 @@ def test_what_cannot_be_redone_is_said_in_one_line(
     solve("-q", "Why?")
     capsys.readouterr()
 
-    code = main(["solve", *arguments])
+    code = main(["runs", "redo", "last", *arguments])
 
     assert code == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
@@ -429,7 +442,7 @@ def test_a_redo_that_failed_is_continued_by_the_command_that_it_names(
     first, works = _last_run(), chat.answer
     chat.answer = lambda name, messages: 400 if name == "w2" else works(name, messages)
     chat.called.clear()
-    again = ["solve", "--from", first.id, "--round", "0", "--step", "1"]
+    again = ["runs", "redo", first.id, "--round", "0", "--step", "1"]
 
     failed = main(again)
     message = capsys.readouterr().err.splitlines()[-1]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .pages import ROOT, pages, read_page
 from .write_baselines import baseline_table, parameter_table
-from .write_cli import common_options, data_options, eval_options, exit_codes, options, reward_options, train_options
+from .write_cli import common_options, exit_codes, options, train_options
 from .write_clients import client_table, suite_table
 from .write_codes import code_list, code_pages
 from .write_config import keys
@@ -33,9 +33,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "baselines": baseline_table,
     "cli": options,
     "cli-common": common_options,
-    "cli-data": data_options,
-    "cli-eval": eval_options,
-    "cli-reward": reward_options,
     "cli-train": train_options,
     "clients": client_table,
     "open-responses": suite_table,

@@ -65,7 +65,7 @@ def test_an_example_that_is_not_true_is_found(folder: Path) -> None:
 
 
 def test_console_output_that_is_not_true_is_found(folder: Path) -> None:
-    page = "```console\n$ wfdsl explain no-steps\nno-steps: all is well\n...\n```\n"
+    page = "```console\n$ wfdsl check --explain no-steps\nno-steps: all is well\n...\n```\n"
 
     with pytest.raises(AssertionError, match="the file has no step"):
         _Page(folder, with_local=False).go_through(examples_of("page.md", page))
@@ -213,7 +213,7 @@ def _assert_understood(command: Command, place: str) -> None:
 
 def _assert_options(arguments: list[str], place: str) -> None:
     assert arguments[0] in COMMANDS, f"{place}: there is no command {arguments[0]}"
-    parser, _ = _parser(arguments)
+    parser = _parser(arguments)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

@@ -10,36 +10,17 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
 from wfdsl.cli.options import complete, operand, usage_of
-from wfdsl_rl.cli import data, reward, train
-from wfdsl_rl.cli import eval as eval_
-from wfdsl_rl.cli.eval import COMMANDS as EVAL_COMMANDS
+from wfdsl_rl.cli import score, train
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
 
 def options() -> str:
     """A section for each command with all its arguments."""
-    return "\n\n".join(_command(name) for name in COMMANDS)
-
-
-def data_options() -> str:
-    """The sub-commands of `wfdsl-data`."""
-    return "\n\n".join(_parts(data._parser()))
-
-
-def eval_options() -> str:
-    """The options of `wfdsl-eval`, and its sub-commands."""
-    sections = [*_parts(eval_._parser(None))]
-    for name in EVAL_COMMANDS:
-        inner = eval_._parser(name)
-        sections += [f"### {inner.prog}", *_parts(inner)]
-    return "\n\n".join(sections)
-
-
-def reward_options() -> str:
-    """The sub-commands of `wfdsl-reward`."""
-    return "\n\n".join(_parts(reward._parser()))
+    found = [_command(f"wfdsl {name}", import_module(f"wfdsl.cli.{name}")) for name in COMMANDS]
+    return "\n\n".join([*found, _command("wfdsl serve --score", score)])
 
 
 def train_options() -> str:
@@ -57,12 +38,11 @@ def exit_codes() -> str:
     )
 
 
-def _command(name: str) -> str:
-    module = import_module(f"wfdsl.cli.{name}")
-    parser = argparse.ArgumentParser(prog=f"wfdsl {name}", description=module.__doc__)
+def _command(name: str, module: ModuleType) -> str:
+    parser = argparse.ArgumentParser(prog=name, description=module.__doc__)
     module.configure(parser)
     complete(parser, module.EXAMPLES)
-    return "\n\n".join([f"## wfdsl {name}", *_parts(parser)])
+    return "\n\n".join([f"## {name}", *_parts(parser)])
 
 
 def common_options() -> str:

@@ -1,4 +1,4 @@
-"""`wfdsl-eval --engine ray` on three nodes on this machine: the results of one process, also after faults.
+"""`wfdsl eval --engine ray` on three nodes on this machine: the results of one process, also after faults.
 
 WFDSL_RAY_TASKS sets how many gym questions are compared.
 """
@@ -52,7 +52,7 @@ def provider(tmp_path: Path) -> Iterator[Provider]:
 
 
 def begun(cluster: Cluster, *options: str, python: Sequence[str | Path] = (PYTHON,)) -> subprocess.Popen[str]:
-    command = [*python, "-m", "wfdsl_rl.cli.eval", "--no-plots", *options]
+    command = [*python, "-m", "wfdsl", "eval", "--no-plots", *options]
     return subprocess.Popen(
         command, cwd=cluster.folder, env=cluster.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""`wfdsl-eval` as a user meets it: what it writes and prints, its exit codes, and what it says of bad input."""
+"""`wfdsl eval` as a user meets it: what it writes and prints, its exit codes, and what it says of bad input."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from wfdsl_rl.cli.eval import main
-from wfdsl_rl.cli.eval_reports import print_table
+from tests.evaluation.toys import wfdsl_eval as main
+from wfdsl.cli.eval_reports import print_table
 
 HEAVY = ("matplotlib", "networkx", "numpy", "openai", "pydantic", "rich", "sympy", "torch")
 
@@ -148,14 +148,14 @@ def test_answers_that_cannot_be_judged_are_told_with_the_reason(
     assert code == 0
     assert "2 of 2 answers could not be judged\nthe first: worker:ann on " in said
     assert "no idea" in said
-    assert "to try them again: wfdsl-eval --resume out" in said
+    assert "to try them again: wfdsl eval --resume out" in said
 
 
 def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = evaluated("--set", "budget.calls=7", "--parallel", "2")
 
     assert code == 4
-    assert "to continue, with a larger budget: wfdsl-eval --resume out" in capsys.readouterr().err
+    assert "to continue, with a larger budget: wfdsl eval --resume out" in capsys.readouterr().err
     assert len(results(home)) == calls_in_journal(home) == 7
 
     code = evaluated("--set", "budget.calls=20", "--resume", "out")
@@ -200,7 +200,7 @@ def test_a_folder_is_not_written_over(home: Path, capsys: pytest.CaptureFixture[
     code = evaluated()
 
     assert code == 2
-    assert "wfdsl-eval: out holds an evaluation already; continue it with --resume" in capsys.readouterr().err
+    assert "wfdsl eval: out holds an evaluation already; continue it with --resume" in capsys.readouterr().err
 
 
 def test_another_evaluation_cannot_be_gone_on_with(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -368,7 +368,7 @@ def test_progress_goes_to_standard_error_with_the_cost_so_far(home: Path, capsys
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["compare", "--help"], ["strategies", "--help"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     program = (
-        "import contextlib, sys\nfrom wfdsl_rl.cli.eval import main\n"
+        "import contextlib, sys\nfrom wfdsl.cli.main import main\n"
         f"with contextlib.suppress(SystemExit):\n    main({arguments!r})\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
@@ -376,7 +376,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
 
     assert done.stderr.strip() == "[]"
-    assert "wfdsl-eval" in done.stdout
+    assert "wfdsl eval" in done.stdout
 
 
 def test_a_narrow_terminal_shows_every_column_whole(

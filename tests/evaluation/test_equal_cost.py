@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.benchmarks.bench_conductor import trained_for
 from tests.benchmarks.bench_equal_cost import CONDUCTORS, left_out, shown
-from tests.evaluation.toys import trial
+from tests.evaluation.toys import trial, wfdsl_eval
 from wfdsl import Pool
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.validation import FitCost
@@ -20,7 +20,6 @@ from wfdsl.evaluation.equal_cost import EVERYONE, Standing, standings_of
 from wfdsl.evaluation.report import equal_cost_table, read_report, standings_in
 from wfdsl.evaluation.statistics import interval_of, rank_correlation, scores_of
 from wfdsl.evaluation.summary import summarise
-from wfdsl_rl.cli.eval import main as wfdsl_eval
 from wfdsl_rl.gym.checkpoints import load
 
 

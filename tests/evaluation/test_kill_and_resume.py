@@ -53,7 +53,7 @@ def home(tmp_path: Path, server: SteadyServer) -> Path:
 def evaluation(home: Path, *arguments: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "WFDSL_HOME": str(home / "home"), "OPENAI_API_KEY": "unused"}
     return subprocess.Popen(
-        [sys.executable, "-m", "wfdsl_rl.cli.eval", *arguments, "--no-plots"],
+        [sys.executable, "-m", "wfdsl", "eval", *arguments, "--no-plots"],
         cwd=home,
         env=environment,
         stdout=subprocess.PIPE,
@@ -113,7 +113,7 @@ def test_an_interrupted_evaluation_says_how_to_go_on(home: Path, server: SteadyS
 
     err = finished(process, code=130)
 
-    assert "to continue: wfdsl-eval --resume out" in err
+    assert "to continue: wfdsl eval --resume out" in err
     assert "Traceback" not in err
     assert json.loads((home / "out" / "summary.json").read_text())["policies"]
     finished(evaluation(home, "--resume", "out"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from wfdsl.cli.main import main as wfdsl
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.trials import Evaluation, Trial
@@ -17,6 +19,11 @@ from wfdsl.workers.scripted import Script, ScriptedWorker
 
 ONE = Workflow((Step(0, "Solve."),))
 TWO = Workflow((Step(0, "Solve."), Step(1, "Check.", "all")))
+
+
+def wfdsl_eval(words: Sequence[str]) -> int:
+    """The exit code of `wfdsl eval`."""
+    return wfdsl(["eval", *words])
 
 
 def trial(policy: str = "p", task: str = "t", outcome: Any = "right", **more: Any) -> Trial:

@@ -111,7 +111,7 @@ def test_a_damaged_run_is_named_and_blocks_no_other(
 ) -> None:
     change(two_runs, DAMAGE[kind])
 
-    traced = main(["trace", "bad"])
+    traced = main(["runs", "show", "bad"])
     message = capsys.readouterr().err
     exported = main(["runs", "export"])
     out, err = capsys.readouterr()
@@ -121,7 +121,7 @@ def test_a_damaged_run_is_named_and_blocks_no_other(
     assert "remove it with: wfdsl runs rm bad" in message
     assert [json.loads(line)["id"] for line in out.splitlines()] == ["good"]
     assert err.count(" is damaged: ") == 1
-    assert [main(["runs"]), main(["trace", "good"]), main(["show", "--run", "good"])] == [0, 0, 0]
+    assert [main(["runs"]), main(["runs", "show", "good"]), main(["show", "--run", "good"])] == [0, 0, 0]
     assert main(["runs", "rm", "bad"]) == 0
     assert main(["runs", "export"]) == 0
 
@@ -150,7 +150,7 @@ def test_a_damaged_row_is_listed_as_such_and_not_pruned(
 ) -> None:
     change(two_runs, statement)
 
-    listed, pruned = main(["runs"]), main(["runs", "prune", "--days", "1"])
+    listed, pruned = main(["runs"]), main(["runs", "rm", "--days", "1"])
 
     out, err = capsys.readouterr()
     assert (listed, pruned) == (0, 0)
@@ -159,7 +159,9 @@ def test_a_damaged_row_is_listed_as_such_and_not_pruned(
 
 
 @pytest.mark.parametrize("statement", ["DROP TABLE calls", "DROP TABLE runs", "ALTER TABLE runs RENAME record TO x"])
-@pytest.mark.parametrize("command", [["runs", "export"], ["trace", "good"], ["resume", "good"], ["runs", "rm", "good"]])
+@pytest.mark.parametrize(
+    "command", [["runs", "export"], ["runs", "show", "good"], ["runs", "resume", "good"], ["runs", "rm", "good"]]
+)
 def test_a_journal_without_its_tables_is_one_clear_error(
     two_runs: Path, statement: str, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,8 +183,14 @@ def test_no_bytes_overwritten_in_the_file_end_in_a_traceback(
     data[start : start + 600] = chance.randbytes(600)
     two_runs.write_bytes(data)
 
-    commands = (["runs"], ["runs", "export"], ["trace", "last"], ["resume", "bad"], ["runs", "rm", "bad"])
-    codes = [main(command) for command in (*commands, ["runs", "prune", "--days", "0"])]
+    commands = (
+        ["runs"],
+        ["runs", "export"],
+        ["runs", "show", "last"],
+        ["runs", "resume", "bad"],
+        ["runs", "rm", "bad"],
+    )
+    codes = [main(command) for command in (*commands, ["runs", "rm", "--days", "0"])]
 
     assert set(codes) <= {0, 2}
     assert "Traceback" not in capsys.readouterr().err

@@ -93,7 +93,7 @@ def check_resumed(home: Path, server: ChatServer) -> None:
     kept = {step: reply for step, status, reply in before if status == "finished"}
     in_flight = sorted(step for step, status, _ in before if status == "started")
 
-    trace = finished(wfdsl(home, "resume", "last", "--json", "--concurrency", "4"))
+    trace = finished(wfdsl(home, "runs", "resume", "last", "--json", "--concurrency", "4"))
 
     asked_again = [SUBTASKS.index(text) if text in SUBTASKS else -1 for text in map(_subtask, server.asked)]
     since = asked_again[len(asked_before) :]
@@ -140,7 +140,7 @@ def test_kill_at_a_random_moment(home: Path, server: ChatServer, moment: int) ->
     if any(status != "finished" for _, status, _ in journal_rows(home)) or len(journal_rows(home)) < CALLS:
         check_resumed(home, server)
     else:
-        finished(wfdsl(home, "resume", "last", "--json"))
+        finished(wfdsl(home, "runs", "resume", "last", "--json"))
         assert len(server.asked) == CALLS
 
 
@@ -157,10 +157,10 @@ def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer
     server.delay_s = 0.03
     asked, listed = len(server.asked), wfdsl(home, "runs").communicate(timeout=60)[0]
 
-    trace = finished(wfdsl(home, "resume", "last", "--json"))
+    trace = finished(wfdsl(home, "runs", "resume", "last", "--json"))
 
     assert process.returncode == 130
-    assert f"continue with: wfdsl resume {trace['id']}" in err
+    assert f"continue with: wfdsl runs resume {trace['id']}" in err
     assert "Traceback" not in err
     assert "stopped" in listed
     assert asked < CALLS
@@ -181,7 +181,7 @@ def test_more_ctrl_c_does_not_take_the_hint_away(home: Path, server: ChatServer,
     _, err = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert "continue with: wfdsl resume " in err
+    assert "continue with: wfdsl runs resume " in err
     assert "Traceback" not in err
 
 
@@ -223,7 +223,7 @@ def test_of_two_processes_that_resume_one_run_one_does_the_work(home: Path, serv
     kept = {step for step, status, _ in journal_rows(home) if status == "finished"}
     asked_before = len(server.asked)
 
-    both = [wfdsl(home, "resume", "last", "--json", "--concurrency", "2") for _ in range(2)]
+    both = [wfdsl(home, "runs", "resume", "last", "--json", "--concurrency", "2") for _ in range(2)]
     results = [process.communicate(timeout=120) for process in both]
 
     codes = sorted(process.returncode for process in both)
@@ -256,7 +256,7 @@ def test_runs_and_traces_can_be_looked_at_while_and_after_a_run_was_killed(home:
     killed_in_the_middle(home, server, requests=15, wait_s=0.0)
 
     listed, _ = wfdsl(home, "runs").communicate(timeout=60)
-    shown, _ = wfdsl(home, "trace", "last").communicate(timeout=60)
+    shown, _ = wfdsl(home, "runs", "show", "last").communicate(timeout=60)
 
     assert "interrupted" in listed
     assert "the process ended before the run did" in shown

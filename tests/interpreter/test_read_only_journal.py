@@ -42,7 +42,7 @@ for command in json.loads(sys.argv[1]):
         code = main(command)
     print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
-READING = [["runs"], ["trace", "last"], ["runs", "export"], ["show", "--run", "last"]]
+READING = [["runs"], ["runs", "show", "last"], ["runs", "export"], ["show", "--run", "last"]]
 
 
 def can_mount(folder: Path) -> bool:
@@ -80,7 +80,7 @@ def commands(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 @pytest.mark.parametrize("state", [FULL, READ_ONLY])
 def test_a_run_that_is_done_can_be_read(commands: Any, state: str) -> None:
-    listed, traced, exported, shown, resumed = commands(state, *READING, ["resume", "last"])
+    listed, traced, exported, shown, resumed = commands(state, *READING, ["runs", "resume", "last"])
 
     assert [code for code, _, _ in (listed, traced, exported, shown, resumed)] == [0] * 5
     assert "  done  " in listed[1]

@@ -62,7 +62,7 @@ def test_only_the_step_and_what_depends_on_it_is_asked_again(
 ) -> None:
     capsys.readouterr()
 
-    code = main(["run", "--from", "last", "--step", "left"])
+    code = main(["runs", "redo", "last", "--step", "left"])
 
     out, err = capsys.readouterr()
     again = last_run()
@@ -78,19 +78,19 @@ def test_only_the_step_and_what_depends_on_it_is_asked_again(
     assert again.charged is not None
     assert (again.charged.calls, again.steps[0].paid_usd) == (3, 0.0)
     assert again.settings["origin"]["from"] == first.id
-    main(["trace", "last"])
+    main(["runs", "show", "last"])
     assert f"  from run {first.id}, with step 1 asked again\n" in capsys.readouterr().out
 
 
 def test_the_old_run_stays_as_it_was(first: Run) -> None:
-    main(["run", "--from", "last", "--step", "0", "--subtask", "Plan again."])
+    main(["runs", "redo", "last", "--step", "0", "--subtask", "Plan again."])
 
     assert run_of(default_path(), first.id) == first
     assert len(summaries(default_path())) == 2
 
 
 def test_the_step_may_get_another_subtask_and_another_worker(first: Run, server: ChatServer) -> None:
-    code = main(["run", "--from", first.id, "--step", "3", "--subtask", "Check it twice.", "--worker", "other"])
+    code = main(["runs", "redo", first.id, "--step", "3", "--subtask", "Check it twice.", "--worker", "other"])
 
     again = last_run()
     assert code == 0
@@ -104,7 +104,7 @@ def test_a_dry_run_says_the_price_and_neither_asks_nor_writes(
 ) -> None:
     capsys.readouterr()
 
-    code = main(["run", "--from", "last", "--step", "check", "--dry-run"])
+    code = main(["runs", "redo", "last", "--step", "check", "--dry-run"])
 
     out = capsys.readouterr().out
     assert code == 0
@@ -117,8 +117,8 @@ def test_a_dry_run_says_the_price_and_neither_asks_nor_writes(
 
 
 def test_an_interrupted_redo_is_resumed(first: Run, server: ChatServer) -> None:
-    spent = main(["run", "--from", first.id, "--step", "left", "--budget-calls", "1"])
-    resumed = main(["resume", "last", "--budget-calls", "9"])
+    spent = main(["runs", "redo", first.id, "--step", "left", "--budget-calls", "1"])
+    resumed = main(["runs", "resume", "last", "--budget-calls", "9"])
 
     assert (spent, resumed) == (4, 0)
     assert server.asked[5:] == ["Go left.", "Check it.", "Choose."]
@@ -126,9 +126,9 @@ def test_an_interrupted_redo_is_resumed(first: Run, server: ChatServer) -> None:
 
 @pytest.mark.usefixtures("first")
 def test_a_redo_can_be_redone(server: ChatServer) -> None:
-    main(["run", "--from", "last", "--step", "left"])
+    main(["runs", "redo", "last", "--step", "left"])
 
-    code = main(["run", "--from", "last", "--step", "choose"])
+    code = main(["runs", "redo", "last", "--step", "choose"])
 
     assert (code, server.asked[8:]) == (0, ["Choose."])
 
@@ -138,7 +138,7 @@ def test_a_pool_that_has_changed_is_noticed_before_anything_is_asked(
 ) -> None:
     Path("pool.toml").write_text(Path("pool.toml").read_text().replace('model = "chat"', 'model = "new"'))
 
-    code = main(["run", "--from", first.id, "--step", "choose"])
+    code = main(["runs", "redo", first.id, "--step", "choose"])
 
     assert (code, len(server.asked)) == (2, 5)
     assert "worker chat: the journal has its reply, but to another request" in capsys.readouterr().err
@@ -147,14 +147,10 @@ def test_a_pool_that_has_changed_is_noticed_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "last", "--step", "lft"], "has no step 'lft': its steps are plan, left, right, check, choose"),
-        (["--from", "last", "--step", "5"], "has no step '5'"),
-        (["--from", "last", "--step", "1", "--worker", "x"], "has no worker 'x': its workers are chat, other"),
-        (["--from", "last"], "--from RUN needs --step"),
-        (["--step", "1"], "--step needs --from RUN"),
-        (["five.wf"], "give a QUESTION"),
-        (["five.wf", "--from", "last", "--step", "1"], "leave FILE and QUESTION out"),
-        (["--from", "last", "--step", "1", "--no-journal"], "leave --no-journal out"),
+        (["last", "--step", "lft"], "has no step 'lft': its steps are plan, left, right, check, choose"),
+        (["last", "--step", "5"], "has no step '5'"),
+        (["last", "--step", "1", "--worker", "x"], "has no worker 'x': its workers are chat, other"),
+        (["last", "--step", "1", "--round", "0"], "has no Conductor: leave --round out"),
     ],
 )
 @pytest.mark.usefixtures("first")
@@ -163,7 +159,7 @@ def test_what_cannot_be_redone_is_said_in_one_line(
 ) -> None:
     capsys.readouterr()
 
-    code = main(["run", *arguments])
+    code = main(["runs", "redo", *arguments])
 
     err = capsys.readouterr().err.splitlines()
     assert (code, len(err), len(server.asked)) == (2, 1, 5)

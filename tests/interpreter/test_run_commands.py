@@ -77,7 +77,7 @@ def test_spans_have_the_name_of_the_workflow_file_also_when_it_is_resumed(monkey
     write_pool(["one"], ["bee"])
 
     run_plan("--otel", "--quiet")
-    main(["resume", "last", "--otel", "--quiet"])
+    main(["runs", "resume", "last", "--otel", "--quiet"])
 
     assert named == ["plan", "plan"]
 
@@ -121,7 +121,7 @@ def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pyt
     spent = run_plan("--budget-calls", "2")
     message = capsys.readouterr().err.splitlines()[-1]
 
-    resumed = main(["resume", "last", "--budget-calls", "3"])
+    resumed = main(["runs", "resume", "last", "--budget-calls", "3"])
 
     assert spent == 4
     assert "the budget of 2 calls is spent" in message
@@ -139,7 +139,7 @@ def test_a_run_is_resumed_from_another_folder_on_the_pool_that_it_was_started_on
     write_pool(["wrong"] * 3, ["wrong"] * 3)
     capsys.readouterr()
 
-    resumed = main(["resume", "last", "--budget-calls", "3"])
+    resumed = main(["runs", "resume", "last", "--budget-calls", "3"])
 
     assert (resumed, capsys.readouterr().out) == (0, "one\n")
 
@@ -151,10 +151,10 @@ def test_replies_that_do_not_fit_the_pool_any_more_are_paid_for_again_only_if_as
     write_pool(["other", "answer"], ["other"])
     capsys.readouterr()
 
-    stopped = main(["resume", "last", "--budget-calls", "9"])
+    stopped = main(["runs", "resume", "last", "--budget-calls", "9"])
     message = capsys.readouterr().err.splitlines()[-1]
     charged = json.loads(_out(capsys, "runs", "list", "--json"))["calls"]
-    accepted = main(["resume", "last", "--budget-calls", "9", "--ask-again"])
+    accepted = main(["runs", "resume", "last", "--budget-calls", "9", "--ask-again"])
 
     assert (stopped, charged, accepted) == (2, 2, 0)
     assert "step 0, worker a: the journal has its reply, but to another request" in message
@@ -208,7 +208,9 @@ def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys
 
     out, err = capsys.readouterr()
     assert code == 3
-    assert "step 1 failed, worker 1 (b): the reply was empty; fix the cause, then continue with: wfdsl resume" in err
+    assert (
+        "step 1 failed, worker 1 (b): the reply was empty; fix the cause, then continue with: wfdsl runs resume" in err
+    )
     partial = Run.from_json(out)
     assert (partial.answer, partial.status) == (None, "failed")
     assert [step.response for step in partial.steps] == ["one", None, None, None]
@@ -219,7 +221,7 @@ async def test_a_trace_says_how_much_thinking_was_left_out(capsys: pytest.Captur
     worker = in_turn(Reply("yes", thinking="hm " * 500))
     await run(Workflow((Step(0, "Think."),)), "Q", pool_of(worker), journal=default_path())
 
-    main(["trace", "last"])
+    main(["runs", "show", "last"])
 
     out = capsys.readouterr().out
     assert "1,500 characters of thinking left out" in out
@@ -236,13 +238,13 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     listed = json.loads(capsys.readouterr().out)
     main(["runs"])
     line = capsys.readouterr().out
-    main(["trace", listed["id"][:20], "--messages"])
+    main(["runs", "show", listed["id"][:20], "--messages"])
     traced = capsys.readouterr().out
     main(["runs", "export"])
     exported = capsys.readouterr().out
     code = main(["runs", "rm", "last"])
     removed = capsys.readouterr().err
-    gone = main(["trace", "last"])
+    gone = main(["runs", "show", "last"])
 
     assert nothing == ""
     assert (listed["status"], listed["calls"], listed["title"]) == ("done", 3, "What is 2+2?")
@@ -257,9 +259,9 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
 
 def test_old_runs_are_pruned_and_others_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_plan()
-    main(["runs", "prune", "--days", "1"])
+    main(["runs", "rm", "--days", "1"])
     kept = capsys.readouterr().err.splitlines()[-1]
-    main(["runs", "prune", "--days", "0"])
+    main(["runs", "rm", "--days", "0"])
     pruned = capsys.readouterr().err.splitlines()[-1]
 
     assert (kept, pruned) == ("0 removed", "1 removed")
@@ -288,8 +290,8 @@ def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["resume", "nothing"], "there is no journal at"),
-        (["trace", "nothing"], "there is no journal at"),
+        (["runs", "resume", "nothing"], "there is no journal at"),
+        (["runs", "show", "nothing"], "there is no journal at"),
         (
             ["run", "plan.txt", "-q", "Q", "--pool", "pool.toml", "--set", "budget.calls=-1"],
             "--set budget.calls must be at least 0 (got -1)",
@@ -318,7 +320,7 @@ def test_a_run_that_a_program_started_says_that_its_pool_is_needed(
     with pytest.raises(RunFailed):
         asyncio.run(run(Workflow((Step(0, "a"),)), "Q", pool_of(broken), journal=default_path()))
 
-    assert main(["resume", "last"]) == 2
+    assert main(["runs", "resume", "last"]) == 2
     assert "give it with --pool" in capsys.readouterr().err
 
 

@@ -134,7 +134,7 @@ def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
         main(list(command))
         return "".join(capsys.readouterr())
 
-    traced, shown, resumed = said("trace", "last"), said("show", "--run", "last"), said("resume", "last")
+    traced, shown, resumed = said("runs", "show", "last"), said("show", "--run", "last"), said("runs", "resume", "last")
 
     assert f"being worked on by process {flying.pid}" in resumed
     assert "a: worker 0 (m): running" in traced
@@ -144,7 +144,7 @@ def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
         assert "stopped" not in text
     flying.kill()
     flying.wait()
-    traced, shown = said("trace", "last"), said("show", "--run", "last")
+    traced, shown = said("runs", "show", "last"), said("show", "--run", "last")
     assert "a: worker 0 (m): stopped" in traced
     assert traced.count("was in flight when its process ended; stays charged") == 2
     assert "stopped" in shown
@@ -159,7 +159,7 @@ def test_the_calls_that_a_killed_run_has_lost_are_named_when_it_is_resumed(
     flying.wait()
     server.delay_s = 0.0
 
-    code = main(["resume", "last", "--quiet"])
+    code = main(["runs", "resume", "last", "--quiet"])
 
     err = capsys.readouterr().err
     assert code == 0

@@ -482,7 +482,7 @@ def test_the_command_prints_the_grammar_of_its_options(
     options += ["--access", "binary"]
     bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": 40, "max_reasoning": 50, "recursion": True}
 
-    assert main(["grammar", "--format", name, "--workers", "0,2,5", *options]) == 0
-    assert capsys.readouterr().out == make((0, 2, 5), 3, access="binary", **bounds)
-    assert main(["grammar", "--format", name, "--pool-size", "2"]) == 0
+    assert main(["check", "--grammar", name, "--pool-size", "3", *options]) == 0
+    assert capsys.readouterr().out == make(range(3), 3, access="binary", **bounds)
+    assert main(["check", "--grammar", name, "--pool-size", "2"]) == 0
     assert capsys.readouterr().out == make(range(2))

@@ -169,7 +169,7 @@ def test_a_run_is_found_by_its_id_by_its_beginning_and_in_a_record_file(
     failed_run: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     newest = drawn(capfdbinary, "--run", "last", "--format", "dot")
-    main(["trace", "last", "--json"])
+    main(["runs", "show", "last", "--json"])
     record = capfdbinary.readouterr().out
     Path("record.json").write_bytes(record)
     run_id = Run.from_json(record).id

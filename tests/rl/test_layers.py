@@ -101,9 +101,7 @@ def test_packages_of_others_are_imported_only_where_they_belong(package: str) ->
     "statement",
     [
         "import wfdsl_rl",
-        "from wfdsl_rl.cli.data import main; main(['--help'])",
-        "from wfdsl_rl.cli.eval import main; main(['--help'])",
-        "from wfdsl_rl.cli.reward import main; main(['--help'])",
+        "from wfdsl.cli.main import main; main(['serve', '--score', '--help'])",
         "from wfdsl_rl.cli.train import main; main(['--help'])",
     ],
 )

@@ -147,7 +147,7 @@ def test_a_conductor_that_was_killed_is_resumed_by_a_command(
         server.stop(signal.SIGKILL)
     provider.released.set()
 
-    command = [sys.executable, "-m", "wfdsl", "resume", "last", "--pool", "pool.toml", "--config", "run.toml"]
+    command = [sys.executable, "-m", "wfdsl", "runs", "resume", "last", "--pool", "pool.toml", "--config", "run.toml"]
     env = {**os.environ, "WFDSL_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
 

@@ -1,21 +1,23 @@
-"""What `wfdsl-data` prints, writes and returns."""
+"""What `wfdsl data` prints, writes and returns."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from wfdsl.cli.main import main as wfdsl
 from wfdsl.tasks.formats import FORMATS
 from wfdsl.tasks.loading import load_tasks
-from wfdsl_rl.cli.data import main
 
 DATA = Path(__file__).parent / "data"
 MIXED = [str(DATA / file) for file in ("gsm8k_test.jsonl", "mmlu_stem_test.jsonl", "mbpp.jsonl")]
+
+
+def main(words: list[str]) -> int:
+    return wfdsl(["data", *words])
 
 
 def test_show_counts_and_prints_the_first_tasks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +144,7 @@ def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["show", "nowhere.jsonl"], "wfdsl-data show: nowhere.jsonl: there is no such file"),
+        (["show", "nowhere.jsonl"], "wfdsl data: nowhere.jsonl: there is no such file"),
         (["show", str(DATA / "README.md")], "a file of tasks ends in"),
         (["show", MIXED[0], "--map", "x"], "not of the form FIELD=COLUMN"),
         (["show", MIXED[0], "--task-format", "gsm9k"], "there is no format 'gsm9k': choose one of wfdsl, "),
@@ -166,25 +168,3 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert told in caught.err
     assert caught.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    assert "show" in capsys.readouterr().err
-
-
-HEAVY = ("numpy", "pydantic", "torch", "pyarrow", "datasets", "sympy", "matplotlib", "lark", "networkx")
-LIGHT = f"""
-import sys
-from wfdsl_rl.cli.data import main
-try:
-    main(["--help"])
-except SystemExit as done:
-    print([name for name in {HEAVY} if name in sys.modules])
-"""
-
-
-def test_help_imports_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True, timeout=60)
-
-    assert done.stdout.rstrip().endswith("[]")

@@ -36,7 +36,7 @@ def evaluated(home: Path) -> Path:
     evaluation = Evaluation(policies=policies_of(["workers"], pool), tasks=tasks, pool=pool, id="e1")
     found = home / "evaluations" / "first"
     found.mkdir(parents=True)
-    write_manifest(found, manifest_of(evaluation, task_sources=["tasks.jsonl"], command=["wfdsl-eval"]))
+    write_manifest(found, manifest_of(evaluation, task_sources=["tasks.jsonl"], command=["wfdsl eval"]))
 
     async def work() -> None:
         with Journal(home / "journal.db") as journal, Results(found / "results.jsonl") as results:

@@ -2,8 +2,8 @@
 # The paper's base stage (arXiv 2512.04388, section 4) on OpenRLHF 0.11 (3c3be623), on two GPUs of 80 GB. Names of
 # options are read from OpenRLHF's code; the training was not run. Numbers are the paper's unless a comment says "our
 # choice".
-# Before: wfdsl-reward rows openrlhf --pool POOL --tasks mix.jsonl --out train.jsonl
-#         wfdsl-reward serve --pool POOL --tasks mix.jsonl --budget-usd 500
+# Before: wfdsl serve --score --rows openrlhf --pool POOL --tasks mix.jsonl --out train.jsonl
+#         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 #         ray start --head
 set -e
 options=(

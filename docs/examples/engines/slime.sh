@@ -2,8 +2,8 @@
 # The paper's base stage (arXiv 2512.04388, section 4) on slime 0.3 (624b824a), on two GPUs of 80 GB. Names of options
 # are read from slime's code and scripts; the training was not run. Numbers are the paper's unless a comment says "our
 # choice".
-# Before: wfdsl-reward rows slime --pool POOL --tasks mix.jsonl --out train.jsonl
-#         wfdsl-reward serve --pool POOL --tasks mix.jsonl --budget-usd 500
+# Before: wfdsl serve --score --rows slime --pool POOL --tasks mix.jsonl --out train.jsonl
+#         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 #         slime's tools/convert_hf_to_torch_dist.py for the weights; `ray start --head`; run this in slime's folder
 set -e
 source scripts/models/qwen2.5-7B.sh                             # slime's own: MODEL_ARGS, the shape of the model

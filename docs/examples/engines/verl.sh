@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The paper's base stage (arXiv 2512.04388, section 4) on verl 0.9, on two GPUs of 80 GB. Every option is tested against
 # verl's configuration; the training was not run. Numbers are the paper's unless a comment says "our choice".
-# Before: wfdsl-reward rows verl --pool POOL --tasks mix.jsonl --out train.parquet
-#         wfdsl-reward serve --pool POOL --tasks mix.jsonl --budget-usd 500
+# Before: wfdsl serve --score --rows verl --pool POOL --tasks mix.jsonl --out train.parquet
+#         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 set -e
 options=(
     algorithm.adv_estimator=grpo                                # advantages within a question's completions

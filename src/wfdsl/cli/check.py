@@ -1,7 +1,8 @@
 """Check workflow files and completions.
 
 Each FILE is a .wf file, a completion, or - for standard input. With --field each FILE is JSON lines (also gzipped), and
-the completion is read from that field of every line; --summary counts what was found over all of them.
+the completion is read from that field of every line; --summary counts what was found over all of them. --explain says
+what a diagnostic's code means; --grammar prints the strict completion language as a grammar for constrained decoders.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
 from wfdsl.cli.display.streams import styled, visible
+from wfdsl.cli.explain import ALL, explain
+from wfdsl.cli.grammar import add_grammar_options, print_grammar
 from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
 from wfdsl.cli.options import INPUT, OUTPUT, count_or_zero, group, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
@@ -34,13 +37,15 @@ _COUNT_WIDTH = 16
 EXAMPLES = (
     "wfdsl check debate.wf --pool pool.toml",
     "wfdsl check --field completion --summary rollouts.jsonl",
+    "wfdsl check --explain access-not-earlier",
+    "wfdsl check --grammar gbnf --pool-size 3",
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl check`."""
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
-    asked.add_argument("files", nargs="+", metavar="FILE", help="a .wf file or a completion; - reads standard input")
+    asked.add_argument("files", nargs="*", metavar="FILE", help="a .wf file or a completion; - reads standard input")
     add_input_options(parser, profile="strict")
     output.add_argument("--json", action="store_true", help="print a JSON object a line for each file")
     asked.add_argument("--field", metavar="NAME", help="FILE is JSON lines with a completion in this field")
@@ -48,10 +53,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--examples", type=count_or_zero, default=3, metavar="N", help="with --summary: how many of the worst"
     )
+    output.add_argument(
+        "--explain",
+        nargs="?",
+        const=ALL,
+        metavar="CODE",
+        help="say what a diagnostic's code means, with an example and its correction; list all codes without CODE",
+    )
+    add_grammar_options(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Check every file; 2 if one cannot be read, else 1 if one is invalid."""
+    if args.explain is not None:
+        return explain(args.explain)
+    if args.grammar is not None:
+        return print_grammar(args)
+    if not args.files:
+        raise UsageError("give a FILE: a .wf file or a completion; - reads standard input")
     if args.field is not None:
         return _check_lines(args)
     if args.summary:

@@ -1,8 +1,6 @@
-"""Say what a diagnostic's code means, with an example and its correction; without CODE, list all codes."""
+"""`wfdsl check --explain`: what a diagnostic's code means, with an example and its correction."""
 
 from __future__ import annotations
-
-import argparse
 
 from wfdsl.errors import UsageError
 from wfdsl.language.codes import CODES, Code
@@ -17,25 +15,21 @@ _KINDS = {
 _FORMS = {"both": "both forms", "completion": "completions", "wf": "workflow files"}
 
 
-EXAMPLES = ("wfdsl explain access-not-earlier",)
+ALL = ""
+"""Instead of a code: list them all."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl explain`."""
-    parser.add_argument("code", nargs="?", metavar="CODE", help="such as access-not-earlier")
-
-
-def execute(args: argparse.Namespace) -> int:
+def explain(code: str) -> int:
     """Explain one code, or list all."""
-    if args.code is None:
+    if code == ALL:
         width = max(map(len, CODES))
-        for code in CODES.values():
-            print(f"{code.name:<{width}}  {code.kind:<7}  {code.summary}")
+        for each in CODES.values():
+            print(f"{each.name:<{width}}  {each.kind:<7}  {each.summary}")
         return 0
-    if args.code not in CODES:
-        hint = Suggestions().hint(args.code, CODES) or "`wfdsl explain` lists all codes"
-        raise UsageError(f"there is no code {args.code!r}: {hint}")
-    print(explained(CODES[args.code]))
+    if code not in CODES:
+        hint = Suggestions().hint(code, CODES) or "`wfdsl check --explain` lists all codes"
+        raise UsageError(f"there is no code {code!r}: {hint}")
+    print(explained(CODES[code]))
     return 0
 
 

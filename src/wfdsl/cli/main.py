@@ -10,27 +10,24 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
 from wfdsl._version import __version__
 from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, closest, complete, words_before_tab
 from wfdsl.cli.output import USAGE, ended, reported
 
 COMMANDS = {
-    "check": "check workflow files and completions, one by one or in bulk",
+    "check": "check workflow files and completions, one by one or in bulk; explain codes; print the grammar",
     "fmt": "print in the canonical form, or convert between the two forms",
     "show": "draw a workflow or a run: in the terminal, or as Mermaid, DOT, SVG, JSON or HTML",
     "run": "run a workflow on a question",
     "solve": "answer a question: a Conductor writes the workflow, and may revise it",
     "serve": "answer over HTTP, as a model behind an API of OpenAI's shape",
     "view": "show runs in a browser",
-    "prompt": "print exactly what a Conductor would be sent",
-    "examples": "list, show and extract few-shot examples",
-    "resume": "resume a run that was interrupted",
-    "runs": "list, remove and export runs",
-    "trace": "show everything that happened in a run",
+    "runs": "list runs, show, resume, export and remove them, and ask a step again",
     "pools": "list, show, check and write pools of workers",
-    "grammar": "print the language as a grammar for constrained decoders",
-    "explain": "say what a diagnostic's code means and how to fix it",
+    "eval": "evaluate policies on tasks, and compare them",
+    "data": "look at tasks, convert, check and select them; few-shot examples",
 }
 EXIT_CODES = """\
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed, 4 budget spent, 130 interrupted"""
@@ -43,16 +40,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     words = words_before_tab()
-    parser, chosen = _parser(arguments if words is None else words)
-    answer_tab(parser)
+    if words is not None:
+        answer_tab(_parser(words))
+    args = parsed(arguments)
+    if args.command is None:
+        _parser([]).print_help(sys.stderr)
+        return USAGE
+    _log(args.verbose + args.verbose_too)
+    return reported(f"wfdsl {args.command}", lambda: int(_module(args.command, arguments).execute(args)))
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """The options of a command line; `words` is what follows the command."""
+    parser = _parser(arguments)
     args, left = parser.parse_known_args(arguments)
     if left:
         _take_question(args, left, parser)
-    if chosen is None:
-        parser.print_help(sys.stderr)
-        return USAGE
-    _log(args.verbose + args.verbose_too)
-    return reported(f"wfdsl {chosen}", lambda: int(import_module(f"wfdsl.cli.{chosen}").execute(args)))
+    args.words = arguments[arguments.index(args.command) + 1 :] if args.command else []
+    return args
+
+
+def _module(command: str, arguments: Sequence[str]) -> ModuleType:
+    """The module of a command; what `wfdsl serve --score` serves is found by an entry point."""
+    if command == "serve" and "--score" in arguments:
+        from importlib.metadata import entry_points
+
+        [found] = entry_points(group="wfdsl.serve", name="score")
+        module: ModuleType = found.load()
+        return module
+    return import_module(f"wfdsl.cli.{command}")
 
 
 def _take_question(args: argparse.Namespace, left: list[str], parser: Parser) -> None:
@@ -78,7 +94,7 @@ def _log(verbosity: int) -> None:
         ours.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
 
 
-def _parser(arguments: list[str]) -> tuple[Parser, str | None]:
+def _parser(arguments: list[str]) -> Parser:
     """The parser, of which only the command that is called has its arguments."""
     parser = Parser(
         prog="wfdsl", description="The workflow language and interpreter for LLM Conductors.", epilog=EXIT_CODES
@@ -91,7 +107,7 @@ def _parser(arguments: list[str]) -> tuple[Parser, str | None]:
         parser.exit(USAGE, f"wfdsl: there is no command {chosen!r}: {_hint(chosen)}\n")
     for name, summary in COMMANDS.items():
         if name == chosen:
-            module = import_module(f"wfdsl.cli.{name}")
+            module = _module(name, arguments)
             own = commands.add_parser(name, help=summary, description=module.__doc__)
             # A separate name: a sub-command's defaults would overwrite what was counted before it.
             own.add_argument(
@@ -102,7 +118,7 @@ def _parser(arguments: list[str]) -> tuple[Parser, str | None]:
             parser.chosen = own
         else:
             commands.add_parser(name, help=summary, add_help=False)
-    return parser, chosen
+    return parser
 
 
 def _hint(word: str) -> str:

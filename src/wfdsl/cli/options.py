@@ -95,10 +95,15 @@ def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGrou
 
 
 def complete(parser: argparse.ArgumentParser, examples: Sequence[str], *notes: str) -> None:
-    """Give a parser that has all its arguments a short usage, and examples below its options."""
+    """Give a parser that has all its arguments a short usage, and examples below its options; its actions too."""
     parser.usage = usage_of(parser)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "\n\n".join(["\n  ".join(["examples:", *examples]), *notes])
+    shown = ["\n  ".join(["examples:", *examples])] if examples else []
+    parser.epilog = "\n\n".join([*filter(None, [parser.epilog]), *shown, *notes])
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                complete(inner, ())
 
 
 def usage_of(parser: argparse.ArgumentParser) -> str:
@@ -209,13 +214,6 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--otel", action="store_true", help="send OpenTelemetry spans, as its environment variables say"
     )
-
-
-def add_redo_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--from RUN --step STEP`."""
-    own = group(parser, INPUT)
-    own.add_argument("--from", dest="source", metavar="RUN", help="with --step: a run that is in the journal")
-    own.add_argument("--step", metavar="STEP", help="the name or index of a step to ask again, in a new run")
 
 
 def parameters_of(args: argparse.Namespace) -> dict[str, str]:

@@ -76,7 +76,9 @@ def advised(error: RunEnded, command: str | None = None) -> str:
         if gave_up(error.run):
             return f"{error}; or run the same command again, without --run-id, for other completions"
         by_conductor = "solve" in error.run.settings.get("origin", {})  # `resume` does not know Conductors
-        command = f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl resume {error.run_id}"
+        command = (
+            f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl runs resume {error.run_id}"
+        )
     if node_gave_up(error.run):
         return f"{error}; then continue with: {command} --ask-again (without it, the same completions are read again)"
     return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"

@@ -1,7 +1,7 @@
 """Run a workflow on a question.
 
 The answer goes to standard output, progress to standard error. Each call is kept in the journal before it is used, so
-that `wfdsl resume` can continue an interrupted run.
+that `wfdsl runs resume` can continue an interrupted run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
     add_options,
-    add_redo_options,
     add_trace_options,
     experiment_of,
     group,
-    some_text,
 )
-from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.errors import JournalFailure
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
 from wfdsl.language.workflow import Workflow
@@ -46,14 +44,8 @@ EXAMPLES = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl run`."""
-    group(parser, INPUT).add_argument(
-        "file", nargs="?", metavar="FILE", help="a .wf file or a completion; - reads standard input"
-    )
+    group(parser, INPUT).add_argument("file", metavar="FILE", help="a .wf file or a completion; - reads standard input")
     add_question_options(parser)
-    add_redo_options(parser)
-    again = group(parser, INPUT)
-    again.add_argument("--subtask", type=some_text, metavar="TEXT", help="with --step: what the step is to do instead")
-    again.add_argument("--worker", metavar="NAME|INDEX", help="with --step: the worker that is to do it")
     group(parser, OUTPUT).add_argument(
         "--dry-run", action="store_true", help="call no worker: print the messages and the most that the run may cost"
     )
@@ -68,11 +60,8 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.cli.display.displays import display_for
     from wfdsl.cli.display.live import followed, listener_for, new_run_options, print_run
     from wfdsl.cli.output import SMALL_MODEL, print_now
-    from wfdsl.cli.redo import redo_step
     from wfdsl.interpreter.running import new_run_id, run
 
-    if _is_redo(args):
-        return redo_step(args)
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
     question = question_of(args)
@@ -90,7 +79,7 @@ def execute(args: argparse.Namespace) -> int:
     options["names"] = names_of(checked)
     display = display_for(args, pool)
     options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
-    again = None if options["journal"] is None else f"wfdsl resume {options['run_id']}"
+    again = None if options["journal"] is None else f"wfdsl runs resume {options['run_id']}"
     try:
         work = run(checked.workflow, question, pool, **options)
         done = followed(work, display, as_json=args.json, again=again)
@@ -98,22 +87,6 @@ def execute(args: argparse.Namespace) -> int:
         raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
     print_run(done, display, as_json=args.json)
     return 0
-
-
-def _is_redo(args: argparse.Namespace) -> bool:
-    """Whether the command redoes a step of a run, rather than running a file."""
-    if args.source is None:
-        for option, value in {"--step": args.step, "--subtask": args.subtask, "--worker": args.worker}.items():
-            if value is not None:
-                raise UsageError(f"{option} needs --from RUN: the run that has the step")
-        if args.file is None:
-            raise UsageError("give a FILE and a QUESTION, or --from RUN --step STEP to ask one step of a run again")
-        return False
-    if args.file is not None or args.question is not None:
-        raise UsageError("--from RUN takes workflow and question from the run: leave FILE and QUESTION out")
-    if args.step is None:
-        raise UsageError("--from RUN needs --step: the step to ask again; `wfdsl resume` continues a whole run")
-    return True
 
 
 def print_estimate(

@@ -1,4 +1,4 @@
-"""List, remove and export the runs of the journal.
+"""List the runs of the journal; show, resume, export and remove them; ask one step of a run again.
 
 `wfdsl runs` lists the newest runs, those of an evaluation in one line; `--evaluation ID` lists them one by one. A cost
 after <= is the most that the run may have cost: calls that were in flight when it stopped are charged in full.
@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wfdsl.cli import runs_redo, runs_resume, runs_show
 from wfdsl.cli.display.streams import visible
 from wfdsl.cli.options import count, number_or_zero
 from wfdsl.cli.output import OK, USAGE, print_json
-from wfdsl.errors import JournalFailure
+from wfdsl.errors import JournalFailure, UsageError
 
 if TYPE_CHECKING:  # start-up time
     from pathlib import Path
@@ -27,8 +28,16 @@ if TYPE_CHECKING:  # start-up time
 EXAMPLES = (
     "wfdsl runs --status failed --limit 5",
     "wfdsl runs --by openai:gpt-5 --pool paper",
+    "wfdsl runs show last --messages",
+    "wfdsl runs resume 20261123-1341 --budget-usd 2",
+    "wfdsl runs redo last --step solve --worker careful",
     "wfdsl runs export > runs.jsonl",
 )
+_ACTIONS = {
+    "show": ("show everything that happened in a run", runs_show),
+    "resume": ("resume a run that was interrupted", runs_resume),
+    "redo": ("ask one step of a run again, in a new run", runs_redo),
+}
 _DAY_S = 86_400
 _SHOWN = 20  # lines of a list; our choice
 _LONGEST_WORD = 28  # characters of a pool or a Conductor in the list
@@ -42,10 +51,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="list runs, newest first (the default)")
     for each in (parser, listing):
         _add_list_options(each)
+    for name, (about, module) in _ACTIONS.items():
+        module.configure(actions.add_parser(name, help=about, description=module.__doc__))
     removal = actions.add_parser("rm", help="remove runs and their calls")
-    removal.add_argument("runs", metavar="RUN", nargs="+", help="a run's id, or how it begins")
-    pruning = actions.add_parser("prune", help="remove runs that are older than a number of days")
-    pruning.add_argument("--days", type=number_or_zero, default=30.0, metavar="N", help="how many (default: 30)")
+    removal.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins")
+    removal.add_argument("--days", type=number_or_zero, metavar="N", help="those that are older than N days")
     export = actions.add_parser("export", help="print run records as JSON, one a line")
     export.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins (default: all)")
 
@@ -69,11 +79,15 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import DAMAGED, full_id, remove, summaries
 
+    if args.action in _ACTIONS:
+        return int(_ACTIONS[args.action][1].execute(args))
     path = default_path()
     if args.action in (None, "list"):
         _list(path, summaries(path) if path.exists() else [], vars(args))
         return 0
-    if args.action == "prune":
+    if args.action == "rm" and bool(args.runs) == (args.days is not None):
+        raise UsageError("give the RUNs to remove, or --days N")
+    if args.action == "rm" and args.days is not None:
         before = time.time() - args.days * _DAY_S
         kept = ("running", DAMAGED)  # how old a damaged one is cannot be known
         old = [found.id for found in summaries(path) if found.created < before and found.status not in kept]

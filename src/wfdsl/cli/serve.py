@@ -1,7 +1,8 @@
 """Answer over HTTP: the Conductor of a pool, and workflow files, as models behind an API of OpenAI's shape.
 
 The model `wfdsl` is the Conductor; each --workflow is a model by the name of its file, without .wf. Every call is kept
-in the journal. SIGTERM or Ctrl-C ends the server after the requests in progress.
+in the journal. SIGTERM or Ctrl-C ends the server after the requests in progress. With --score the server scores
+completions for training engines, with options of its own: `wfdsl serve --score --help`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .wf file to serve as a model of its own; may be repeated",
     )
+    group(parser, INPUT).add_argument("--score", action="store_true", help="serve rewards to training engines instead")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser, parameters=False)
     add_protocol_option(parser)

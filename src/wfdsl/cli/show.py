@@ -1,8 +1,8 @@
 """Draw a workflow, in the terminal or as a picture for elsewhere.
 
 With --run a run is drawn, with what happened to each step and every workflow that a Conductor wrote in it: RUN is the
-run's id, or how it begins, `last` for the newest, or a file with a record that `wfdsl run --json` or `wfdsl trace
---json` printed. With --html it is one page, with all messages and replies, that can be opened offline.
+run's id, or how it begins, `last` for the newest, or a file with a record that `wfdsl run --json` or `wfdsl runs
+show --json` printed. With --html it is one page, with all messages and replies, that can be opened offline.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wfdsl.cli.inputs import add_question_options, names_of, question_of
@@ -54,14 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl solve`."""
     add_question_options(parser)
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
-    asked.add_argument(
-        "--from",
-        dest="source",
-        metavar="FILE|RUN",
-        help="a JSON lines file with questions; with --step: a run that is in the journal",
-    )
-    asked.add_argument("--step", metavar="STEP", help="the index of a step to ask again, in a new run")
-    asked.add_argument("--round", type=count_or_zero, metavar="N", help="with --step: the round that it is in, from 0")
+    asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
     output.add_argument("-o", "--out", metavar="FILE", help="with --from: the JSON lines file that takes the answers")
     asked.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="with --from: which columns to use, such as question=prompt,id=uid"
@@ -70,6 +62,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         help="call no model: print what the Conductor would be sent, and what the question may cost",
+    )
+    output.add_argument(
+        "--show-prompt", action="store_true", help="call no model: print exactly what the Conductor would be sent"
+    )
+    output.add_argument(
+        "--round",
+        type=count_or_zero,
+        default=0,
+        metavar="N",
+        help="with --show-prompt: later rounds revise (default: 0)",
     )
     output.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
@@ -83,12 +85,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
+    from wfdsl.cli.show_prompt import show_prompt
     from wfdsl.cli.solving import remark_on_choice, solve_lines, solving_of
 
-    if _is_redo(args):
-        return _redo(args)
     _require_fitting_options(args)
     question = "" if args.source is not None else question_of(args)
+    if args.show_prompt:
+        return show_prompt(question, args)
     solving = solving_of(args)
     remark = remark_on_choice(solving)
     if remark and not args.quiet:
@@ -98,10 +101,10 @@ def execute(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_dry_run(solving, question, as_json=args.json)
         return 0
-    return _answer(solving, question, args)
+    return answer(solving, question, args)
 
 
-def _answer(solving: Solving, question: Question, args: argparse.Namespace) -> int:
+def answer(solving: Solving, question: Question, args: argparse.Namespace) -> int:
     """Solve one question and print the answer."""
     from wfdsl.cli.display.answers import print_result
     from wfdsl.cli.display.displays import display_for
@@ -114,56 +117,13 @@ def _answer(solving: Solving, question: Question, args: argparse.Namespace) -> i
     return 0
 
 
-def _is_redo(args: argparse.Namespace) -> bool:
-    """Whether the command redoes a step of a round, rather than solving a question."""
-    if args.step is None:
-        if args.round is not None:
-            raise UsageError("--round needs --step: the step of the round to ask again")
-        return False
-    if args.source is None or args.round is None:
-        raise UsageError("--step needs --from RUN and --round N: the run and the round that have the step")
-    for name, value in (("QUESTION", args.asked or args.question), ("--out", args.out)):
-        if value is not None:
-            raise UsageError(f"--step takes the question from the run: leave {name} out")
-    return True
-
-
-def _redo(args: argparse.Namespace) -> int:
-    """Ask a step of a round again, and what came after it; Conductor and pool are the run's unless given."""
-    from wfdsl.cli.redo import price_of, print_redo_estimate, use_origin
-    from wfdsl.cli.solving import solving_of
-    from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.interpreter.journal_reading import full_id, request_of
-    from wfdsl.interpreter.redoing import prepare_redo
-
-    path = default_path()
-    run_id = full_id(path, args.source)
-    request = request_of(path, run_id)
-    if "solve" not in request.origin:
-        raise UsageError(f"run {run_id} has no Conductor: write `wfdsl run --from {run_id} --step {args.step}`")
-    use_origin(args, request)
-    solving = solving_of(args)
-    if not solving.experiment.run.journal:
-        raise UsageError("--from RUN reads and writes the journal: leave --no-journal out")
-    if args.run_id is not None:  # the new run was interrupted
-        origin = {**solving.origin, **request_of(path, args.run_id).origin}
-        return _answer(replace(solving, origin=origin), request.question, args)
-    prepared = prepare_redo(path, run_id, args.step, round_number=args.round)
-    found, rounds = prepared.estimate(solving.pool), solving.max_rounds
-    if args.dry_run:
-        print_redo_estimate(prepared, found, as_json=args.json, max_rounds=rounds)
-        return 0
-    if not args.quiet:
-        print(price_of(prepared, found, max_rounds=rounds), file=sys.stderr)
-    args.run_id = prepared.start(path)
-    return _answer(replace(solving, origin={**solving.origin, **prepared.origin}), request.question, args)
-
-
 def _require_fitting_options(args: argparse.Namespace) -> None:
     if args.source is not None and (args.asked is not None or args.question is not None):
         raise UsageError("give a QUESTION, or a file of questions with --from, not both")
     if args.source is not None and args.out is None:
         raise UsageError("--from needs --out: the file that takes the answers")
+    if args.source is not None and args.show_prompt:
+        raise UsageError("--show-prompt is for one QUESTION: leave --from out")
     if args.source is None:
         idle = {"--out": args.out, "--map": args.map, "--parallel": given(args, "run").get("parallel")}
         for option, value in idle.items():
@@ -210,7 +170,7 @@ def _solve(solving: Solving, question: Question, display: Display, args: argpars
     options = new_run_options(solving.experiment, run_id=run_id, origin=solving.origin)
     options["on_event"] = listener_for(display, otel=args.otel, origin=solving.origin)
     kept, can_be_resumed = solving.experiment.run.journal, "file" in solving.origin
-    command = f"wfdsl resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
+    command = f"wfdsl runs resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
 
     async def solved() -> Run:
         return (await solving.solve(question, options)).run

@@ -1,7 +1,8 @@
 """The prompt builder: question, workers, examples and limits in; chat messages out. It is the only one.
 
-Inference, training and `wfdsl prompt` all build their messages here, from a named, versioned template set. The hash
-covers everything that shapes a prompt except the question, the workers and the limits, and is part of every trace.
+Inference, training and `wfdsl solve --show-prompt` all build their messages here, from a named, versioned template set.
+The hash covers everything that shapes a prompt except the question, the workers and the limits, and is part of every
+trace.
 
 What workers and users wrote is quoted: a template says with `{mark}` where a quotation ends, and the mark is chosen so
 that it is in no text that is filled in. So no text can end its own quotation, and the same texts give the same prompt.

@@ -157,7 +157,7 @@ def rival_of(policy: str, costs: Mapping[str, float], scores: Mapping[str, Score
 def _known(policy: PolicySummary) -> Mean:
     if policy.average is None:
         raise UsageError(
-            f"policy {policy.policy!r} has no judged answers to some tasks; `wfdsl-eval --resume` tries again"
+            f"policy {policy.policy!r} has no judged answers to some tasks; `wfdsl eval --resume` tries again"
         )
     return policy.average
 

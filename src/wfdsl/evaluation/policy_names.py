@@ -1,4 +1,4 @@
-"""Policies by name: what `wfdsl-eval --policy NAME` evaluates.
+"""Policies by name: what `wfdsl eval --policy NAME` evaluates.
 
 workers                 each worker of the pool alone
 baselines               those, and every baseline

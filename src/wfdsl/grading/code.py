@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from wfdsl.grading.code_tests import run_tests
@@ -22,19 +21,6 @@ from wfdsl.grading.sandbox import Sandbox, SandboxFailed, SandboxMissing
 from wfdsl.grading.sandbox.sandbox import UNSAFE
 from wfdsl.grading.verdict import Verdict
 from wfdsl.tasks.task import CodeTests
-
-
-class RemoteSandbox(Protocol):
-    """A sandbox on other machines: programs are sent there with their tests, and verdicts come back."""
-
-    settings: str
-    """What verdicts depend on, as text."""
-    unsafe: bool
-    """Whether programs run without isolation there."""
-
-    async def grade(self, program: str, tests: CodeTests) -> Verdict:
-        """Run a program's tests until one fails. Raises: SandboxFailed."""
-        ...
 
 
 class VerdictCache:
@@ -90,7 +76,7 @@ async def grade_program(
     program: str,
     tests: CodeTests,
     *,
-    sandbox: Sandbox | RemoteSandbox | None = None,
+    sandbox: Sandbox | None = None,
     verdicts: VerdictCache | None = SHARED_CACHE,
 ) -> Verdict:
     """Run a program's tests until one fails.
@@ -124,9 +110,7 @@ def key_of(program: str, tests: CodeTests, settings: str) -> bytes:
     return digest.digest()
 
 
-async def _cached(
-    program: str, tests: CodeTests, sandbox: Sandbox | RemoteSandbox, verdicts: VerdictCache | None
-) -> Verdict:
+async def _cached(program: str, tests: CodeTests, sandbox: Sandbox, verdicts: VerdictCache | None) -> Verdict:
     if verdicts is None:
         return await _graded(program, tests, sandbox)
     key = key_of(program, tests, sandbox.settings)
@@ -141,8 +125,6 @@ async def _cached(
         return verdict
 
 
-async def _graded(program: str, tests: CodeTests, sandbox: Sandbox | RemoteSandbox) -> Verdict:
-    if not isinstance(sandbox, Sandbox):
-        return await sandbox.grade(program, tests)
+async def _graded(program: str, tests: CodeTests, sandbox: Sandbox) -> Verdict:
     async with sandbox.slot() as slot:
         return await run_tests(program, tests, slot)

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from wfdsl.errors import UsageError
 from wfdsl.grading.choice import grade_choice
-from wfdsl.grading.code import RemoteSandbox, grade_program
+from wfdsl.grading.code import grade_program
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.sandbox import Sandbox
@@ -21,7 +21,7 @@ from wfdsl.grading.verdict import Verdict
 from wfdsl.tasks.task import Task
 
 
-async def grade(task: Task, text: str, *, sandbox: Sandbox | RemoteSandbox | None = None) -> Verdict:
+async def grade(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
     """Whether the final answer of `text` is the gold one. A reply without a final answer is wrong.
 
     A grader that fails has not graded: the verdict is unjudged, and its reason names the exception.
@@ -39,12 +39,12 @@ async def grade(task: Task, text: str, *, sandbox: Sandbox | RemoteSandbox | Non
         return Verdict("unjudged", reason=f"the {task.kind} grader failed: {type(error).__name__}: {error}")
 
 
-def grade_sync(task: Task, text: str, *, sandbox: Sandbox | RemoteSandbox | None = None) -> Verdict:
+def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
     """`grade`, for code that is not async."""
     return asyncio.run(grade(task, text, sandbox=sandbox))
 
 
-async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | RemoteSandbox | None) -> Verdict:
+async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     if task.kind == "code":
         return await _grade_code(task, text, sandbox)
     assert task.kind != "custom"  # that is for the task's own grader
@@ -84,7 +84,7 @@ def load_grader(name: str) -> Callable[[Task, str], Any]:
     return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
 
 
-async def _grade_code(task: Task, text: str, sandbox: Sandbox | RemoteSandbox | None) -> Verdict:
+async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     assert task.tests is not None  # a code task without tests cannot be made
     program = final_code(text, wanted=task.tests.entry_point)
     if program is None:

@@ -130,7 +130,7 @@ def _refusal(text: str | bytes, error: ValidationError) -> str:
     try:
         found = json.loads(text)
     except ValueError:
-        return "not a run record (it is not JSON); `wfdsl run --json` and `wfdsl trace --json` write run records"
+        return "not a run record (it is not JSON); `wfdsl run --json` and `wfdsl runs show --json` write run records"
     version = found.get("version") if isinstance(found, dict) and found.get("format") == _FORMAT else None
     if isinstance(version, int) and version > _VERSION:
         return f"this run record has version {version}, this wfdsl reads up to {_VERSION}; use a later wfdsl"

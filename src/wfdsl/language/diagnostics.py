@@ -27,7 +27,7 @@ class Diagnostic:
     """
 
     code: str
-    """The stable name of the problem, which `wfdsl explain` takes."""
+    """The stable name of the problem, which `wfdsl check --explain` takes."""
     severity: Severity
     """`error` or `warning`."""
     message: str

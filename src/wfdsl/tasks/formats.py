@@ -37,7 +37,7 @@ def _columns(*names: str) -> frozenset[str]:
 
 
 _KNOWN = (
-    Format("wfdsl", "tasks as `wfdsl-data convert` writes them", own_task, (_columns("id,question,gold,kind"),)),
+    Format("wfdsl", "tasks as `wfdsl data convert` writes them", own_task, (_columns("id,question,gold,kind"),)),
     Format(
         "fields",
         "files whose columns have the names of the fields of tasks: question, gold, and others",

@@ -58,10 +58,7 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         raise UsageError(_missing_runtime(entry))
     folder = folder_of(entry)
     command = server_command(entry)
-    start = open_workers.start_local
-    server: ModelServer = open_workers.shared(
-        ("local", command), lambda: LocalServer(command) if start is None else start(entry)
-    )
+    server: ModelServer = open_workers.shared(("local", command), lambda: LocalServer(command))
     return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, model_defaults(folder))
 
 

@@ -27,7 +27,7 @@ from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.model_list import listed_entries, lists_models
 from wfdsl.workers.pool_file import describe_pool, names_a_file, pool_table, used_pool
-from wfdsl.workers.registry import ModelServer, OpenWorkers, build_worker
+from wfdsl.workers.registry import OpenWorkers, build_worker
 from wfdsl.workers.text_policy import PolicedWorker
 
 PLUGIN_GROUP: Final = "wfdsl.pools"
@@ -168,15 +168,12 @@ class Pool:
         """As long as this is the same object, `worker` gives the same workers in this event loop."""
         return self._open_workers().generation
 
-    def open(
-        self, *, start_local: Callable[[WorkerEntry], ModelServer] | None = None
-    ) -> AbstractAsyncContextManager[Pool]:
+    def open(self) -> AbstractAsyncContextManager[Pool]:
         """Keep clients and servers up inside the block, and close them after the last open block.
 
-        They start when first used. Blocks may nest and overlap, also those of subsets. `start_local` makes the servers
-        of local models elsewhere, for blocks inside too; without it, they are processes of this machine.
+        They start when first used. Blocks may nest and overlap, also those of subsets.
         """
-        return _OpenBlock(self, start_local)
+        return _OpenBlock(self)
 
     def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
@@ -234,17 +231,14 @@ class Pool:
 class _OpenBlock:
     """One open block of a pool. Each run has one, so it is a class: a generator would cost three times as much."""
 
-    __slots__ = ("_open_workers", "_pool", "_start_local")
+    __slots__ = ("_open_workers", "_pool")
 
-    def __init__(self, pool: Pool, start_local: Callable[[WorkerEntry], ModelServer] | None) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._start_local = start_local
 
     async def __aenter__(self) -> Pool:
         self._open_workers = self._pool._open_workers()
         self._open_workers.users += 1
-        if self._start_local is not None:
-            self._open_workers.start_local = self._start_local
         return self._pool
 
     async def __aexit__(
@@ -253,7 +247,6 @@ class _OpenBlock:
         self._open_workers.users -= 1
         if not self._open_workers.users:
             await self._open_workers.aclose()
-            self._open_workers.start_local = None
 
 
 def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:

@@ -54,8 +54,6 @@ class OpenWorkers:
     def __init__(self) -> None:
         self.users = 0
         """Open blocks; the last one to leave closes them."""
-        self.start_local: Callable[[WorkerEntry], ModelServer] | None = None
-        """What starts the servers of local models; None: they are processes of this machine."""
         self.generation = object()
         """Another one once workers were closed and may be built again."""
         self._workers: dict[str, Worker] = {}

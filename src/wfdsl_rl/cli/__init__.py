@@ -1,1 +1,1 @@
-"""The commands wfdsl-data, wfdsl-eval and wfdsl-train."""
+"""`wfdsl-train`, and `wfdsl serve --score`."""

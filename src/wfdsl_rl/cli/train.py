@@ -216,7 +216,7 @@ def _fixed(resolved: dict[str, Any]) -> dict[str, Any]:
 
 
 def _advised(error: RunEnded, folder: Path, limits: Sequence[str]) -> str:
-    """What ended a training, and how to continue it: not the one run, as `wfdsl resume` does."""
+    """What ended a training, and how to continue it: not the one run, as `wfdsl runs resume` does."""
     again = f"wfdsl-train --resume {shlex.quote(str(folder))}"
     if limits:
         larger = " ".join(f"--set budget.{name}=N" for name in limits)

@@ -70,7 +70,7 @@ class _Server(Endpoints):
     async def lifespan(self, app: Starlette) -> AsyncIterator[Mapping[str, Any]]:  # noqa: ARG002  (Starlette passes it)
         """Keep the workers' clients up while the server runs, and end all runs before they close."""
         service = self._service
-        async with service.opened():
+        async with service.reward.pool.open():
             self.is_ready = True
             try:
                 yield {FINISHED: service.finished}

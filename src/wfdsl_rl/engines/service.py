@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from sys import getsizeof
-from typing import Any, Final
+from typing import Final
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import BudgetTracker
@@ -84,14 +83,11 @@ class RewardService:
         metrics: Metrics,
         *,
         parallel: int,
-        opened: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
         """`reward` keeps its calls in the journal and within the budget, and tells `metrics` its events.
 
-        `parallel` is the most workflows in flight. `opened` keeps up what scoring needs, of which the pool is a part;
-        the pool alone unless given.
+        `parallel` is the most workflows in flight.
         """
-        self.opened = opened or reward.pool.open
         self.reward = reward
         self.workflows = ConcurrencyLimiter(parallel)
         self.metrics = metrics

@@ -36,7 +36,7 @@ async def compute_score(
         data_source: The row's; not used.
         solution_str: The completion.
         ground_truth: The task's id.
-        extra_info: The row's `extra_info`, as `wfdsl-reward rows verl` writes it.
+        extra_info: The row's `extra_info`, as `wfdsl serve --score --rows verl` writes it.
         unscored: The reward of a completion about which nothing is known, since verl needs a number. The default is
             that of a wrong answer (our choice); the share of these completions is logged as `unscored`.
         options: Those of `SourceOptions`.

@@ -74,7 +74,7 @@ class RoundsAgentLoop(AgentLoopBase):  # type: ignore[misc,unused-ignore]
         self._source = reward_source(SourceOptions.of(options))
 
     async def run(self, sampling_params: dict[str, Any], priority: int = 0, **row: Any) -> AgentLoopOutput:
-        """Write, run and revise; `row` is one of `wfdsl-reward rows verl`.
+        """Write, run and revise; `row` is one of `wfdsl serve --score --rows verl`.
 
         Raises:
             UsageError, BudgetExhausted, ServerGone: as the source raises them.

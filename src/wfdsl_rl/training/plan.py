@@ -230,5 +230,5 @@ def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train
     except UsageError as error:
         advice = ""
         if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
-            advice = f"; write it with wfdsl-data select, or set another with --set train.{key}=FILE or =gym/paper7"
+            advice = f"; write it with `wfdsl data select`, or set another with --set train.{key}=FILE or =gym/paper7"
         raise UsageError(f"train.{key}: {error}{advice}") from None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.evaluation.toys import wfdsl_eval as main
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import (
     FILE,
@@ -24,7 +25,6 @@ from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import read_trials
 from wfdsl.tasks.task import save_tasks
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.cli.eval import main
 
 from .toys import staff, tasks
 

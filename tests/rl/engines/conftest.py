@@ -1,4 +1,4 @@
-"""`wfdsl-reward serve` as a process of its own, on a provider that counts what it is asked."""
+"""`wfdsl serve --score` as a process of its own, on a provider that counts what it is asked."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ class Provider(ChatServer):
 
 
 class RewardProcess(RunningServer):
-    """A running `wfdsl-reward serve`."""
+    """A running `wfdsl serve --score`."""
 
     def __init__(
         self, folder: Path, *options: str, prefix: tuple[str, ...] = (), python: str | Path = sys.executable
     ) -> None:
-        command = ["-m", "wfdsl_rl.cli.reward", "serve", "--pool", "pool.toml", "--tasks", "tasks.jsonl"]
+        command = ["-m", "wfdsl", "serve", "--score", "--pool", "pool.toml", "--tasks", "tasks.jsonl"]
         command += ["--journal", "journal.db", *options]
         self._clients: list[RewardClient] = []
         super().__init__(folder, *command, prefix=prefix, env={"OPENAI_API_KEY": "none"}, python=python)

@@ -175,7 +175,7 @@ def evaluation(folder: Path, tasks: int, *options: str) -> subprocess.Popen[str]
     lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(tasks)]
     (folder / "many.jsonl").write_text("\n".join(lines))
     env = {**os.environ, "WFDSL_HOME": str(folder / "node"), "OPENAI_API_KEY": "none"}
-    command = [sys.executable, "-m", "wfdsl_rl.cli.eval", "--no-plots", "--quiet"]
+    command = [sys.executable, "-m", "wfdsl", "eval", "--no-plots", "--quiet"]
     if "--resume" not in options:
         command += ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml"]
     piped = subprocess.PIPE

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wfdsl.cli.main import main
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.server_client import ServerGone
 from wfdsl_rl import gym, make_reward
-from wfdsl_rl.cli.reward import main
 from wfdsl_rl.engines.rows import ENGINES, engine_rows, sample_of
 from wfdsl_rl.engines.source import InProcess, RewardSource, SourceOptions, numbers_of, reward_source
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TASKS = [task for task in gym.make("gym/paper7", 20, seed=1) if task.kind == "math"]
+OF_GYM = ["--pool", "gym/paper7", "--tasks", "gym/paper7"]
 ONE = 'model_id = [{worker}]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 
@@ -125,7 +126,7 @@ def opened(options: dict[str, Any]) -> RewardSource:
 def test_the_command_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "rows.jsonl"
 
-    code = main(["rows", "slime", "--pool", "gym/paper7", "--tasks", "gym/paper7", "--limit", "3", "-o", str(out)])
+    code = main(["serve", "--score", "--rows", "slime", *OF_GYM, "--limit", "3", "-o", str(out)])
 
     assert code == 0
     assert f"3 rows in {out}" in capsys.readouterr().err

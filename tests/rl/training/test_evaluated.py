@@ -1,4 +1,4 @@
-"""A training's model as a policy of `wfdsl-eval`."""
+"""A training's model as a policy of `wfdsl eval`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
+from tests.evaluation.toys import wfdsl_eval as main  # noqa: E402
 from tests.rl.training.toy import EVAL_TASKS, a_pool  # noqa: E402
-from wfdsl_rl.cli.eval import main  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -114,5 +114,5 @@ def print_result(run: Run, json: str | None, display: Display | None = None) -> 
         else:
             print(json, flush=True)
     except OutputFailed as failure:
-        failure.advice = f"`wfdsl resume {run.id}` prints the answer"
+        failure.advice = f"`wfdsl runs resume {run.id}` prints the answer"
         raise

@@ -1,4 +1,4 @@
-"""`wfdsl-eval compare`, `equal-cost`, `strategies` and `report`: what the folders of evaluations say."""
+"""`wfdsl eval compare`, `equal-cost`, `strategies` and `report`: what the folders of evaluations say."""
 
 from __future__ import annotations
 

@@ -34,14 +34,8 @@ _CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "reuse", "ask_again
 _DEFAULT = RunSettings()
 
 
-EXAMPLES = (
-    "wfdsl resume last",
-    "wfdsl resume 20261123-1341 --budget-usd 2",
-)
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl resume`."""
+    """Add the arguments of `wfdsl runs resume`."""
     parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
     add_pool_option(parser, "the pool of workers (default: the one it was run on)")
     add_config_options(parser, parameters=False)
@@ -108,7 +102,7 @@ def finish(
         from wfdsl.conductor.resuming import resume_with
 
         work = resume_with(conductor, run_id, request, pool, **options)
-    after = followed(work, display, as_json=args.json, again=f"wfdsl resume {run_id}")
+    after = followed(work, display, as_json=args.json, again=f"wfdsl runs resume {run_id}")
     print_run(after, display, as_json=args.json)
     return 0
 

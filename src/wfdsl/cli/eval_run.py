@@ -17,8 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import stopped_by_signals
+from wfdsl.cli.eval_reports import print_summary, print_table
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
+from wfdsl.cli.task_options import tasks_of
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
@@ -35,16 +37,14 @@ from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.render.status import dollars
 from wfdsl.tasks.task import Task
-from wfdsl_rl.cli.eval_reports import print_summary, print_table
-from wfdsl_rl.cli.task_options import tasks_of
 
 _SEED = 0
 _LINES: Final = 20
 """Lines that an evaluation prints where there is no terminal."""
 
 
-def execute(args: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Evaluate, or say what would be asked; the exit code. `arguments` is the command as it was written."""
+def execute(args: argparse.Namespace) -> int:
+    """Evaluate, or say what would be asked; the exit code."""
     experiment = experiment_of(args)
     evaluation = evaluation_of(args, experiment)
     if args.dry_run:
@@ -56,7 +56,7 @@ def execute(args: argparse.Namespace, arguments: Sequence[str]) -> int:
     if not args.no_plots:
         require_matplotlib()
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
-    return _Session(_begun(evaluation, folder, args, list(arguments)), folder, args, experiment).work()
+    return _Session(_begun(evaluation, folder, args), folder, args, experiment).work()
 
 
 class _Session:
@@ -81,7 +81,7 @@ class _Session:
         write_summaries(report, plots=not self._args.no_plots)
         _print_report(report, self._args)
         if stopped:
-            print(f"wfdsl-eval: {stopped}", file=sys.stderr)
+            print(f"wfdsl eval: {stopped}", file=sys.stderr)
             print(f"to continue, with a larger budget: {self._again()}", file=sys.stderr)
             return SPENT
         return self._code(report)
@@ -141,14 +141,14 @@ class _Session:
             )
 
     def _again(self) -> str:
-        return f"wfdsl-eval --resume {self._folder}"
+        return f"wfdsl eval --resume {self._folder}"
 
     def _code(self, report: Report) -> int:
         failed = [trial for trial in report.trials if trial.outcome == "failed"]
         unjudged = [trial for trial in report.trials if trial.outcome == "unjudged"]
         for trials, what in ((unjudged, "answers could not be judged"), (failed, "runs failed")):
             if trials:
-                print(f"wfdsl-eval: {len(trials)} of {len(report.trials)} {what}", file=sys.stderr)
+                print(f"wfdsl eval: {len(trials)} of {len(report.trials)} {what}", file=sys.stderr)
                 print(f"the first: {trials[0].policy} on {trials[0].task}: {trials[0].reason}", file=sys.stderr)
         if failed or unjudged:
             print(f"to try them again: {self._again()}", file=sys.stderr)
@@ -180,7 +180,7 @@ def _on_node(args: argparse.Namespace) -> Evaluation:
 
 
 def _say(line: str) -> None:
-    print(f"wfdsl-eval: {line}", file=sys.stderr, flush=True)
+    print(f"wfdsl eval: {line}", file=sys.stderr, flush=True)
 
 
 def _budget_tracker(
@@ -201,13 +201,13 @@ def _budget_tracker(
     return BudgetTracker(budget, BudgetUsage(calls, tokens, usd))
 
 
-def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace, command: list[str]) -> Evaluation:
+def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Evaluation:
     """Write the manifest of a new evaluation; or give the resumed one its id.
 
     Raises:
         UsageError: the folder holds an evaluation already, or with --resume a different one.
     """
-    now = manifest_of(evaluation, task_sources=args.tasks, command=command)
+    now = manifest_of(evaluation, task_sources=args.tasks, command=args.words)
     if args.resume:
         before = read_manifest(folder)
         require_same(before, now, folder)

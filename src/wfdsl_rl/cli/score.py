@@ -1,61 +1,50 @@
 """Serve rewards over HTTP to training engines: completions in, scores out.
 
-One process keeps the workers' limits, the budget and the journal for all engines and nodes.
+One process keeps the workers' limits, the budget and the journal for all engines and nodes. With --rows, write the
+tasks with the Conductor's prompts as the rows that an engine reads, and serve nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wfdsl._version import __version__
 from wfdsl.cli.options import (
+    INPUT,
     OUTPUT,
-    Parser,
     add_arguments,
     add_config_options,
     add_options,
     add_pool_option,
-    complete,
     count,
     experiment_of,
     group,
     require_no_parameters,
-    run_command,
     value_parser,
 )
 from wfdsl.cli.output import print_now, server_log
+from wfdsl.cli.task_options import add_task_options, tasks_of
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.config import Option, OptionField
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
-from wfdsl_rl.cli.engine_options import add_engine_options, require_engine
-from wfdsl_rl.cli.task_options import add_task_options, tasks_of
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
     from wfdsl.interpreter.journal import Journal
-    from wfdsl.tasks.task import Task
     from wfdsl.workers.pool import Pool
-    from wfdsl_rl.engines.ray_workers import ClusterWork
     from wfdsl_rl.engines.service import RewardService
 
-PROGRAM: Final = "wfdsl-reward"
 EXAMPLES: Final = (
-    "wfdsl-reward serve --pool pool.toml --tasks gsm8k --budget-usd 50",
-    "wfdsl-reward serve --pool gym/paper7 --tasks gym/paper7 --limit 200 --port 8700",
+    "wfdsl serve --score --pool pool.toml --tasks gsm8k --budget-usd 50",
+    "wfdsl serve --score --pool gym/paper7 --tasks gym/paper7 --limit 200 --port 8700",
+    "wfdsl serve --score --pool gym/paper7 --tasks gym/paper7 --limit 200 --rows verl --out train.parquet",
 )
-ROW_EXAMPLES: Final = ("wfdsl-reward rows verl --pool gym/paper7 --tasks gym/paper7 --limit 200 --out train.parquet",)
 _ENGINES: Final = ("verl", "skyrl", "slime", "openrlhf")
-_ABOUT_ROWS: Final = "Write tasks, each with the Conductor's prompt, as rows that a training engine reads."
-_EXIT_CODES: Final = "exit codes: 0 ended by a signal, 2 usage or unreadable input"
 _PORT: Final = 8700
 _PARALLEL: Final = 1024
 """One process waits for ten thousand calls (docs/howto/scale.md); grading takes a processor. Our choice."""
@@ -80,33 +69,9 @@ _VALUES: Final = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
-    commands = {"serve": _serve_journal, "rows": _write_rows}
-    return run_command(_parser(), argv, lambda args: commands[args.command](args))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog=PROGRAM, description=__doc__)
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    serve = commands.add_parser("serve", help="answer requests until SIGTERM or Ctrl-C", description=__doc__)
-    _configure(serve)
-    complete(serve, EXAMPLES, _EXIT_CODES)
-    rows = commands.add_parser("rows", help="write tasks as the rows of a training engine", description=_ABOUT_ROWS)
-    rows.add_argument("engine", metavar="ENGINE", choices=_ENGINES, help=f"one of {', '.join(_ENGINES)}")
-    rows.add_argument("-o", "--out", required=True, metavar="FILE", help="the file to make: .parquet or .jsonl")
-    rows.add_argument("--split", default="train", metavar="NAME", help="the split that rows name (default: train)")
-    add_task_options(rows)
-    add_pool_option(rows, "the workers that prompts list")
-    add_config_options(rows, parameters=False)
-    add_options(rows, ConductorConfig, "conductor", only=("prompt", "examples", "without", "pick", "shuffle"))
-    complete(rows, ROW_EXAMPLES)
-    parser.usage = f"{PROGRAM} COMMAND ..."
-    return parser
-
-
-def _configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl serve --score`."""
+    group(parser, INPUT).add_argument("--score", action="store_true", help="serve rewards")
     add_task_options(parser)
     rewards = parser.add_argument_group("rewards")
     for name, (flag, text) in _VALUES.items():
@@ -129,9 +94,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--sandbox-slots",
         type=count,
         metavar="N",
-        help="programs graded at a time, with --engine ray on each node (default: one for each processor)",
+        help="programs graded at a time (default: one for each processor)",
     )
-    add_engine_options(runs, "programs are graded and local models answer")
     runs.add_argument(
         "--journal", metavar="FILE", help="keeps every call (default: reward/journal.db beside the usual journal)"
     )
@@ -147,8 +111,20 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         max_body_bytes=_BODY_BYTES,
     )
     group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--rows", metavar="ENGINE", choices=_ENGINES, help=f"write rows for {', '.join(_ENGINES)}")
+    rows.add_argument("-o", "--out", metavar="FILE", help="with --rows: the file to make, .parquet or .jsonl")
+    rows.add_argument("--split", default="train", metavar="NAME", help="the split that rows name (default: train)")
+    add_options(parser, ConductorConfig, "conductor", only=("prompt", "examples", "without", "pick", "shuffle"))
     add_options(parser, Budget, "budget", without=["seconds"])
     add_options(parser, RunSettings, "run", without=["concurrency", "parallel", "journal", "reuse", "ask_again"])
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Serve until a signal ends it, or write rows."""
+    if (args.rows is None) != (args.out is None):
+        raise UsageError("--rows and --out belong together: for which engine, and the file to make")
+    return _serve_journal(args) if args.rows is None else _write_rows(args)
 
 
 def _write_rows(args: argparse.Namespace) -> int:
@@ -161,7 +137,7 @@ def _write_rows(args: argparse.Namespace) -> int:
     conductor = experiment.conductor
     prompt = Prompt.load(conductor.prompt or DEFAULT_PROMPT, examples=conductor.examples)
     reward = make_reward(_pool(experiment), tasks_of(args), prompt=prompt, conductor=conductor)
-    count = write_rows(Path(args.out), engine_rows(reward, args.engine, split=args.split))
+    count = write_rows(Path(args.out), engine_rows(reward, args.rows, split=args.split))
     print_now(f"{count} rows in {args.out}")
     return 0
 
@@ -173,11 +149,7 @@ def _pool(experiment: Experiment) -> Pool:
 
 
 def _serve_journal(args: argparse.Namespace) -> int:
-    """Serve until a signal ends it."""
-    require_engine(args)
-    require_packages(f"{PROGRAM} serve", SERVER_PACKAGES, "server")
-    if args.engine == "ray":
-        require_packages("--engine ray", ["ray"], "ray")
+    require_packages("wfdsl serve", SERVER_PACKAGES, "server")
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import SoleUse, default_path
 
@@ -200,7 +172,7 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     keys = keys_for(settings.host, settings.keys, print_now)
     if problem := allow_connections(settings.max_requests, args.parallel):
         print_now(problem)
-    with listen(settings.host, settings.port) as listening, _cluster(args):
+    with listen(settings.host, settings.port) as listening:
         service = _service(args, journal)
         app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet), unscored=args.unscored)
         about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
@@ -210,18 +182,6 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
 
         serve(app, listening, settings.drain_s, lambda: print_now(about), ending, receive_s=settings.receive_s)
     return 0
-
-
-@contextmanager
-def _cluster(args: argparse.Namespace) -> Iterator[None]:
-    """Be connected to the cluster of `--engine ray`, if it is given."""
-    if args.engine == "local":
-        yield
-        return
-    from wfdsl.evaluation.ray_engine import cluster
-
-    with cluster(args.address):
-        yield
 
 
 def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
@@ -239,36 +199,15 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
     given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
     metrics = Metrics()
     tracker = budget_tracker(experiment.budget, journal)
-    place = _cluster_work(args, pool, tasks) if args.engine == "ray" else None
-    own = None if args.sandbox_slots is None or place is not None else Sandbox(slots=args.sandbox_slots)
     reward = make_reward(
         pool,
         tasks,
         values=RewardValues(**given),
         executions=args.executions,
         options={"on_event": lambda event: metrics.event("reward", event)},
-        sandbox=own if place is None else place.sandbox,
+        sandbox=None if args.sandbox_slots is None else Sandbox(slots=args.sandbox_slots),
         budget=tracker,
         journal=journal,
         config=RunConfig(**run_options(experiment.run, without=("concurrency",))),
     )
-    return RewardService(
-        reward,
-        journal,
-        tracker,
-        metrics,
-        parallel=args.parallel,
-        opened=None if place is None else place.open,
-    )
-
-
-def _cluster_work(args: argparse.Namespace, pool: Pool, tasks: Sequence[Task]) -> ClusterWork:
-    from wfdsl_rl.engines.ray_workers import ClusterWork
-
-    return ClusterWork(
-        pool, tasks, slots=args.sandbox_slots, nodes=args.nodes, say=lambda line: print_now(f"{PROGRAM}: {line}")
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return RewardService(reward, journal, tracker, metrics, parallel=args.parallel)

@@ -1,4 +1,7 @@
-"""Look at tasks, convert them, choose a training mix, draw from a gym, check gold answers."""
+"""Look at tasks, convert them, choose a training mix, draw from a gym, check gold answers; few-shot examples.
+
+`check` exits with 1 if a gold answer is graded wrong, and with 3 if one could not be graded.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,30 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl._version import __version__
-from wfdsl.cli.options import Parser, complete, run_command
+from wfdsl.cli import data_examples
 from wfdsl.cli.output import OK
 from wfdsl.errors import UsageError
 from wfdsl.render.text import counted
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
-    from collections.abc import Sequence
-
     from wfdsl.tasks.task import Task
 
-COMMANDS = {
+_ACTIONS = {
     "show": "look at tasks: how many of what kind, and the first few",
     "convert": "write tasks as JSON lines that every command reads",
     "check": "grade each gold answer against itself",
     "select": "choose a training mix: difficult, diverse, without repeats",
     "gym": "draw tasks from a gym",
     "formats": "list the formats and the short names of data sets that are known",
+    "examples": "list, show and extract few-shot examples for Conductors",
 }
-EPILOG = """\
-exit codes: 0 fine, 1 a gold answer is graded wrong, 2 usage or unreadable input, 3 an answer could not be graded,
-130 interrupted"""
-EXAMPLES = {
-    "show": ("wfdsl-data show gsm8k --limit 3",),
-    "convert": ("wfdsl-data convert rows.csv --map question=prompt,gold=answer --out tasks.jsonl",),
-    "check": ("wfdsl-data check tasks.jsonl",),
-    "select": ("wfdsl-data select gsm8k mbpp --count 100 --out mix.jsonl",),
-    "gym": ("wfdsl-data gym gym/paper7 --count 50 --out tasks.jsonl",),
-    "formats": ("wfdsl-data formats",),
-}
+EXAMPLES = (
+    "wfdsl data show gsm8k --limit 3",
+    "wfdsl data convert rows.csv --map question=prompt,gold=answer --out tasks.jsonl",
+    "wfdsl data select gsm8k mbpp --count 100 --out mix.jsonl",
+    "wfdsl data gym gym/paper7 --count 50 --out tasks.jsonl",
+    "wfdsl data examples extract answers.jsonl > mine.toml",
+)
 WRONG, UNJUDGED = 1, 3
 
 _SHOWN = 5  # tasks
@@ -43,26 +40,22 @@ _QUESTION_CHARS = 300
 _GOLD_CHARS = 60
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
-    return run_command(_parser(), argv, lambda args: _EXECUTE[args.command](args))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="wfdsl-data", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"wfdsl-data {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    made = {name: commands.add_parser(name, help=about, description=about) for name, about in COMMANDS.items()}
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl data`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    made = {name: actions.add_parser(name, help=about, description=about) for name, about in _ACTIONS.items()}
     for name in ("show", "convert", "check"):
         _reading(made[name])
     made["show"].add_argument("--json", action="store_true", help="print the tasks as JSON lines")
     _output(made["convert"])
     _configure_select(made["select"])
     _configure_gym(made["gym"])
-    for name, inner in made.items():
-        complete(inner, EXAMPLES[name])
-    complete(parser, [each for examples in EXAMPLES.values() for each in examples], EPILOG)
-    return parser
+    data_examples.configure(made["examples"])
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Do what the action says."""
+    return _EXECUTE[args.action](args)
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
@@ -272,7 +265,5 @@ _EXECUTE = {
     "gym": _gym,
     "check": _check,
     "formats": _formats,
+    "examples": data_examples.execute,
 }
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""List and show few-shot examples, and extract new ones from solved questions.
+"""`wfdsl data examples`: list and show few-shot examples, and extract new ones from solved questions.
 
 `extract` reads what `wfdsl solve --out` wrote, after a grader has added a field that says whether each answer is right.
 It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set for --examples.
@@ -17,15 +17,11 @@ from wfdsl.cli.question_files import read_records
 from wfdsl.errors import UsageError
 from wfdsl.render.text import counted
 
-EXAMPLES = (
-    "wfdsl examples show mixed",
-    "wfdsl examples extract answers.jsonl > mine.toml",
-)
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl examples`."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    """Add the arguments of `wfdsl data examples`."""
+    parser.description = (__doc__ or "").partition(": ")[2]
+    actions = parser.add_subparsers(dest="of_examples", metavar="ACTION")
     actions.add_parser("list", help="list the shipped sets with the shapes of their workflows (the default)")
     show = actions.add_parser("show", help="print the examples of a set")
     show.add_argument("set", metavar="NAME|FILE", help="a shipped set, or a file")
@@ -38,9 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
-    if args.action == "show":
+    if args.of_examples == "show":
         return _show(args.set)
-    return _extract(args) if args.action == "extract" else _list()
+    return _extract(args) if args.of_examples == "extract" else _list()
 
 
 def _list() -> int:

@@ -13,11 +13,8 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.record import Run, StepRecord
 
 
-EXAMPLES = ("wfdsl trace last --messages",)
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl trace`."""
+    """Add the arguments of `wfdsl runs show`."""
     parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
     parser.add_argument("--messages", action="store_true", help="also show what each worker was sent")
