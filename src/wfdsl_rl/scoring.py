@@ -277,7 +277,10 @@ class Scorer:
         except RunFailed as error:
             if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
                 raise error.cause from error
-            return Scored("failed", workflow, error.run, problems=(str(error),))
+            unanswered = Scored("wrong", workflow, error.run, problems=(str(error),))
+            if error.is_unanswered:
+                return replace(unanswered, score=self.values.of(unanswered))
+            return replace(unanswered, outcome="failed")
         assert record.answer is not None  # a run that is done has an answer
         return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
 

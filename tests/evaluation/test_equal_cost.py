@@ -159,7 +159,7 @@ def test_the_table_has_intervals_and_what_was_learned_from() -> None:
 
     assert head[:3] == ["policy", "accuracy", "calls"]
     assert rows[0] == ["a", "50.0 ± 32.7", "1.00", "$1.00", "-", "-", "yes", "-", "-"]
-    assert rows[1][4:] == ["1,200 calls", "$34.50", "yes", "+30.0 (-4.6 to +64.6)", "a"]
+    assert rows[1][4:] == ["1,200 calls", "$34.50", "yes", "+30.0 (-8.7 to +58.7)", "a"]
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 5), st.integers(0, 8)), min_size=2))
@@ -185,11 +185,8 @@ def test_rank_correlation_by_hand() -> None:
     assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
 
 
-def test_an_interval_is_the_paired_normal_one() -> None:
-    found = interval_of([0.0, 1.0, 0.0, 1.0, 1.0])
+def test_an_interval_is_wider_where_less_is_known() -> None:
+    same, few, many = interval_of([0.0] * 30), interval_of([1.0, 0.0, 0.0] * 2), interval_of([1.0, 0.0, 0.0] * 200)
 
-    assert found.value == pytest.approx(0.6)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.high - found.value == pytest.approx(2.776 * (0.3 / 5) ** 0.5, rel=2e-3)
-    assert interval_of([1.0, 1.0]) == (1.0, None, None)
+    assert (same.low, same.high) == pytest.approx((-0.0866, 0.0866), abs=1e-4)  # 1.96 * sqrt(2) / 32
+    assert few.low < many.low < many.value == few.value < many.high < few.high

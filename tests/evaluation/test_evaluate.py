@@ -16,12 +16,13 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.evaluation.evaluate import final_part
 from wfdsl.evaluation.fingerprints import task_hash
+from wfdsl.evaluation.statistics import accuracy_of, difference_of
 from wfdsl.evaluation.trials import Trial, run_id_of, seed_of, spent_on
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Call, WorkerFailure
+from wfdsl.protocols import Call, Reply, WorkerFailure
 from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
@@ -68,6 +69,32 @@ async def test_a_failed_run_is_a_result_with_its_cost() -> None:
     assert failed.reason.endswith("the server is gone")
     assert failed.tokens > 0
     assert stopped == ""
+
+
+@pytest.mark.parametrize("reply", ["", " ", Reply("", finish="filtered"), Reply("", finish="out_of_tokens")])
+async def test_a_question_without_an_answer_is_answered_wrongly(reply: Any) -> None:
+    def silent_on_all_but_one(call: Call) -> Any:
+        return "42" if "Question 0" in call.messages[0]["content"] else reply
+
+    pool, _ = pool_of(silent_on_all_but_one, lambda call: "42")
+    policies = {name: WorkflowPolicy(Workflow((Step(at, "Solve."),))) for at, name in enumerate(("silent", "honest"))}
+
+    trials, _ = await trials_of(evaluation(pool, policies=policies, count=4))
+
+    own = {name: [trial for trial in trials if trial.policy == name] for name in policies}
+    silent, difference = accuracy_of(own["silent"]), difference_of(own["silent"], own["honest"])
+    assert (silent.value, silent.wrong, silent.failed) == (0.25, 3, 0)
+    assert difference is not None
+    assert (difference.tasks, difference.value) == (4, -0.75)
+
+
+async def test_a_conductor_that_writes_no_valid_workflow_has_answered_wrongly() -> None:
+    boss = Conductor(ScriptedWorker(["no lists"], repeat=True), prompt="tiny", reasks=0, max_rounds=0)
+    pool, _ = pool_of(lambda call: "42")
+
+    [trial], _ = await trials_of(evaluation(pool, policies={"boss": boss}, count=1))
+
+    assert (trial.outcome, trial.answer, trial.completions) == ("wrong", None, 1)
 
 
 async def test_an_unjudged_answer_is_neither_right_nor_wrong() -> None:

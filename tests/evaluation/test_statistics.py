@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,6 @@ from wfdsl.evaluation.statistics import (
     difference_of,
     mean_of,
     sign_flip_test,
-    student_quantile,
     wilson_error,
 )
 
@@ -94,9 +94,9 @@ def test_a_difference_is_taken_task_by_task() -> None:
     assert found is not None
     assert (found.tasks, found.better, found.worse) == (10, 5, 2)
     assert (found.first, found.second, found.value) == pytest.approx((0.8, 0.5, 0.3))
-    # differences: five of 1, two of -1, three of 0: variance (7 - 10 * 0.09) / 9; t(0.975, 9) = 2.262
-    half = 2.262 * math.sqrt((7 - 0.9) / 9 / 10)
-    assert (found.low, found.high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-3)
+    # Bonett and Price: (5 + 1) / 12 and (2 + 1) / 12 of tasks that differ
+    half = 1.96 * math.sqrt((0.5 + 0.25 - 0.25**2) / 12)
+    assert (found.low, found.high) == pytest.approx((0.25 - half, 0.25 + half), abs=1e-3)
     assert found.p_value == pytest.approx(2 * (1 + 7 + 21) / 128)
 
 
@@ -107,7 +107,22 @@ def test_only_common_judged_tasks_count_and_content_says_which_are_common() -> N
     found = difference_of(first, second)
 
     assert found is not None
-    assert (found.tasks, found.value, found.low) == (1, 1.0, None)
+    assert (found.tasks, found.value) == (1, 1.0)
+
+
+def test_the_interval_of_a_difference_covers_95_percent_near_the_edge() -> None:
+    covered, chance = 0, random.Random(7)
+    for _ in range(1000):
+        first, second = (
+            [trial(name, f"t{number}", "right" if chance.random() < 0.95 else "wrong") for number in range(30)]
+            for name in "ab"
+        )
+        found = difference_of(first, second)
+        assert found is not None
+        assert -1 <= found.low < found.high <= 1
+        covered += found.low <= 0 <= found.high
+
+    assert covered >= 950
 
 
 def test_nothing_in_common_is_no_difference() -> None:
@@ -158,11 +173,3 @@ def test_tasks_that_are_not_compared_are_counted() -> None:
 
     assert found is not None
     assert (found.tasks, found.all_tasks) == (1, 4)
-
-
-@pytest.mark.parametrize(
-    ("freedom", "expected"),
-    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (30, 2.042), (1000, 1.962)],
-)
-def test_students_quantile_is_that_of_the_tables(freedom: int, expected: float) -> None:
-    assert student_quantile(0.975, freedom) == pytest.approx(expected, rel=0.01)

@@ -103,6 +103,12 @@ async def test_binary_access_refuses_lists_of_steps() -> None:
     assert passed.outcome == "right"
 
 
+async def test_a_worker_that_says_nothing_is_wrong() -> None:
+    found = await scored(RIGHT, answering(""))
+
+    assert (found.outcome, found.score, found.has_score) == ("wrong", 0.5, True)
+
+
 async def test_a_worker_that_fails_gives_no_score() -> None:
     async def broken(messages: list[dict[str, Any]]) -> str:
         raise ConnectionError("gone")

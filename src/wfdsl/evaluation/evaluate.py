@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
 
 from wfdsl.conductor.policy import Solution
+from wfdsl.conductor.round_log import gave_up, node_gave_up
 from wfdsl.evaluation.fingerprints import SIMULATED, task_hash
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, named_tasks, run_id_of, seed_of
 from wfdsl.evaluation.workflow_statistics import is_computed
@@ -118,9 +119,10 @@ class _Work:
             self.stopped = str(error)
             return None
         except RunFailed as error:
-            return self._result(key, Solution(error.run), outcome="failed", reason=str(error))
+            outcome = "wrong" if is_unanswered(error) else "failed"
+            return self._result(key, Solution(error.run), outcome=outcome, reason=str(error))
         if solution.answer is None:
-            return self._result(key, solution, outcome="failed", reason="the policy gave no answer")
+            return self._result(key, solution, outcome="wrong", reason="the policy gave no answer")
         verdict = await grading.verdict(key.task, task, solution.answer)
         return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
 
@@ -146,6 +148,11 @@ class _Work:
             rounds=tuple(run.workflow for run in solution.rounds),
             run_id=solution.run.id,
         )
+
+
+def is_unanswered(error: RunFailed) -> bool:
+    """Whether a run has no answer because the policy gave none, rather than that the outside world failed."""
+    return error.is_unanswered or gave_up(error.run) or node_gave_up(error.run)
 
 
 def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:

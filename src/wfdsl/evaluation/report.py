@@ -190,8 +190,7 @@ def _standing(each: Standing, *, in_usd: bool) -> list[str]:
 
 
 def _signed(interval: Interval) -> str:
-    ends = "" if interval.low is None else f" ({100 * interval.low:+.1f} to {100 * (interval.high or 0.0):+.1f})"
-    return f"{100 * interval.value:+.1f}{ends}"
+    return f"{100 * interval.value:+.1f} ({100 * interval.low:+.1f} to {100 * interval.high:+.1f})"
 
 
 def strategy_table(strategies: Mapping[str, WorkflowStatistics]) -> tuple[list[str], list[list[str]]]:
@@ -289,14 +288,11 @@ def _percent_of(accuracy: Accuracy) -> str:
 def _difference(found: Difference | None) -> list[str]:
     if found is None:
         return ["0", *[UNKNOWN] * 5]
-    interval = (
-        UNKNOWN if found.low is None or found.high is None else f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
-    )
     return [
         str(found.tasks) if found.tasks == found.all_tasks else f"{found.tasks} of {found.all_tasks}",
         f"{100 * found.first:.1f}, {100 * found.second:.1f}",
         f"{100 * found.value:+.1f}",
-        interval,
+        f"{100 * found.low:+.1f} to {100 * found.high:+.1f}",
         f"{found.better} / {found.worse}",
         "<0.0001" if found.p_value < 0.0001 else f"{found.p_value:.4f}",
     ]

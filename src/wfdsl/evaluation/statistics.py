@@ -74,9 +74,9 @@ class Difference:
     second: float
     value: float
     """first - second."""
-    low: float | None
-    """The lower end of the 95 % confidence interval; None where all tasks differ by the same."""
-    high: float | None
+    low: float
+    """The lower end of the 95 % confidence interval."""
+    high: float
     better: int
     """Tasks on which the first did better."""
     worse: int
@@ -144,8 +144,7 @@ def mean_of(means: Sequence[Mean]) -> Mean | None:
 def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference | None:
     """Compare two policies task by task; None if they have no judged task in common.
 
-    The interval is the paired normal one: mean of the differences per task, plus and minus Student's quantile times
-    their standard error. Tasks are the same if their content is, whatever they are called.
+    Tasks are the same if their content is, whatever they are called.
     """
     trials = [list(first), list(second)]
     scores = [scores_of(each) for each in trials]
@@ -185,26 +184,6 @@ def sign_flip_test(differences: Sequence[float]) -> float:
     return min(1.0, sum(share for total, share in shares.items() if abs(total) >= found))
 
 
-def student_quantile(probability: float, freedom: int) -> float:
-    """A quantile of Student's distribution, to about 1 % from three degrees of freedom on.
-
-    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5; exact for one and two degrees.
-    """
-    if freedom == 1:
-        return math.tan(math.pi * (probability - 0.5))
-    if freedom == 2:
-        shift = 2 * probability - 1
-        return shift * math.sqrt(2 / (1 - shift * shift))
-    z, n = NormalDist().inv_cdf(probability), freedom
-    terms = (
-        (z**3 + z) / (4 * n),
-        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4),
-    )
-    return z + sum(terms)
-
-
 def scores_of(trials: Iterable[Trial]) -> dict[str, float]:
     """The mean over repeats of each judged task, by the task's content."""
     found: dict[str, list[int]] = defaultdict(list)
@@ -215,18 +194,25 @@ def scores_of(trials: Iterable[Trial]) -> dict[str, float]:
 
 
 class Interval(NamedTuple):
-    """A mean with its 95 % confidence interval; no ends where all values are the same."""
+    """A mean with its 95 % confidence interval."""
 
     value: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
 
 
 def interval_of(values: Sequence[float]) -> Interval:
-    """The mean of independent values, plus and minus Student's quantile times its standard error."""
-    mean = sum(values) / len(values)
-    half = _half_width(values, mean)
-    return Interval(mean, None if half is None else mean - half, None if half is None else mean + half)
+    """The mean of independent differences from -1 to 1, with an interval that holds near the edges too.
+
+    One task more is counted as better and one as worse, so that 30 tasks without a difference are not certain.
+    Source: Bonett and Price, Adjusted Wald confidence interval for a difference of binomial proportions based on paired
+    data, 2012; values between -1 and 1, of several repeats, are our extension.
+    """
+    count = len(values) + 2
+    centre = sum(values) / count
+    variance = (sum(value * value for value in values) + 2) / count - centre**2
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance / count)
+    return Interval(sum(values) / len(values), max(centre - half, -1.0), min(centre + half, 1.0))
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -243,13 +229,3 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 def _ranks(values: Sequence[float]) -> list[float]:
     ordered = sorted(values)
     return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
-
-
-def _half_width(differences: Sequence[float], mean: float) -> float | None:
-    count = len(differences)
-    if count < 2:
-        return None
-    variance = sum((value - mean) ** 2 for value in differences) / (count - 1)
-    if not variance:
-        return None
-    return student_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)

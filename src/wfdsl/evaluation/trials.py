@@ -36,7 +36,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
 TrialOutcome: TypeAlias = Literal["right", "wrong", "unjudged", "failed"]
-"""`unjudged`: there is an answer that could not be graded. `failed`: there is no answer."""
+"""`wrong`: also without an answer. `unjudged`: an answer could not be graded. `failed`: the outside world failed."""
 
 
 class TrialKey(NamedTuple):
@@ -100,7 +100,7 @@ class Trial:
     repeat: int
     """Which of the repeats it is, from 0."""
     outcome: TrialOutcome
-    """The verdict, or `failed` if there is no answer."""
+    """The verdict, or `failed` if the outside world did."""
     answer: str | None = None
     """The policy's answer as it stands."""
     extracted: str | None = None

@@ -29,6 +29,8 @@ async def grade(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Ver
     Raises:
         UsageError: something that grading needs is missing, such as math-verify or a custom grader.
     """
+    if not text.strip():
+        return Verdict("wrong", None, "the reply is empty")
     if task.kind == "custom":
         return await _grade_custom(task, text)
     try:

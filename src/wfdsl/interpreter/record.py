@@ -17,7 +17,7 @@ from wfdsl.interpreter.context import Question
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.notebook import ReadInNotebooks
-from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage
+from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage, WorkerFailure
 from wfdsl.render.status import State, StepStatus
 from wfdsl.render.text import counted
 
@@ -240,6 +240,10 @@ class Run(ReadInNotebooks):
         return _run_in(validated(text))
 
 
+_NO_ANSWER = frozenset({"empty", "filtered", "only_thinking", "tool_calls", "out_of_tokens"})
+"""How replies end that are no answer."""
+
+
 class RunEnded(WfdslError):  # noqa: N818  (the base of what users know)
     """A run that ended without an answer, because of the outside world. The message names step, worker and cause.
 
@@ -261,6 +265,12 @@ class RunEnded(WfdslError):  # noqa: N818  (the base of what users know)
 
 class RunFailed(RunEnded):
     """A run with a step that failed for good."""
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a worker replied, but with nothing that can be used; not a failure of the outside world."""
+        reply = self.cause.rejected if isinstance(self.cause, WorkerFailure) else None
+        return reply is not None and reply.finish in _NO_ANSWER
 
 
 class RunSuspended(RunEnded):

@@ -12,12 +12,14 @@ import pytest
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import FittedPolicy
 from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, Counts, NearestNeighbours, best, fitting_k, ranked
+from wfdsl.evaluation.baselines.single_worker import alone
 from wfdsl.evaluation.baselines.teams import team
 from wfdsl.evaluation.baselines.validation import Validation
 from wfdsl.evaluation.policy_names import policies_of, policy_of
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted
+from wfdsl.interpreter.running import RunOptions
 from wfdsl.protocols import Call, WorkerFailure
 from wfdsl.tasks.task import save_tasks
 
@@ -134,6 +136,17 @@ async def test_a_worker_that_fails_on_a_task_is_not_judged_on_it() -> None:
     workers = staff(answer)
 
     assert await asked_on(routed(BestWorker), workers, "Name the blue thing 99.") == "bob"
+
+
+async def test_a_worker_that_is_silent_on_a_task_is_wrong_on_it() -> None:
+    def answer(asked: Asked, call: Call) -> str:
+        silent = asked.worker == "bob" and "red" in call.messages[0]["content"]
+        return "" if silent else specialists({"ann": "red", "bob": "blue"})(asked, call)
+
+    validation = Validation(tasks(4))
+    [results] = await validation.results([alone(1)], staff(answer).pool(), RunOptions())
+
+    assert [result.right for result in results] == [False, True, False, True]
 
 
 async def test_learning_that_was_cut_off_is_done_when_it_is_needed_again() -> None:

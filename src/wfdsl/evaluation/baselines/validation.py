@@ -57,7 +57,7 @@ class Result:
     cost: FitCost
     graded: bool = False
     right: bool | None = None
-    """None if there was no answer, if it could not be judged, or if it was not graded."""
+    """None if the run failed, if its answer could not be judged, or if it was not graded."""
 
 
 class Validation:
@@ -162,12 +162,15 @@ class _Measuring:
         seed = crc32(f"fit {self._validation.seed} {content}".encode()) & 0x7FFFFFFF if self._seeded else None
         options = cast("RunOptions", {**self._options, "run_id": run_id, "sample_id": run_id, "seed": seed})
         options["origin"] = {"fit": task.id}
+        unanswered = False
         try:
             record = await run(workflow, task.question, self._pool, **options)
         except RunFailed as error:
-            record = error.run
+            record, unanswered = error.run, error.is_unanswered
         calls = sum(step.status == "done" for step in record.steps)
         cost = FitCost(calls, record.usage.total_tokens, record.list_usd)
+        if unanswered:
+            return Result(run_id, None, cost, graded=True, right=False)
         return Result(run_id, record.answer if record.status == "done" else None, cost)
 
 
