@@ -196,7 +196,6 @@ def grammars_in_the_cache() -> None:
         "from wfdsl.cli.main import main; main(['fmt', 'good.txt', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['check', '--explain', 'dead-step'])",
         "from wfdsl.cli.main import main; main(['data', '--help'])",
-        "from wfdsl.cli.main import main; main(['eval', '--help'])",
     ],
 )
 @pytest.mark.usefixtures("grammars_in_the_cache")

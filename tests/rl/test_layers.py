@@ -101,6 +101,7 @@ def test_packages_of_others_are_imported_only_where_they_belong(package: str) ->
     "statement",
     [
         "import wfdsl_rl",
+        "from wfdsl.cli.main import main; main(['eval', '--help'])",
         "from wfdsl.cli.main import main; main(['serve', '--score', '--help'])",
         "from wfdsl_rl.cli.train import main; main(['--help'])",
     ],
