@@ -279,7 +279,7 @@ class Scorer:
                 raise error.cause from error
             unanswered = Scored("wrong", workflow, error.run, problems=(str(error),))
             if error.is_unanswered:
-                return replace(unanswered, score=self.values.of(unanswered))
+                return replace(unanswered, score=self._worth(unanswered, rollout.task))
             return replace(unanswered, outcome="failed")
         assert record.answer is not None  # a run that is done has an answer
         return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
