@@ -2,7 +2,9 @@
 
 `python -m wfdsl_rl.small_gym.start FOLDER` writes `FOLDER/model` and `FOLDER/sft.jsonl`. The rows teach how a workflow
 is written, and no route: for each kind of question, and in each place, all workers are equally frequent. Before the
-lists, a row says what kind of question it is, so that a model has named the kind before it chooses.
+lists, a row says what kind of question it is and then which workers it chooses. A model that chooses right after the
+name of the kind can learn a choice for each kind. One that chooses in `model_id = [` sees nearly the same before each
+choice, so that rewards move the choices of all kinds together.
 """
 
 from __future__ import annotations
@@ -34,20 +36,14 @@ SUBTASKS: Final[dict[Role, str]] = {
     "combine": "Combine the answers.",
 }
 _SHAPES: Final[tuple[tuple[int, tuple[tuple[Role, tuple[int, ...]], ...]], ...]] = (
-    (6, (("solve", ()),)),
-    (3, (("plan", ()), ("solve", (0,)))),
-    (3, (("solve", ()), ("check", (0,)))),
+    (8, (("solve", ()),)),
+    (2, (("plan", ()), ("solve", (0,)))),
+    (2, (("solve", ()), ("check", (0,)))),
     (1, (("plan", ()), ("solve", (0,)), ("check", (1,)))),
     (1, (("solve", ()), ("check", (0,)), ("check", (1,)))),
     (1, (("solve", ()), ("solve", ()), ("combine", (0, 1)))),
 )
 """How often in fifteen rows, and the role and access of each step. Our choice."""
-_THOUGHTS: Final[dict[Kind, str]] = {
-    "sums": "This is about sums.",
-    "dates": "This is about dates.",
-    "words": "This is about words.",
-    "animals": "This is about animals.",
-}
 
 
 def sft_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -63,8 +59,9 @@ def sft_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
     rows = []
     for kind in list(KINDS) * per_kind:
         asked = prompt.ask(next(series[kind]).text, listing, max_steps=MAX_STEPS)
-        lists = print_completion(next(flows[kind]), compact=True).rstrip("\n")
-        written = f"{_THOUGHTS[kind]}\n{lists}"
+        workflow = next(flows[kind])
+        chosen = ",".join(str(step.worker) for step in workflow.steps)
+        written = f"{kind}:{chosen}\n{print_completion(workflow, compact=True)}".rstrip("\n")
         rows.append({"prompt": list(asked), "completion": [{"role": "assistant", "content": written}]})
     return rows
 

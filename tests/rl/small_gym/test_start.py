@@ -24,11 +24,11 @@ def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
     for at, row in enumerate(rows):
         kind = KINDS[at % len(KINDS)]
         text = row["completion"][0]["content"]
-        assert text.startswith(f"This is about {kind}.")
         checked = wfdsl.analyze(text, pool=len(WORKERS), max_steps=3)
         assert checked.ok
         assert checked.workflow is not None
         lists = checked.workflow.to_lists()
+        assert text.startswith(f"{kind}:{','.join(map(str, lists['model_id']))}\n")
         shape = (tuple(lists["subtasks"]), str(lists["access_list"]))
         workers.update((kind, shape, place, worker) for place, worker in enumerate(lists["model_id"]))
     for found in list(workers):
