@@ -72,7 +72,14 @@ class Measured:
 
 
 def measure(
-    model: str, *, questions: int, seed: int, split: Split = "test", temperature: float = 1.0, batch: int = 64
+    model: str,
+    *,
+    questions: int,
+    seed: int,
+    max_steps: int = MAX_STEPS,
+    split: Split = "test",
+    temperature: float = 1.0,
+    batch: int = 64,
 ) -> Measured:
     """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy."""
     torch.manual_seed(seed)
@@ -84,19 +91,19 @@ def measure(
     asked: list[Asked] = []
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
     for at in range(0, len(items), batch):
-        chats = [list(prompt.ask(item.text, listing, max_steps=MAX_STEPS)) for item in items[at : at + batch]]
+        chats = [list(prompt.ask(item.text, listing, max_steps=max_steps)) for item in items[at : at + batch]]
         texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
         inputs = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False)
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             output = network.generate(**inputs, max_new_tokens=_TOKENS, pad_token_id=tokenizer.pad_token_id, **sampling)
         for item, row in zip(items[at : at + batch], output[:, inputs["input_ids"].shape[1] :], strict=True):
             ended = tokenizer.eos_token_id in row
-            asked.append(_valued(item.kind, tokenizer.decode(row, skip_special_tokens=True), ended=ended))
+            asked.append(_valued(item.kind, tokenizer.decode(row, skip_special_tokens=True), max_steps, ended=ended))
     return Measured(tuple(asked))
 
 
-def _valued(kind: Kind, completion: str, *, ended: bool) -> Asked:
-    workflow = wfdsl.analyze(completion, pool=len(pools(NAME)), max_steps=MAX_STEPS).workflow if ended else None
+def _valued(kind: Kind, completion: str, max_steps: int, *, ended: bool) -> Asked:
+    workflow = wfdsl.analyze(completion, pool=len(pools(NAME)), max_steps=max_steps).workflow if ended else None
     if workflow is None:
         return Asked(kind, completion, 0.0, ())
     workers = tuple(step.worker for step in workflow.steps if isinstance(step.worker, int))
@@ -136,13 +143,20 @@ def main() -> None:
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a folder; gains are those over the first one")
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1000, help="which questions (default: %(default)s)")
+    parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow (default: %(default)s)")
     parser.add_argument("--split", choices=SPLITS, default="test")
     parser.add_argument("--temperature", type=float, default=1.0, help="0: greedy (default: %(default)s)")
     args = parser.parse_args()
     found: defaultdict[str, Measured] = defaultdict()
     for model in args.models:
-        options = {"questions": args.questions, "seed": args.seed, "split": args.split}
-        found[model] = measure(model, temperature=args.temperature, **options)
+        found[model] = measure(
+            model,
+            questions=args.questions,
+            seed=args.seed,
+            max_steps=args.max_steps,
+            split=args.split,
+            temperature=args.temperature,
+        )
         more = {}
         if model != args.models[0]:
             more["gain"], more["gain_standard_error"] = gain(found[args.models[0]], found[model])
