@@ -18,7 +18,6 @@ from typing import Any
 from wfdsl_rl.small_gym.optimum import MAX_STEPS, optimum
 from wfdsl_rl.small_gym.start import write_start
 
-
 GRPO_STEPS = 1
 """The longest workflow that GRPO trains for; the model before it writes up to three steps."""
 
