@@ -25,7 +25,7 @@ help:
 	@echo "make quick     lint and run the fast tests of the main parts, in under a minute"
 	@echo "make format    fix what ruff can fix, and format the code"
 	@echo "make coverage  run all tests and print the lines that none of them runs"
-	@echo "make docs      regenerate the reference pages and pictures"
+	@echo "make docs      regenerate the reference pages"
 	@echo "make bench     print the benchmark tables"
 	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm); bench-browser measures them"
 	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"

@@ -20,7 +20,6 @@ from .write_grammar import literate
 from .write_gym import families, worth
 from .write_language import limits, repairs, static_checks
 from .write_llms import LLMS, llms
-from .write_pictures import PICTURES, picture
 from .write_pools import endings
 from .write_python import gym_names, public_names, rl_names, testing_names
 from .write_train import train_keys
@@ -70,15 +69,13 @@ def regenerated(text: str) -> str:
 
 
 def generated_paths() -> list[str]:
-    """Every page and picture, and llms.txt, from the root of the repository."""
-    return [*pages(), *PICTURES, LLMS]
+    """Every page, and llms.txt, from the root of the repository."""
+    return [*pages(), LLMS]
 
 
 def generated(path: str) -> str:
-    """What a page, a picture or llms.txt should hold."""
-    if path == LLMS:
-        return llms()
-    return picture(path) if path in PICTURES else regenerated(read_page(path))
+    """What a page or llms.txt should hold."""
+    return llms() if path == LLMS else regenerated(read_page(path))
 
 
 def main() -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from wfdsl.evaluation.baselines.catalogue import BASELINES, Baseline
+from collections import Counter
+
+from wfdsl.evaluation.baselines.catalogue import BASELINES
 from wfdsl.evaluation.baselines.parameters import Parameter
+
+_SEVERAL = 4  # baselines that have a parameter, from which on it is described once
 
 
 def baseline_table() -> str:
@@ -17,17 +21,15 @@ def baseline_table() -> str:
 
 
 def parameter_table() -> str:
-    """What may be set of each baseline."""
-    head = ["| baseline | parameter | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([*head, *(row for each in BASELINES.values() for row in _parameter_rows(each))])
+    """What may be set of each baseline; what several have is described once, first."""
+    counts = Counter(_row(parameter) for each in BASELINES.values() for parameter in each.parameters)
+    common = {row for row, count in counts.items() if count >= _SEVERAL}
+    rows = [f"| several | {row} |" for row in counts if row in common]
+    for each in BASELINES.values():
+        rows += [f"| `{each.name}` | {row} |" for row in map(_row, each.parameters) if row not in common]
+    return "\n".join(["| baseline | parameter | default | meaning |", "|---|---|---|---|", *rows])
 
 
-def _parameter_rows(baseline: Baseline) -> list[str]:
-    return [
-        f"| `{baseline.name}` | `{each.name}` | {each.shown()} | {each.about}{_options(each)} |"
-        for each in baseline.parameters
-    ]
-
-
-def _options(parameter: Parameter) -> str:
-    return f" ({', '.join(parameter.options)})" if parameter.options else ""
+def _row(parameter: Parameter) -> str:
+    options = f" ({', '.join(parameter.options)})" if parameter.options else ""
+    return f"`{parameter.name}` | {parameter.shown()} | {parameter.about}{options}"

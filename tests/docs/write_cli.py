@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
 from wfdsl.cli.options import complete, operand, usage_of
+from wfdsl.config import options_of
+from wfdsl.experiment import CONFIGS
 from wfdsl_rl.cli import score, train
 
 if TYPE_CHECKING:
@@ -62,9 +64,17 @@ def _common() -> dict[tuple[str, ...], str]:
         for name in COMMANDS
         for parser in _with_subcommands(_parser_of(name))
         for action in parser._actions
-        if action.option_strings and _is_shown(action)
+        if action.option_strings and _is_shown(action) and not _is_key(action)
     )
     return {options: row for (options, row), count in rows.items() if count >= _SEVERAL}
+
+
+def _is_key(action: argparse.Action) -> bool:
+    """Whether an option sets a key of the configuration file, whose page describes it."""
+    return any(_KEYS.get(option, "\0") in (action.help or "") for option in action.option_strings)
+
+
+_KEYS = {field.option.flag: field.option.help for config in CONFIGS.values() for field in options_of(config)}
 
 
 def _parser_of(name: str) -> argparse.ArgumentParser:
@@ -89,11 +99,13 @@ def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
         yield parser.description.strip().partition("\n\n")[0]
     yield f"```text\n{usage_of(parser)}\n```"
     shown = [action for action in parser._actions if _is_shown(action)]
+    keys = [action for action in shown if _is_key(action)]
     common = [action for action in shown if _common().get(tuple(action.option_strings)) == _row(action)]
-    if own := [_row(action) for action in shown if action not in common]:
+    if own := [_row(action) for action in shown if action not in (*keys, *common)]:
         yield "\n".join([*_HEAD, *own])
-    if common:
-        yield f"Common: {', '.join(f'`{action.option_strings[-1]}`' for action in common)}."
+    for title, actions in (("Common", common), ("Keys", keys)):
+        if actions:
+            yield f"{title}: {', '.join(f'`{action.option_strings[-1]}`' for action in actions)}."
     for name, inner in _subcommands(parser).items():
         yield "\n\n".join([f"### {parser.prog} {name}", *_parts(inner)])
 

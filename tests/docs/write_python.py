@@ -115,19 +115,21 @@ def _with_plain_defaults(node: Definition, home: str) -> Definition:
 def _function(node: Function) -> str:
     word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return _row(f"`{word}{node.name}({', '.join(_arguments(node))}){result}`", _sentence(ast.get_docstring(node)))
+    return _row(f"`{word}{node.name}({', '.join(_arguments(node))}){result}`", first_sentence(ast.get_docstring(node)))
 
 
 def _alias(name: str, home: str, node: ast.AnnAssign) -> str:
     """The name of a type, with the text after its definition."""
     [doc] = [after for before, after in pairwise(_module(home).body) if before is node]
     assert isinstance(doc, ast.Expr), f"{home}.{name} has no docstring"
-    return _row(f"`{name}`", _sentence(str(ast.literal_eval(doc.value))), f"`{ast.unparse(node.value or node.target)}`")
+    return _row(
+        f"`{name}`", first_sentence(str(ast.literal_eval(doc.value))), f"`{ast.unparse(node.value or node.target)}`"
+    )
 
 
 def _class(node: ast.ClassDef) -> str:
     members = ", ".join(f"`{member}`" for member in (*_fields(node), *_methods(node)))
-    return _row(f"`{node.name}`", _sentence(ast.get_docstring(node)), members)
+    return _row(f"`{node.name}`", first_sentence(ast.get_docstring(node)), members)
 
 
 def _fields(node: ast.ClassDef) -> Iterator[str]:
@@ -194,7 +196,8 @@ def _argument(argument: ast.arg, default: ast.expr | None) -> str:
     return f"{argument.arg}={ast.unparse(default)}" if default else argument.arg
 
 
-def _sentence(text: str | None) -> str:
+def first_sentence(text: str | None) -> str:
+    """The first sentence of a docstring, on one line."""
     paragraph = _one_line((text or "").partition("\n\n")[0])
     found = _SENTENCE.match(paragraph)
     return found[0] if found else paragraph

@@ -1,4 +1,4 @@
-"""The keys of [train], from the classes of its tables."""
+"""The keys of [train], from the classes of its tables; each with the first sentence of its docstring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wfdsl_rl.gym.tiny.config import TinyConfig
 from wfdsl_rl.training.config import TrainConfig
 
 from .write_config import section
-from .write_python import docstrings_of_fields
+from .write_python import docstrings_of_fields, first_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _rows(name: str, kind: type[BaseModel], places: dict[type[Any], str]) -> Ite
         if field := kind.model_fields.get(key):
             table = _table(field)
             value = f"table, as [{places.get(table, f'{name}.{key}')}]" if table else _value(field)
-            cells = [f"`{key}`", value, meaning, _default(field)]
+            cells = [f"`{key}`", value, first_sentence(meaning), _default(field)]
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
