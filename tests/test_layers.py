@@ -228,6 +228,7 @@ def test_no_module_is_named_like_a_public_name() -> None:
 
 
 CATCH_ALL = {
+    "cli/pools.py": "a provider of another package may raise anything: that worker has failed the check",
     "grading/grade.py": "a user's grader may raise anything, and so may ours on a model's text: the answer is unjudged",
     "grading/math_worker.py": "sympy raises anything on texts that models wrote: the answer is unjudged",
     "grading/sandbox/inside/candidate.py": "the program that is judged may raise anything",
