@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.explain import _FORMS, _KINDS
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import as_text
+from wfdsl.workers.pool import Pool
 
 if TYPE_CHECKING:
     from wfdsl.language.codes import Code
+
+
+async def _unused(messages: list[dict[str, Any]]) -> str:
+    raise AssertionError(messages)
+
+
+_POOL = Pool.from_functions([_unused, _unused], names=["planner", "solver"])
 
 
 def code_list() -> str:
@@ -34,8 +42,10 @@ def code_pages() -> str:
 
 def rendered(code: Code) -> str:
     """What `wfdsl check` says to the code's example, of this code alone."""
-    read = analyze_file_text if _is_file(code) else analyze
-    checked = read(code.wrong, name="example.wf" if _is_file(code) else "completion")
+    if _is_file(code):
+        checked = analyze_file_text(code.wrong, name="example.wf")
+    else:
+        checked = analyze(code.wrong, pool=_POOL if code.name == "worker-name" else None)
     return "\n\n".join(as_text(found, checked.source) for found in checked.diagnostics if found.code == code.name)
 
 
@@ -60,7 +70,8 @@ def _section(code: Code) -> str:
 
 def _block(code: Code, text: str, *, error: bool) -> str:
     invalid = error and code.kind in {"error", "repair"}
-    mark = f"<!-- error: {code.name} -->\n" if invalid else ""
+    name = "worker-type" if code.name == "worker-name" else code.name  # which the page's test finds without a pool
+    mark = f"<!-- error: {name} -->\n" if invalid else ""
     return mark + _fenced("wf" if _is_file(code) else "completion", text)
 
 

@@ -227,12 +227,11 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "usage"),
+        ([], "give --policy"),
         (
             ["--pool", "pool.toml"],
             "give --policy: what is evaluated, such as workers, moa or FILE.wf, and --tasks: what it is asked",
         ),
-        (["repot", "first"], "unknown command 'repot'; give compare, equal-cost, strategies, report"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl"], "give --pool"),
         (
             ["--policy", "worker:nobody", "--tasks", "tasks.jsonl", "--pool", "pool.toml"],
@@ -365,11 +364,11 @@ def test_progress_goes_to_standard_error_with_the_cost_so_far(home: Path, capsys
     assert lines[9].endswith("(simulated)")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["compare", "--help"], ["strategies", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["strategies", "--help"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import contextlib, sys\nfrom wfdsl.cli.main import main\n"
-        f"with contextlib.suppress(SystemExit):\n    main({arguments!r})\n"
+        f"with contextlib.suppress(SystemExit):\n    main({['eval', *arguments]!r})\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
 

@@ -158,7 +158,7 @@ async def test_a_code_task_is_graded_by_running_the_program_of_the_reply(monkeyp
 def test_a_reply_without_an_answer_says_so() -> None:
     verdict = grade_sync(text_task("Paris"), "   ")
 
-    assert verdict == Verdict("wrong", None, "no final answer was found")
+    assert verdict == Verdict("wrong", None, "the reply is empty")
 
 
 async def test_a_custom_grader_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,12 +210,12 @@ def _select(args: argparse.Namespace) -> int:
     save_tasks(args.out, mix.tasks)
     made = manifest(mix, criteria, inputs=inputs, against=against)
     path = save_manifest(args.out, made)
-    print(_report(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
+    print(_counts(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
     print(f"{len(mix.tasks)} tasks -> {args.out}, manifest -> {path}", file=sys.stderr)
     return OK
 
 
-def _report(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> str:
+def _counts(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> str:
     kept = ", ".join(f"{name} {count}" for name, count in chosen.items())
     out = ", ".join(f"{reason} {count}" for reason, count in left_out.items()) or "none"
     return f"{candidates} candidates; left out: {out}; chosen: {kept}"

@@ -16,7 +16,7 @@ from wfdsl.protocols import Message, ToolCall
 
 MAX_TOOL_ROUNDS = 50
 """Our choice."""
-MOST_LEVELS = 100
+MOST_LEVELS = 200
 """How deep definitions may be nested: far deeper than schemas are, and less than any reader of JSON. Our choice."""
 ToolSteps: TypeAlias = Literal["answer", "all"]
 

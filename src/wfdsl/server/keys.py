@@ -383,15 +383,22 @@ class _JournalAccount(BudgetTracker):
         """
         while True:
             settled = self._settled
-            if await self._draw(bound.usd):
+            self._in_flight += 1  # also while it is drawn, so that no other call takes the budget for spent
+            try:
+                drawn = await self._draw(bound.usd)
+            except BaseException:
+                self._leave()
+                raise
+            if drawn:
                 break
+            self._in_flight -= 1
             if not self._in_flight:
+                self._wake()
                 limit = self.budget.usd or 0.0
                 left = max(limit - await self.row(), 0.0)
                 what = f"the budget of ${limit:g} has ${left:.6f} left, and this call may cost ${bound.usd:.6f}"
                 raise BudgetSpent(what)
             await settled.wait()
-        self._in_flight += 1
         try:
             if self._within is not None:
                 await self._within.reserve(bound)
@@ -406,8 +413,15 @@ class _JournalAccount(BudgetTracker):
         self._give_back(bound.usd - actual.usd)
 
     def _give_back(self, usd: float) -> None:
-        self._in_flight -= 1
         self._journal.do_later(lambda of: of.execute(_ADD, {**self._about, "usd": -usd}))
+        self._leave()
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let those who wait for a call in flight look again."""
         self._settled.set()
         self._settled = asyncio.Event()
 

@@ -362,7 +362,7 @@ def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
     out = capsys.readouterr().out
     assert code == 0
     assert len(out.splitlines()) <= 60
-    assert "mix.jsonl: there is no such file; write it with wfdsl data select" in out
+    assert "mix.jsonl: there is no such file; write it with `wfdsl data select`" in out
     assert "set the environment variable OPENAI_API_KEY" in out
     assert "at the paper's $0.0238 a workflow, $1,462.27" in out
     assert "launch       torchrun --nproc_per_node 2 -m wfdsl_rl.cli.train paper-7b" in out

@@ -106,17 +106,6 @@ def test_the_card_says_where_the_model_comes_from(training: Path, tmp_path: Path
     assert card.endswith("## Figures\n\n| accuracy | 0.7 |\n")
 
 
-def test_heads_too_small_for_vllm_are_padded(prompt: Prompt, tmp_path: Path) -> None:
-    _keep_model(tmp_path / "narrow", prompt, seed=0, width=8)
-
-    assert main(["export", str(tmp_path / "narrow"), "-o", str(tmp_path / "out")]) == 0
-
-    padded, narrow = (transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name) for name in ("out", "narrow"))
-    tokens = torch.arange(40)[None]
-    torch.testing.assert_close(padded(tokens).logits, narrow(tokens).logits, atol=1e-5, rtol=0)
-    assert padded.config.hidden_size == 32 * padded.config.num_attention_heads
-
-
 def test_no_text_leads_to_a_token_without_weights(training: Path, tmp_path: Path) -> None:
     assert max(_tokens(training / "base" / "final")) < _vocabulary(training / "base" / "final")
     other = tmp_path / "other"  # another tokenizer's name for its padding: transformers adds its own
@@ -278,5 +267,4 @@ def test_the_card_has_what_held_out_tasks_said(trained: Setup, tmp_path: Path) -
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert re.search(r"\| base \| 0 \| \d+\.\d ± \d+\.\d % \| \d+\.\d % \| \d\.\d\d \| 30 \|", card)
     assert "| base | 6 |" in card
-    assert "![Accuracy and reward" in card
     assert (tmp_path / "out" / "learning.png").read_bytes().startswith(b"\x89PNG")

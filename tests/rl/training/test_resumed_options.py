@@ -59,6 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def only_write(setup: Any, *_: Any, resolved: Any, **__: Any) -> str:
     setup.out.mkdir(exist_ok=True)
+    setup.metrics_file.touch()
     (setup.out / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
     return "written"
 

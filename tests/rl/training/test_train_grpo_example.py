@@ -32,4 +32,4 @@ def test_the_example_is_short_and_uses_the_public_names_only() -> None:
     lines = EXAMPLE.read_text("utf-8").splitlines()
 
     assert len(lines) < 70
-    assert [line for line in lines if "wfdsl" in line and "import" in line] == ["import wfdsl_rl"]
+    assert [line for line in lines if "wfdsl" in line and "import" in line] == ["import wfdsl", "import wfdsl_rl"]
