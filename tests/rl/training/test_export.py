@@ -267,4 +267,3 @@ def test_the_card_has_what_held_out_tasks_said(trained: Setup, tmp_path: Path) -
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert re.search(r"\| base \| 0 \| \d+\.\d ± \d+\.\d % \| \d+\.\d % \| \d\.\d\d \| 30 \|", card)
     assert "| base | 6 |" in card
-    assert (tmp_path / "out" / "learning.png").read_bytes().startswith(b"\x89PNG")

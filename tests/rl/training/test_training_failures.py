@@ -130,7 +130,7 @@ def test_metrics_are_reported_to_where_trl_reports_them(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"trl": {"nonsense": 3}}, "train.base, train.trl: TRL does not take these arguments: .*nonsense"),
+        ({"trl": {"nonsense": 3}}, "train.trl has no key .nonsense."),
         ({"trl": {"use_vllm": True}}, "package: vllm; pip install"),
         ({"sharding": "fsdp"}, "train.sharding: one process divides and offloads nothing; set train.processes"),
         ({"report_to": ("nonsense",)}, "train.report_to: nonsense is not supported"),
