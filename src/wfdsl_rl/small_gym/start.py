@@ -108,7 +108,7 @@ def cut_model(folder: Path, layers: int) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(whole)
     rows = sft_rows(500)
     texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
-    texts += [item.text for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
+    texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
     kept = _cut_tokenizer(whole, folder, {token for text in texts for token in tokenizer.tokenize(text)})
 
     network = transformers.AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32)

@@ -1,0 +1,52 @@
+"""The cut model reads the gym's texts as the whole one does, and models are measured by exact values."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import transformers
+
+from wfdsl_rl.small_gym.headline import exact_values
+from wfdsl_rl.small_gym.measure import Asked, Measured, gain, measure
+from wfdsl_rl.small_gym.questions import KINDS, SPLITS, draw
+from wfdsl_rl.small_gym.start import cut_model
+
+pytestmark = pytest.mark.local
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of one layer."""
+    folder = tmp_path_factory.mktemp("cut") / "model"
+    cut_model(folder, 1)
+    return folder
+
+
+def test_the_cut_tokenizer_splits_the_gym_s_texts_as_the_whole_one(folder: Path) -> None:
+    cut, whole = (transformers.AutoTokenizer.from_pretrained(path) for path in (folder, folder.with_name("whole")))
+    assert len(cut) < len(whole) / 20
+    for kind in KINDS:
+        for split in SPLITS:
+            for item in islice(draw(kind, split, 7), 50):
+                asked = f"Question: {item.text}"  # as the prompt has it
+                assert cut.tokenize(asked) == whole.tokenize(asked)
+
+
+def test_a_model_that_writes_no_workflow_is_worth_nothing(folder: Path) -> None:
+    found = measure(str(folder), questions=8, seed=1).to_dict()
+    assert (found["questions"], found["accuracy"], found["valid"]) == (8, 0.0, 0.0)
+
+
+def test_a_gain_is_paired_by_question() -> None:
+    before = Measured(tuple(Asked("sums", "", value, (0,)) for value in (0.2, 0.4, 0.6)))
+    after = Measured(tuple(Asked("sums", "", value, (1,)) for value in (0.3, 0.5, 0.7)))
+    difference, error = gain(before, after)
+    assert difference == pytest.approx(0.1)
+    assert error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_exact_values_are_in_order() -> None:
+    exact = exact_values()
+    assert exact["best_worker"] < exact["best_constant"] < exact["best_of_each_kind_in_one_call"] < exact["optimum"]
