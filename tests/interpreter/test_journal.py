@@ -266,7 +266,7 @@ async def test_parameters_of_tools_that_are_nested_too_deep_are_refused_where_th
     def tools(levels: int) -> Tools:
         return Tools(definitions=({"type": "function", "function": {"name": "f", "parameters": nested(levels)}},))
 
-    for levels in (100, 490, 20_000):
+    for levels in (200, 490, 20_000):
         with pytest.raises(UsageError):
             tools(levels)
     done = await run(CHAIN, "Q", pool_of(counting()), journal=journal, tools=tools(50))
