@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.fuzz.fuzz_completion import check_completion, check_file
@@ -64,6 +64,8 @@ def test_a_completion_in_any_style_means_its_workflow_in_both_profiles(written: 
 def test_a_repair_keeps_every_step_and_edge_and_is_reported_by_its_code(written: Written) -> None:
     strict = analyze(written.text)
     lenient = analyze(written.text, profile="lenient")
+    # A draft and then an answer in another order are refused, since their lists may belong together otherwise.
+    assume("lists-ambiguous" not in {found.code for found in lenient.diagnostics})
 
     assert lenient.raise_for_errors().workflow == written.workflow
     assert {found.code for found in lenient.diagnostics} & REPAIRS == written.repairs
