@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import cycle, islice
 from math import log, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -27,6 +27,7 @@ from wfdsl_rl.small_gym.optimum import MAX_STEPS, right_chance
 from wfdsl_rl.small_gym.questions import KINDS, SPLITS, Kind, Split, draw
 from wfdsl_rl.small_gym.source import NAME, pools
 from wfdsl_rl.small_gym.start import PROMPT
+from wfdsl_rl.small_gym.world import WORKERS
 from wfdsl_rl.training.checkpoints import load_model
 
 _TOKENS: Final = 64
@@ -87,7 +88,7 @@ def measure(
     network.eval()
     prompt, listing = Prompt.load(str(PROMPT)), WorkerListing.of(pools(NAME))
     series = [draw(kind, split, seed) for kind in KINDS]
-    items = list(islice((next(each) for each in _cycle(series)), questions))
+    items = list(islice((next(each) for each in cycle(series)), questions))
     asked: list[Asked] = []
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
     for at in range(0, len(items), batch):
@@ -103,16 +104,11 @@ def measure(
 
 
 def _valued(kind: Kind, completion: str, max_steps: int, *, ended: bool) -> Asked:
-    workflow = wfdsl.analyze(completion, pool=len(pools(NAME)), max_steps=max_steps).workflow if ended else None
+    workflow = wfdsl.analyze(completion, pool=len(WORKERS), max_steps=max_steps).workflow if ended else None
     if workflow is None:
         return Asked(kind, completion, 0.0, ())
     workers = tuple(step.worker for step in workflow.steps if isinstance(step.worker, int))
     return Asked(kind, completion, right_chance(workflow, kind), workers)
-
-
-def _cycle(series: Sequence[Iterator[Any]]) -> Iterator[Iterator[Any]]:
-    while True:
-        yield from series
 
 
 def _shares(workers: Iterator[int]) -> dict[int, float]:
@@ -147,9 +143,9 @@ def main() -> None:
     parser.add_argument("--split", choices=SPLITS, default="test")
     parser.add_argument("--temperature", type=float, default=1.0, help="0: greedy (default: %(default)s)")
     args = parser.parse_args()
-    found: defaultdict[str, Measured] = defaultdict()
+    first: Measured | None = None
     for model in args.models:
-        found[model] = measure(
+        found = measure(
             model,
             questions=args.questions,
             seed=args.seed,
@@ -158,9 +154,11 @@ def main() -> None:
             temperature=args.temperature,
         )
         more = {}
-        if model != args.models[0]:
-            more["gain"], more["gain_standard_error"] = gain(found[args.models[0]], found[model])
-        print(json.dumps({"model": str(Path(model)), **found[model].to_dict(), **more}), flush=True)
+        if first is None:
+            first = found
+        else:
+            more["gain"], more["gain_standard_error"] = gain(first, found)
+        print(json.dumps({"model": str(Path(model)), **found.to_dict(), **more}), flush=True)
 
 
 if __name__ == "__main__":
