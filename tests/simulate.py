@@ -1,6 +1,6 @@
 """`make simulate`: plays many schedules of `wfdsl.testing.simulate` on all cores, and prints the promises they break.
 
-python -m tests.simulate --schedules 100000 --skip makespan
+python -m tests.simulate --schedules 100000
 """
 
 from __future__ import annotations

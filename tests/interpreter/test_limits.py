@@ -1,4 +1,4 @@
-"""A worker's limits hold for all runs together; its concurrency shrinks and grows with what the provider says."""
+"""A worker's limits hold for all runs together; refusals give it a pace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
 from wfdsl import Budget, RunFailed, Step, UsageError, Workflow
-from wfdsl.interpreter.limits import WINDOW_S, AdaptiveLimiter, ConcurrencyLimiter, RateWindow
+from wfdsl.interpreter.limits import WINDOW_S, ConcurrencyLimiter, Pace, RateWindow
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -101,51 +101,23 @@ def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
     assert times[3] - times[0] == pytest.approx(WINDOW_S, abs=1)
 
 
-def test_a_refused_call_takes_its_place_with_it_and_successes_give_places_back() -> None:
-    async def limits() -> list[float]:
-        limiter, found = AdaptiveLimiter(16), []
-        began = asyncio.get_running_loop().time()
-        for _ in range(16):
-            assert limiter.try_acquire()
-        for _ in range(12):
-            limiter.refused(began)
-            limiter.release()
-        found.append(limiter.limit)
-        await asyncio.sleep(1)
-        for _ in range(4 + 2):
-            found.append(limiter.limit)
-            limiter.succeeded(began + 1)
-        return found
+def test_a_pace_is_lowered_once_for_calls_that_were_under_way_together() -> None:
+    async def rates() -> list[float]:
+        loop = asyncio.get_running_loop()
+        pace, began, found = Pace(loop.time), loop.time(), list[float]()
+        for _ in range(3):
+            pace.refused(began)
+        found.append(pace.rate)
+        await pace.turn()
+        pace.succeeded(began)  # it says nothing about the time after the refusals
+        found.append(pace.refused_s())
+        pace.refused(loop.time())
+        return [*found, pace.rate]
 
-    assert on_test_clock(limits()) == [0.0, *[4.0, 5.0, 6.0, 7.0, 8.0, 8.125]]
+    first, refused_s, second = on_test_clock(rates())
 
-
-def test_concurrency_grows_no_further_than_its_limit_and_never_below_one() -> None:
-    async def limits() -> tuple[float, float]:
-        limiter = AdaptiveLimiter(2)
-        limiter.try_acquire()
-        for _ in range(5):
-            limiter.refused(asyncio.get_running_loop().time())
-        await asyncio.sleep(1)
-        least = limiter.limit
-        for _ in range(10):
-            limiter.succeeded(asyncio.get_running_loop().time())
-        return least, limiter.limit
-
-    assert on_test_clock(limits()) == (1, 2)
-
-
-def test_the_success_of_a_call_from_before_the_refusals_gives_no_place_back() -> None:
-    async def limit() -> float:
-        limiter, began = AdaptiveLimiter(4), asyncio.get_running_loop().time()
-        limiter.try_acquire()
-        await asyncio.sleep(1)
-        limiter.refused(began)
-        limiter.succeeded(began)
-        await asyncio.sleep(1)
-        return limiter.limit
-
-    assert on_test_clock(limit()) == 1
+    assert (first, second) == (2.0, 1.0)
+    assert refused_s > 0
 
 
 class RateLimited:
@@ -168,7 +140,7 @@ class RateLimited:
 
 @pytest.mark.parametrize(
     ("steps", "provider", "longest_s", "most_refused"),
-    [(200, RateLimited(10, 1.0, 1.0), 30.0, 100), (150, RateLimited(60, 10.0), 90.0, 20)],
+    [(200, RateLimited(10, 1.0, 1.0), 35.0, 20), (150, RateLimited(60, 10.0), 37.5, 20)],
     ids=["10 a second with Retry-After", "60 in ten seconds without"],
 )
 def test_a_wide_workflow_on_a_rate_limited_provider_takes_its_time_and_ends(
@@ -381,4 +353,4 @@ def test_a_worker_that_refuses_at_once_what_comes_too_early_is_used_at_its_rate(
         await run(workflow, "Q", pool_of(Answering(answer), entries=[{"retries": 1}]))
         return float(loop.time() - began)
 
-    assert on_test_clock(many()) < 15  # 4 would do
+    assert on_test_clock(many()) < 8  # 4 would do

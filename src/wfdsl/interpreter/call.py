@@ -21,8 +21,8 @@ from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, List
 from wfdsl.interpreter.journal import CallEntry, RunJournal
 from wfdsl.interpreter.limits import (
     UNUSABLE,
-    AdaptiveLimiter,
     ConcurrencyLimiter,
+    Pace,
     Taken,
     given_up,
     limits_of,
@@ -273,12 +273,11 @@ class CallPipeline:
         """
         if not failure.retryable:
             raise failure
-        wait, environment = _limits_of_wait(call), call.run.environment
-        limiter, now = self._limits.concurrency, environment.clock.steady()
-        wait_s = limiter.held_s(now)
+        wait, pace = _limits_of_wait(call), self._limits.pace
+        wait_s = pace.held_s()
         for each_s in (failure.retry_after or 0.0, wait_s):
             require_worth_it(failure, each_s, **wait)
-        refused_s = limiter.refused_s(now)
+        refused_s = pace.refused_s()
         if refused_s > wait["longest_wait_s"]:
             raise refused_too_long(failure, refused_s, wait["longest_wait_s"]) from failure
         return wait_s
@@ -288,8 +287,9 @@ class CallPipeline:
         handle: StepCall = call.run
         environment, profile, limits = handle.environment, self.profile, self._limits
         limiters = (*environment.limiters, limits.concurrency)
-        if not _try_acquire(limiters):
-            await _queue_for(limiters, limits.concurrency, handle)
+        waits_first = not (limits.pace.is_open or limits.per_minute)
+        if waits_first or not _try_acquire(limiters):
+            await _queue_for(limiters, limits.pace if waits_first else None, handle)
         taken: Taken | None = None
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None  # until it is known, the bound stays charged
@@ -318,7 +318,7 @@ class CallPipeline:
                 _settle(handle, bound, bound if used is None else used)
             for limiter in limiters:
                 limiter.release()
-        limits.concurrency.succeeded(began)
+        limits.pace.succeeded(began)
         if taken is not None:
             limits.correct(taken, reply.usage.total_tokens)
         if reply.finish in UNUSABLE and not (reply.tool_calls and call.settings.get("tools")):
@@ -333,7 +333,7 @@ class CallPipeline:
         if failure.status in _OVERLOADED:
             asked_s = failure.retry_after or 0.0
             longest_s = handle.environment.config.longest_wait_s  # nothing is held back for a wait that no run makes
-            self._limits.concurrency.refused(began, asked_s if asked_s <= longest_s else None)
+            self._limits.pace.refused(began, asked_s if asked_s <= longest_s else None)
 
     async def _reply(self, call: Call) -> Reply:
         """The worker's reply, with the price list's cost if it counts tokens but claims to be free."""
@@ -369,7 +369,8 @@ class CallPipeline:
         since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
         output = self.profile.output_bound(call.settings) or 0
         taken = await self._limits.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
-        await self._limits.concurrency.resumed()
+        if not self._limits.pace.is_open:
+            await self._limits.pace.turn()
         self._limits.leaves(taken)
         handle.queue_s += clock.steady() - since
         handle.doing = _ASKING
@@ -450,14 +451,15 @@ def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:
     return True
 
 
-async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], worker: AdaptiveLimiter, handle: StepCall) -> None:
+async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None, handle: StepCall) -> None:
     """Wait for a place in each limiter, one after the other.
 
     While the worker is held back, its calls keep no places of the run, which calls of other workers can use.
     """
     clock = handle.environment.clock
     since, handle.doing = clock.steady(), "queued"
-    await worker.resumed()
+    if pace is not None:
+        await pace.turn()
     acquired: list[ConcurrencyLimiter] = []
     try:
         for limiter in limiters:

@@ -1,8 +1,8 @@
-"""Limits: concurrency limiters, requests and tokens per minute, and how long a failed call waits for another attempt.
+"""Limits: concurrency, requests and tokens per minute, pace, and how long a failed call waits for another attempt.
 
 A worker's limits hold for all runs in an event loop together. When its provider refuses a call as one too many, the
-worker is held back for as long as the server asks, and then asked with fewer calls at once. A wait is the longer of
-what the server asks for and a back-off with jitter. A wait that would pass the deadline fails at once.
+worker is held back for as long as the server asks, and then asked at a pace. A wait is the longer of what the server
+asks for and a back-off with jitter. A wait that would pass the deadline fails at once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ choice."""
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 60.0
 """Doubling from the first to the longest, of each a random part of at least one half. Our choice."""
-_SHORTEST_BACK_OFF_S = 1 / 64
-"""For a worker that serves a call after each back-off, which then halves: it may serve many a second. Our choice."""
+_ROUND_S = 0.5
+_LATENESS_S = 0.01
+"""How late a timer may be without slowing a pace down. Our choice, as is the length of a round."""
+_INCREASE, _DECREASE = 0.1, 0.7
+"""How a pace changes: in each round, and with a refusal. The decrease is CUBIC's (RFC 9438), the others our choice."""
 
 
 class ConcurrencyLimiter:
@@ -81,94 +84,106 @@ class ConcurrencyLimiter:
                 turn.set_result(None)
 
 
-class AdaptiveLimiter(ConcurrencyLimiter):
-    """A limiter that a provider's refusals hold back: nothing passes for a while, and then fewer calls at once.
+class Pace:
+    """When calls leave for a provider that has refused some: one after the other, so many a second.
 
-    Each refused call takes its place with it, since so many fewer are served. Calls that succeed give places back as
-    in TCP (RFC 5681, slow start and congestion avoidance): one each up to half of what was active when the refusals
-    began, then one with each round, a round being as many calls as the limit.
+    Additive increase, multiplicative decrease, as TCP has it for the size of its window (RFC 5681): a refusal lowers
+    the rate and remembers it. From then on the rate doubles in each round until it is back there, once a call has
+    succeeded, and then grows by a part of it in each round. A round is half a second, or the time between two calls
+    where that is longer. Before the first refusal there is no pace.
     """
 
     __slots__ = (
-        "_allowed",
-        "_back_off_s",
-        "_ceiling",
-        "_disturbed",
+        "_counted_from",
+        "_door",
+        "_left",
+        "_left_at",
+        "_next_at",
+        "_now",
         "_refused_at",
         "_refused_since",
-        "_resumes_at",
+        "_served",
         "_threshold",
-        "_timer",
+        "rate",
     )
 
-    def __init__(self, ceiling: float = math.inf) -> None:
-        super().__init__(ceiling)
-        self._allowed = ceiling
-        """The limit while nothing holds calls back; `limit` is 0 meanwhile."""
-        self._ceiling = ceiling
-        self._threshold = ceiling
-        self._disturbed = False
-        """Whether the limit is below its ceiling, or the last calls were refused."""
-        self._refused_at = -math.inf
-        """When the first of the calls that were last active together was refused."""
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.rate = math.inf
+        """Calls a second."""
+        self._threshold = math.inf
+        """Up to where the rate doubles."""
+        self._left = 0
+        """How many have left since the last refusal that counted."""
+        self._next_at = self._left_at = self._refused_at = -math.inf
+        """When the next call may leave, the last one left, and the last refusal that counted came."""
         self._refused_since: float | None = None
         """When the refusals began, if no call has succeeded since."""
-        self._back_off_s = 2 * FIRST_BACK_OFF_S
-        self._resumes_at = -math.inf
-        self._timer: asyncio.TimerHandle | None = None
+        self._served, self._counted_from = 0, now()
+        """Calls that have succeeded since a time."""
+        self._door = ConcurrencyLimiter(1)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls need not wait, since the provider has never refused one."""
+        return self.rate == math.inf
+
+    async def turn(self) -> None:
+        """Wait until a call may leave, first come, first served."""
+        await self._door.acquire()
+        try:
+            while (held_s := self.held_s()) > 0:  # noqa: ASYNC110  (time is what is waited for)
+                await asyncio.sleep(min(held_s, _ROUND_S))  # a success may shorten it
+            now = self._now()
+            if self._left:
+                self._grow(min((now - self._left_at) / _ROUND_S, 1.0))
+            self._left += 1
+            self._left_at, self._next_at = now, max(self._next_at, now - _LATENESS_S) + 1 / self.rate
+        finally:
+            self._door.release()
+
+    def _grow(self, rounds: float) -> None:
+        if self.rate >= self._threshold:
+            self.rate += self._threshold * _INCREASE * rounds
+        elif self._refused_since is None:
+            self.rate *= 2**rounds
 
     def refused(self, began: float, retry_after: float | None = None) -> None:
-        """Hold calls back, after a call that began at a time of the loop's clock was refused as one too many.
+        """Slow down, after a call that began at a time of the loop's clock was refused as one too many.
 
-        For as long as the server asks; at least for a back-off that doubles as long as no call succeeds, and that
-        halves each time one did.
+        Once for all calls that were under way together. Nothing leaves for as long as the server asks.
         """
-        loop = asyncio.get_running_loop()
-        now, wait_s = loop.time(), jittered(retry_after or 0.0)
-        if self.limit and began > self._refused_at:
-            again = self._refused_since is not None
-            back_off_s = self._back_off_s * 2 if again else self._back_off_s / 2
-            self._back_off_s = min(max(back_off_s, _SHORTEST_BACK_OFF_S), LONGEST_BACK_OFF_S)
-            self._refused_at, self._disturbed = now, True
-            self._refused_since = self._refused_since if again else now
-            self._allowed = min(self._allowed, self.active)
-            self._threshold = self._allowed / 2
-            wait_s = max(wait_s, part_of(self._back_off_s))
-        self._allowed = max(1.0, self._allowed - 1)
-        if now + wait_s > self._resumes_at:
-            self._resumes_at, self.limit = now + wait_s, 0.0
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_at(self._resumes_at, self._resume)
-
-    def held_s(self, now: float) -> float:
-        """Seconds for which nothing will pass."""
-        return max(0.0, self._resumes_at - now)
-
-    async def resumed(self) -> None:
-        """Wait until calls may pass again, without taking a place."""
-        loop = asyncio.get_running_loop()
-        while (held_s := self.held_s(loop.time())) > 0:  # noqa: ASYNC110  (time is what is waited for)
-            await asyncio.sleep(held_s)
-
-    def refused_s(self, now: float) -> float:
-        """For how many seconds every call has been refused; 0 once one has succeeded."""
-        return 0.0 if self._refused_since is None else now - self._refused_since
+        now = self._now()
+        if began > self._refused_at:
+            if self.is_open:
+                self.rate = 1 / FIRST_BACK_OFF_S
+            elif self._left > 1:
+                self.rate = self._threshold = self.rate * _DECREASE
+            else:  # not even one has been served since
+                self.rate = max(self.rate / 2, 1 / LONGEST_BACK_OFF_S)
+            self._refused_since = now if self._refused_since is None else self._refused_since
+            self._refused_at, self._left = now, 0
+        self._next_at = max(self._next_at, now + max(jittered(retry_after or 0.0), part_of(1 / self.rate)))
 
     def succeeded(self, began: float) -> None:
-        """Give places back, after a call that began at a time of the loop's clock."""
-        if not self._disturbed or began <= self._refused_at:
-            return
-        self._refused_since = None
-        growth = 1.0 if self._allowed < self._threshold else 1 / self._allowed
-        self._allowed = min(self._allowed + growth, self._ceiling)
-        self._disturbed = self._allowed < self._ceiling
-        if self.limit:
-            self._resume()
+        """Note that a call that began at a time of the loop's clock was served.
 
-    def _resume(self) -> None:
-        self.limit = self._allowed
-        self.admit()
+        After refusals the pace is at least the rate at which calls were served since those before.
+        """
+        self._served += 1
+        if self._refused_since is not None and began > self._refused_at:
+            now = self._now()
+            self.rate = max(self.rate, self._served / max(now - self._counted_from, _ROUND_S))
+            self._next_at = min(self._next_at, now + 1 / self.rate)
+            self._refused_since, self._served, self._counted_from = None, 0, now
+
+    def held_s(self) -> float:
+        """Seconds for which nothing will leave."""
+        return max(0.0, self._next_at - self._now())
+
+    def refused_s(self) -> float:
+        """For how many seconds every call has been refused; 0 once one has succeeded."""
+        return 0.0 if self._refused_since is None else self._now() - self._refused_since
 
 
 class Taking:
@@ -238,11 +253,12 @@ class RateWindow:
 class WorkerLimits:
     """The limits of one worker, shared by all runs of an event loop."""
 
-    __slots__ = ("_now", "concurrency", "requests", "tokens")
+    __slots__ = ("_now", "concurrency", "pace", "requests", "tokens")
 
     def __init__(self, profile: WorkerProfile, now: Callable[[], float]) -> None:
         self._now = now
-        self.concurrency = AdaptiveLimiter(math.inf if profile.concurrency is None else profile.concurrency)
+        self.concurrency = ConcurrencyLimiter(math.inf if profile.concurrency is None else profile.concurrency)
+        self.pace = Pace(now)
         requests, tokens = profile.requests_per_minute, profile.tokens_per_minute
         self.requests = None if requests is None else RateWindow(requests, now)
         self.tokens = None if tokens is None else RateWindow(tokens, now)
