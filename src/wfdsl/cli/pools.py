@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
         made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help="a pool's name, a TOML file, or models")
+    made["check"].add_argument(
+        "--deep", action="store_true", help="also try what workflows may need: about ten requests a worker"
+    )
     made["prices"].add_argument("models", metavar="MODELS", help="such as openai:gpt-5-mini")
     _configure_init(made["init"])
 
@@ -181,20 +185,49 @@ def _check(args: argparse.Namespace) -> int:
     from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
-    results = asyncio.run(_check_all(pool))
+    if args.deep:
+        _show_bound(pool)
+    results = asyncio.run(_check_all(pool, deep=args.deep))
     width = max(map(len, pool.names))
     for result in results:
         if args.json:
             print_json(result)
-        else:
-            mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
-            _say(f"{result['index']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}")
+            continue
+        mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
+        _say(f"{result['index']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}")
+        for name, ability in result.get("abilities", {}).items():
+            word, style = _ABILITY[ability["ok"]]
+            _say(f"      {name:<12}", (f"{word:<6}", style), f"  {ability['message']}")
     return 0 if all(result["ok"] for result in results) else FAILED
 
 
-async def _check_all(pool: Pool) -> list[dict[str, Any]]:
+_ABILITY = {True: ("yes", "green"), False: ("no", "red"), None: ("-", "dim")}
+
+
+def _show_bound(pool: Pool) -> None:
+    """Say what the check may cost, before it costs anything."""
+    from wfdsl.workers.abilities import price_bound
+
+    bounds = [price_bound(entry) for entry in pool]
+    usd = [each for _, each in bounds]
+    unknown = f" and what {usd.count(None)} workers without known prices cost" if None in usd else ""
+    requests = sum(count for count, _ in bounds) + len(pool)
+    print(f"{requests} requests, which cost at most ${sum(filter(None, usd)):.4f}{unknown}", file=sys.stderr)
+
+
+async def _check_all(pool: Pool, *, deep: bool) -> list[dict[str, Any]]:
     async with pool.open():
-        return await asyncio.gather(*(_check_one(pool, index) for index in pool.indices))
+        return await asyncio.gather(*(_checked(pool, index, deep=deep) for index in pool.indices))
+
+
+async def _checked(pool: Pool, index: int, *, deep: bool) -> dict[str, Any]:
+    result = await _check_one(pool, index)
+    if deep and result["ok"]:
+        from wfdsl.workers.abilities import abilities_of
+
+        found = await abilities_of(pool.entry(index), pool.worker(index))
+        result["abilities"] = {each.name: {"ok": each.ok, "message": each.message} for each in found}
+    return result
 
 
 async def _check_one(pool: Pool, index: int) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""Abilities of a model's server, found out by asking: what a workflow may need, and its own words do not tell.
+
+Each ability is tried with one small request, whose reply shows whether the server did what it was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from wfdsl.errors import UsageError
+from wfdsl.protocols import PROBE, Call, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.workers.call_settings import dialect_of, stated_context
+from wfdsl.workers.endings import ENDINGS, is_blank
+from wfdsl.workers.entry import WorkerEntry
+
+LONGEST_WAIT_S = 60.0
+_FEW_TOKENS: Final = 16
+"""OpenAI's APIs take no smaller limit."""
+_TOKENS: Final = 64
+_CONTEXT_TOKENS: Final = 8000
+"""What is tried where no context is stated: about what three visible replies of the usual length need. Our choice."""
+_FILLER: Final = "one two three four five six seven eight nine ten\n"
+_FILLER_WORDS: Final = 10
+_MANY: Final = "Write the numbers from 1 to 500, each on a line of its own."
+_WRITTEN_BY_GRAMMAR: Final = "zebra-417"
+_GRAMMARS: Final = {
+    "gbnf": f'root ::= "{_WRITTEN_BY_GRAMMAR}"\n',
+    "llguidance": f'%llguidance {{}}\nstart: "{_WRITTEN_BY_GRAMMAR}"\n',
+}
+_TOOL: Final = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Looks a word up in a dictionary.",
+        "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
+    },
+}
+
+
+class Ability(NamedTuple):
+    """Whether a worker can do something."""
+
+    name: str
+    ok: bool | None
+    """None: it was not tried, since the provider has no such thing."""
+    message: str
+    """What the server did."""
+
+
+class _Trial(NamedTuple):
+    """How an ability is tried."""
+
+    call: Call
+    shown: Callable[[Reply, Sequence[str]], tuple[bool, str]]
+    """Whether the reply, and the pieces in which it came, show the ability; and what they show."""
+
+
+def price_bound(entry: WorkerEntry) -> tuple[int, float | None]:
+    """The requests that `abilities_of` makes, and the most that they cost in US dollars; None: no price is known."""
+    calls = [each.call for each in _trials(entry).values() if each is not None]
+    usd = [entry.cost_usd(_most(entry, call)) or 0.0 for call in calls]
+    return len(calls), None if entry.prices is None else sum(usd)
+
+
+def _most(entry: WorkerEntry, call: Call) -> Usage:
+    """A token is at least one byte."""
+    texts = [entry.system_prompt, str(call.settings), *(message["content"] for message in call.messages)]
+    return Usage(sum(len(text.encode()) for text in texts), _TOKENS + (entry.thinking_budget or 0))
+
+
+async def abilities_of(entry: WorkerEntry, worker: Worker) -> list[Ability]:
+    """Try everything at once."""
+    tried = [_tried(name, worker, trial) for name, trial in _trials(entry).items()]
+    return list(await asyncio.gather(*tried))
+
+
+async def _tried(name: str, worker: Worker, trial: _Trial | None) -> Ability:
+    if trial is None:
+        return Ability(name, ok=None, message="not known to this provider")
+    pieces: list[str] = []
+    try:
+        async with asyncio.timeout(LONGEST_WAIT_S):
+            reply = await worker(trial.call._replace(on_delta=pieces.append))
+    except TimeoutError:
+        return Ability(name, ok=False, message=f"no complete reply within {LONGEST_WAIT_S:g} s")
+    except (WorkerFailure, UsageError) as error:
+        return Ability(name, ok=False, message=str(error))
+    return Ability(name, *trial.shown(reply, pieces))
+
+
+def _trials(entry: WorkerEntry) -> Mapping[str, _Trial | None]:
+    """The trial of each ability; None: the provider has no such thing."""
+    try:
+        grammar = _GRAMMARS[dialect_of(entry)]
+    except UsageError:
+        grammar = ""
+    words = (stated_context(entry) or _CONTEXT_TOKENS) - 2 * _TOKENS
+    long = f"{_FILLER * (words // _FILLER_WORDS)}\n{PROBE}"
+    has_tools = entry.provider in ("openai", "anthropic", "google")
+    return {
+        "system role": _Trial(_call(("system", "Be brief."), ("user", PROBE)), _answered),
+        "history": _Trial(_call(("user", PROBE), ("assistant", "ok"), ("user", PROBE)), _answered),
+        "alternation": _Trial(_call(("user", "Be brief."), ("user", PROBE)), _answered),
+        "streaming": _Trial(_call(("user", _MANY)), _streamed) if entry.stream else None,
+        "natural end": _Trial(_call(("user", PROBE)), _ends_as("stop")),
+        "token limit": _Trial(_call(("user", _MANY), max_tokens=_FEW_TOKENS), _ends_as("length", "out_of_tokens")),
+        "context": _Trial(_call(("user", long)), _has_read(words)),
+        "grammar": _Trial(_call(("user", PROBE), grammar=grammar), _wrote_by_grammar) if grammar else None,
+        "tools": _Trial(_call(("user", "Look up the word ok."), tools=[_TOOL], tool_choice="required"), _called)
+        if has_tools
+        else None,
+    }
+
+
+def _call(*said: tuple[str, str], **settings: object) -> Call:
+    messages = tuple(Message(role=role, content=text) for role, text in said)  # type: ignore[typeddict-item]
+    return Call(messages, settings={"max_tokens": _TOKENS, **settings})
+
+
+def _answered(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
+    return not is_blank(reply.text) or reply.finish == "out_of_tokens", _quoted(reply)
+
+
+def _streamed(reply: Reply, pieces: Sequence[str]) -> tuple[bool, str]:
+    if "".join(pieces) != reply.text:
+        return False, "the pieces are not the text of the reply"
+    return len(pieces) > 1, f"the reply came in {len(pieces)} piece{'' if len(pieces) == 1 else 's'}"
+
+
+def _ends_as(*good: str) -> Callable[[Reply, Sequence[str]], tuple[bool, str]]:
+    """Whether a reply ends in a way that is known, and that is the right one."""
+
+    def shown(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
+        known = reply.ending.lower() in [word for words in ENDINGS.values() for word in words]
+        what = "is" if known else "is not a known word, and counts as"
+        return reply.finish in good, f'the ending "{reply.ending}" {what} {reply.finish}'
+
+    return shown
+
+
+def _has_read(words: int) -> Callable[[Reply, Sequence[str]], tuple[bool, str]]:
+    """Whether the server counts at least as many tokens as there were words: some cut what is too long, silently."""
+
+    def shown(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
+        read = reply.usage.input_tokens
+        return read >= words - _FILLER_WORDS, f"{words} words were sent, and {read} tokens read"
+
+    return shown
+
+
+def _wrote_by_grammar(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
+    applied = reply.text.strip() == _WRITTEN_BY_GRAMMAR
+    return applied, "applied" if applied else f"ignored: {_quoted(reply)}; check grammar_field and grammar_dialect"
+
+
+def _called(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
+    names = ", ".join(each.name for each in reply.tool_calls)
+    return bool(names), f"called {names}" if names else f"called none, although one was required: {_quoted(reply)}"
+
+
+def _quoted(reply: Reply) -> str:
+    said = " ".join(reply.text.split())
+    return f'"{said[:60]}"' if said else f"no text ({reply.finish})"
