@@ -115,6 +115,7 @@ def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.Monk
                 self.runs.append(event.run_id)
 
     monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", Listener)
+    monkeypatch.setattr("wfdsl.interpreter.telemetry.require_provider", lambda: None)
     ask({"question": "a"}, {"question": "b"})
     chat.script = [ONE, ONE]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.interpreter.toy_workers import FREE, Answering, always, in_turn, on_test_clock
 
-from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntry, Workflow
+from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntry, Workflow, WorkflowError
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Budget, BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of
@@ -116,11 +116,24 @@ async def test_below_the_cap_a_nested_workflow_may_nest_again() -> None:
 
     alternating = Alternating()
     done = await run(OUTER, "Q", conducted(alternating, echoing()), max_depth=2)
-    with pytest.raises(UsageError, match="worker 1, which pool"):
+    with pytest.raises(RunFailed) as refused:
         await run(OUTER, "Q", conducted(twice, echoing()), max_depth=2)
 
     assert alternating.offered == [(0, 1), (0,)]
     assert done.steps[1].nested[0].steps[0].nested[0].answer == "[inner answer]"
+    assert [step.status for step in refused.value.run.steps][:2] == ["done", "failed"]
+
+
+@pytest.mark.parametrize("error", [UsageError("no key"), WorkflowError([])])
+async def test_our_own_errors_inside_a_conductor_node_end_its_step(error: Exception) -> None:
+    class Refusing(ScriptedConductor):
+        async def __call__(self, call: Call) -> Reply:
+            raise error
+
+    with pytest.raises(RunFailed) as failed:
+        await run(OUTER, "Q", conducted(Refusing(), echoing()))
+
+    assert [step.status for step in failed.value.run.steps][:2] == ["done", "failed"]
 
 
 async def test_a_node_may_be_given_less_depth_than_the_run() -> None:

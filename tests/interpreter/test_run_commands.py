@@ -74,12 +74,21 @@ def test_spans_have_the_name_of_the_workflow_file_also_when_it_is_resumed(monkey
         return lambda event: None
 
     monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", listener)
+    monkeypatch.setattr("wfdsl.interpreter.telemetry.require_provider", lambda: None)
     write_pool(["one"], ["bee"])
 
     run_plan("--otel", "--quiet")
     main(["runs", "resume", "last", "--otel", "--quiet"])
 
     assert named == ["plan", "plan"]
+
+
+@pytest.mark.usefixtures("home")
+def test_spans_that_no_one_would_get_are_refused_before_anything_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    code = run_plan("--otel")
+
+    assert code == 2
+    assert "opentelemetry-instrument" in capsys.readouterr().err
 
 
 def test_json_prints_the_whole_trace(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ async def test_a_step_is_a_chat_inside_the_span_of_its_workflow() -> None:
     assert (workflow.kind, chat.kind) == (SpanKind.INTERNAL, SpanKind.CLIENT)
     assert attributes(workflow) == {
         "gen_ai.operation.name": "invoke_workflow",
-        "gen_ai.workflow.name": "two",
+        "gen_ai.agent.name": "two",
         "gen_ai.conversation.id": done.id,
         "openinference.span.kind": "CHAIN",
         "wfdsl.run": done.id,

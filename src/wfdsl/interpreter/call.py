@@ -206,7 +206,7 @@ class CallPipeline:
             limit = asyncio.timeout_at(call.deadline)
             try:
                 async with limit:
-                    return await (_asked(asked._worker, call) if profile.conductor else asked._persist(call))
+                    return await (asked._reply(call) if profile.conductor else asked._persist(call))
             except WorkerFailure as error:
                 failure = error
             except TimeoutError as error:
@@ -340,7 +340,8 @@ class CallPipeline:
         try:
             reply = await _asked(self._worker, call)
         except (UsageError, WorkflowError) as error:  # the worker cannot be used, and the run has been paid for
-            if isinstance(error, JournalFailure):
+            is_root = self.profile.conductor and self.profile.index < 0
+            if isinstance(error, JournalFailure) or is_root:
                 raise
             raise WorkerFailure(str(error), retryable=False) from error
         if reply.paid_usd != 0 or reply.list_usd != 0 or not reply.usage.total_tokens or not self.profile.costs:

@@ -2,8 +2,8 @@
 
 A span per run, per step and per nested run, and two for each completion of a Conductor: its plan, and the call of its
 model. A step is one span however often its worker was asked; further attempts are events in it. The names are those of
-OpenTelemetry's conventions for generative AI, and of OpenInference for the kinds of spans. They may still change, so
-only this file has them.
+OpenTelemetry's conventions for generative AI (0.1.0), and of OpenInference for the kinds of spans. They may still
+change, so only this file has them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ except ImportError as error:
 TEXTS_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 OPERATION: Final = "gen_ai.operation.name"
 CONVERSATION: Final = "gen_ai.conversation.id"
-WORKFLOW: Final = "gen_ai.workflow.name"
 AGENT: Final = "gen_ai.agent.name"
 PROVIDER: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
@@ -56,6 +55,19 @@ SPAN_KIND: Final = "openinference.span.kind"
 _PROVIDERS: Final = {"google": "gcp.gemini"}
 """The conventions' names of providers, where they are not ours."""
 _NANOSECONDS: Final = 1_000_000_000
+
+
+def require_provider() -> None:
+    """Refuse to make spans that no one gets.
+
+    Raises:
+        UsageError: neither the program nor the environment has set up a provider of tracers.
+    """
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        raise UsageError(
+            "--otel: no OpenTelemetry provider is set up, so spans would be sent nowhere; "
+            "start the command with opentelemetry-instrument, or leave --otel out"
+        )
 
 
 class _Plan(NamedTuple):
@@ -108,7 +120,7 @@ class SpanListener:
         name = "" if event.path else self._workflow
         attributes = {SPAN_KIND: "CHAIN", "wfdsl.run": event.run_id, "wfdsl.steps": len(event.workflow)}
         if name:
-            attributes[WORKFLOW] = name
+            attributes[AGENT] = name
         self._runs[event.path] = self._span("invoke_workflow", name, self._steps.get(event.path[:-1]), attributes)
 
     def _begin_step(self, event: StepStarted) -> None:

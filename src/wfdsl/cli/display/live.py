@@ -140,12 +140,13 @@ def listener_for(display: Display | None, *, otel: bool, origin: Mapping[str, st
     `origin` says what runs; spans have the name of its workflow file, or `solve` where a Conductor answers.
 
     Raises:
-        UsageError: OpenTelemetry was asked for and is not installed.
+        UsageError: OpenTelemetry was asked for, and is not installed or has no provider.
     """
     if not otel:
         return display
-    from wfdsl.interpreter.telemetry import SpanListener  # an optional package
+    from wfdsl.interpreter.telemetry import SpanListener, require_provider  # an optional package
 
+    require_provider()
     file = origin.get("file", STDIN)
     spans = SpanListener(workflow="solve" if "solve" in origin else "" if file == STDIN else PurePath(file).stem)
     if display is None:
