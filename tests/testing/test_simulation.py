@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import sqlite3
 import subprocess
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 
 from wfdsl import Call, Reply, UsageError, Workflow
+from wfdsl.interpreter.budget import BudgetTracker
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.limits import Pace
 from wfdsl.testing import simulate, simulated_machine
 from wfdsl.testing.simulated_provider import SimulatedProvider
 
@@ -95,16 +99,33 @@ def test_a_disk_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "twice" in {each.check for each in simulate(10, workflow=CHAIN)}
 
 
-def test_a_call_that_is_not_charged_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    charge = SimulatedProvider._charge
+def doubled_by_each_call(pace: Pace, began: float, retry_after: float | None = None) -> None:
+    """As if no other call had been under way."""
+    pace._refused_at, pace._left = -math.inf, 0
+    REFUSED(pace, began, retry_after)
 
-    def twice(self: SimulatedProvider, *args: Any) -> None:
-        charge(self, *args)
-        charge(self, *args)
 
-    monkeypatch.setattr(SimulatedProvider, "_charge", twice)
+def charged_twice(provider: SimulatedProvider, *args: Any) -> None:
+    CHARGE(provider, *args)
+    CHARGE(provider, *args)
 
-    assert {each.check for each in simulate(20, workflow=CHAIN)} == {"budget"}
+
+REFUSED, CHARGE = Pace.refused, SimulatedProvider._charge
+FAULTS: dict[str, tuple[type, str, Any, int, str]] = {
+    "a run id that is used for another question": (RunRequest, "changes", lambda *_: [], 0, "identity"),
+    "a back-off that doubles with each call": (Pace, "refused", doubled_by_each_call, 31, "makespan"),
+    "a reservation that is not taken": (BudgetTracker, "try_reserve", lambda *_: True, 0, "budget"),
+    "a call that is not charged": (SimulatedProvider, "_charge", charged_twice, 0, "budget"),
+}
+
+
+@pytest.mark.parametrize(("place", "name", "fault", "first", "check"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_is_found(
+    place: type, name: str, fault: Any, first: int, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, name, fault)
+
+    assert {each.check for each in simulate(5, first=first)} == {check}
 
 
 def test_an_unknown_check_is_refused() -> None:
