@@ -170,6 +170,12 @@ class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our progra
         self.sent = sent
         self.rejected = rejected
 
+    def saying(self, message: str) -> WorkerFailure:
+        """The same failure in other words."""
+        changed = type(self).__new__(type(self), message)
+        changed.__dict__.update(self.__dict__)
+        return changed
+
 
 @runtime_checkable
 class Worker(Protocol):

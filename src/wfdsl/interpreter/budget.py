@@ -73,29 +73,8 @@ class BudgetTracker:
     reply that does ends it: nothing more can be reserved, since the other bounds are as little worth.
     """
 
-    __slots__ = (
-        "_broken",
-        "_calls",
-        "_max_calls",
-        "_max_tokens",
-        "_max_usd",
-        "_tokens",
-        "_usd",
-        "_waiting",
-        "_within",
-        "budget",
-        "calls",
-        "limits",
-        "tokens",
-        "usd",
-    )
-
     def __init__(
-        self,
-        budget: Budget,
-        spent: BudgetUsage = NOTHING_SPENT,
-        *,
-        within: BudgetTracker | None = None,
+        self, budget: Budget, spent: BudgetUsage = NOTHING_SPENT, *, within: BudgetTracker | None = None
     ) -> None:
         """`within` tracks a larger budget, which has to cover every amount, too."""
         self._within = within

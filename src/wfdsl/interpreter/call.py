@@ -48,8 +48,6 @@ _BYTES_PER_TOKEN = 4
 class Clock:
     """Wall-clock times that never run backwards: read once, then advanced by the event loop's clock."""
 
-    __slots__ = ("_offset", "steady")
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.steady = loop.time
         """The event loop's own seconds, in which deadlines are given."""
@@ -132,8 +130,6 @@ class StepCall:
 class Pipelines:
     """The call pipelines of a pool's workers, by index; each is built when it is first used."""
 
-    __slots__ = ("_built", "pool")
-
     def __init__(self, pool: WorkerPool) -> None:
         self.pool = pool
         self._built: dict[int, CallPipeline] = {}
@@ -158,8 +154,6 @@ class Pipelines:
 
 class CallPipeline:
     """How one worker is called."""
-
-    __slots__ = ("_fallbacks", "_limits", "_patient", "_worker", "profile")
 
     def __init__(
         self, worker: Ask, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = (), *, last: bool = True
@@ -319,8 +313,8 @@ class CallPipeline:
             for limiter in limiters:
                 limiter.release()
         limits.pace.succeeded(began)
-        if taken is not None:
-            limits.correct(taken, reply.usage.total_tokens)
+        if taken is not None and taken[1] is not None:
+            taken[1].amount = reply.usage.total_tokens
         if reply.finish in UNUSABLE and not (reply.tool_calls and call.settings.get("tools")):
             handle.earlier = (*handle.earlier, reply)
             raise unusable(reply)

@@ -65,8 +65,6 @@ class Level:
 class ConductorCall(StepCall):
     """A step whose worker is a Conductor."""
 
-    __slots__ = ("_level", "_profile", "_run_workflow", "replies")
-
     def __init__(
         self,
         environment: Environment,

@@ -11,12 +11,13 @@ import asyncio
 import platform
 import sys
 from collections.abc import Callable, Mapping
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from wfdsl._version import __version__
 from wfdsl.errors import JournalFailure, UsageError
-from wfdsl.graph import graph_of
+from wfdsl.graph import Schedule, graph_of
 from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
@@ -92,91 +93,55 @@ def _check_step(index: int, step: Any) -> None:
 
 
 async def run_workflow(
-    workflow: Workflow,
-    question: Question,
-    environment: Environment,
-    level: Level,
-    *,
-    names: tuple[str, ...] | None = None,
-    prefix: Path = (),
-    previous: tuple[str, str] | None = None,
-    settings: Callable[[], Mapping[str, Any]] = dict,
+    workflow: Workflow, question: Question, environment: Environment, level: Level, **options: Any
 ) -> Run:
-    """Run a workflow; `prefix` is the path of the step that it is nested in; of the outermost one, callers have checked
-    that it can run.
+    """Run a workflow that has not been checked against the level's pool, as those inside a Conductor node.
 
-    `settings` gives what the record says about how the run was started.
+    `options` are further fields of `Execution`.
 
     Raises:
         RunFailed: a step failed for good.
         BudgetExhausted: a step could not be paid for.
         UsageError: it cannot run on the pool, or the budget cannot be enforced with the workers that it asks.
     """
-    if prefix:
-        require_runnable(workflow, level.pool, level.depth)
-    execution = Execution(
-        workflow, question, environment, level, names=names, prefix=prefix, previous=previous, settings=settings
-    )
-    return await execution.finish()
+    require_runnable(workflow, level.pool, level.depth)
+    return await Execution(workflow, question, environment, level, **options).finish()
 
 
+@dataclass(slots=True)
 class Execution:
     """The state of one run. Step i's record is in `_records[i]` once it is over, its call in `_calls[i]` before.
 
     Invariant: a step's task is started exactly when its counter in `_missing` reaches zero.
     """
 
-    __slots__ = (
-        "_calls",
-        "_context",
-        "_environment",
-        "_failure",
-        "_group",
-        "_level",
-        "_missing",
-        "_names",
-        "_prefix",
-        "_previous",
-        "_question",
-        "_records",
-        "_responses",
-        "_schedule",
-        "_settings",
-        "_started",
-        "_workflow",
-    )
+    workflow: Workflow
+    question: Question
+    environment: Environment
+    level: Level
+    names: tuple[str, ...] | None = None
+    prefix: Path = ()
+    """The path of the step that the workflow is nested in."""
+    previous: tuple[str, str] | None = None
+    settings: Callable[[], Mapping[str, Any]] = dict
+    """What the record says about how the run was started."""
+    _schedule: Schedule = field(init=False)
+    _missing: list[int] = field(init=False)
+    _calls: list[StepCall | None] = field(init=False)
+    _records: list[StepRecord | None] = field(init=False)
+    _responses: list[str] = field(init=False)
+    _group: asyncio.TaskGroup = field(init=False, default_factory=asyncio.TaskGroup)
+    _context: Context = field(init=False, default_factory=copy_context)
+    _failure: tuple[str, Cause] | None = field(init=False, default=None)
+    """The first step that failed, as a message, and why."""
+    _started: float = field(init=False)
 
-    def __init__(
-        self,
-        workflow: Workflow,
-        question: Question,
-        environment: Environment,
-        level: Level,
-        *,
-        names: tuple[str, ...] | None,
-        prefix: Path,
-        previous: tuple[str, str] | None,
-        settings: Callable[[], Mapping[str, Any]],
-    ) -> None:
-        self._workflow = workflow
-        self._question = question
-        self._environment = environment
-        self._level = level
-        self._names = names
-        self._prefix = prefix
-        self._previous = previous
-        self._settings = settings
-        self._schedule = graph_of(workflow).schedule(run_dead_steps=environment.config.run_dead_steps)
-        count = len(workflow.steps)
+    def __post_init__(self) -> None:
+        count = len(self.workflow.steps)
+        self._schedule = graph_of(self.workflow).schedule(run_dead_steps=self.environment.config.run_dead_steps)
         self._missing = list(self._schedule.missing)
-        self._calls: list[StepCall | None] = [None] * count
-        self._records: list[StepRecord | None] = [None] * count
-        self._responses: list[str] = [""] * count
-        self._group = asyncio.TaskGroup()
-        self._context = copy_context()
-        self._failure: tuple[str, Cause] | None = None
-        """The first step that failed, as a message, and why."""
-        self._started = environment.clock.now()
+        self._calls, self._records, self._responses = [None] * count, [None] * count, [""] * count
+        self._started = self.environment.clock.now()
 
     async def finish(self) -> Run:
         """Run every step, and give the run."""
@@ -198,12 +163,12 @@ class Execution:
             status = "budget" if isinstance(self._failure[1], BudgetSpent | BudgetExhausted) else "failed"
         finally:
             run = self._run(status)
-            if self._environment.listener is not None:
-                self._environment.listener(RunFinished(self._prefix, run))
+            if self.environment.listener is not None:
+                self.environment.listener(RunFinished(self.prefix, run))
         if self._failure is not None:
             message, cause = self._failure
             kind = BudgetExhausted if status == "budget" else RunFailed
-            raise kind(message, run, resumable=self._environment.journal is not None, cause=cause) from cause
+            raise kind(message, run, resumable=self.environment.journal is not None, cause=cause) from cause
         if status == "suspended":
             waits_for = ", ".join(call.name for call in pending_calls(run))
             raise RunSuspended(f"the run waits for the results of tool calls: {waits_for}", run, resumable=True)
@@ -226,15 +191,15 @@ class Execution:
 
         Both before the first call is made: a missing key is found before anything is paid for.
         """
-        pipelines, tracker = self._level.pipelines, self._environment.budget
-        open_ended = {step.worker for step in self._workflow.steps if step.max_tokens is None}
+        pipelines, tracker = self.level.pipelines, self.environment.budget
+        open_ended = {step.worker for step in self.workflow.steps if step.max_tokens is None}
         for worker in self._schedule.workers:
             assert isinstance(worker, int)  # require_runnable has checked it
             pipeline = pipelines[worker]
             if tracker is not None:
                 require_bounded(pipeline.profiles, tracker.budget, {} if worker in open_ended else {"max_tokens": 1})
             if pipeline.profile.conductor:  # it may ask any worker of the pool
-                for other in self._level.pool.indices:
+                for other in self.level.pool.indices:
                     pipelines[other]
 
     def _start(self, step: int) -> None:
@@ -242,9 +207,9 @@ class Execution:
 
     async def _perform(self, step: int) -> None:
         """Run a step, and start those that it has made ready."""
-        worker = self._workflow.steps[step].worker
+        worker = self.workflow.steps[step].worker
         assert isinstance(worker, int)  # require_runnable has checked it
-        pipeline = self._level.pipelines[worker]
+        pipeline = self.level.pipelines[worker]
         handle, call = self._begin(step, pipeline)
         try:
             reply = await (pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools))
@@ -262,19 +227,19 @@ class Execution:
                 self._start(later)
 
     def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
-        environment, level, profile = self._environment, self._level, pipeline.profile
+        environment, level, profile = self.environment, self.level, pipeline.profile
         config, listener = environment.config, environment.listener
         messages = messages_for(
-            self._workflow,
+            self.workflow,
             step,
             self._responses,
-            self._question,
+            self.question,
             question_for=config.question_for,
-            previous=self._previous,
+            previous=self.previous,
         )
-        path = (*self._prefix, step)
+        path = (*self.prefix, step)
         deadline = self._deadline()
-        settings, asked = sampling_settings(config.seed, path), self._workflow.steps[step]
+        settings, asked = sampling_settings(config.seed, path), self.workflow.steps[step]
         answers = step == len(self._records) - 1
         own, tools = level.answer_settings if answers else {}, level.tools_of(answers=answers)
         if profile.conductor:
@@ -300,10 +265,10 @@ class Execution:
 
     def _deadline(self) -> float | None:
         """When a step that starts now has to be over, on the event loop's clock."""
-        level = self._level
+        level = self.level
         if level.step_timeout_s is None:
             return level.deadline
-        end = self._environment.clock.steady() + level.step_timeout_s
+        end = self.environment.clock.steady() + level.step_timeout_s
         return end if level.deadline is None else min(end, level.deadline)
 
     def _fail(self, handle: StepCall, cause: Cause) -> None:
@@ -317,8 +282,8 @@ class Execution:
     def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
         self._records[step] = record
         self._calls[step] = None
-        if self._environment.listener is not None:
-            self._environment.listener(StepFinished((*self._prefix, step), record, error_type))
+        if self.environment.listener is not None:
+            self.environment.listener(StepFinished((*self.prefix, step), record, error_type))
 
     def _record_of(
         self, handle: StepCall, status: StepState, *, reply: Reply | None = None, error: str = ""
@@ -333,7 +298,7 @@ class Execution:
             messages=handle.messages,
             status=status,
             started=handle.started,
-            finished=self._environment.clock.now(),
+            finished=self.environment.clock.now(),
             queue_s=handle.queue_s,
             retries=handle.retries,
             retry_s=handle.retry_s,
@@ -356,24 +321,24 @@ class Execution:
         handle = self._calls[step]
         if handle is not None:
             return self._record_of(handle, "stopped")
-        worker = self._workflow.steps[step].worker
+        worker = self.workflow.steps[step].worker
         assert isinstance(worker, int)  # require_runnable has checked it
         status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
         return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
 
     def _run(self, status: RunStatus) -> Run:
-        environment = self._environment
+        environment = self.environment
         return Run(
             id=environment.run_id,
-            workflow=self._workflow,
-            question=self._question,
+            workflow=self.workflow,
+            question=self.question,
             steps=tuple(self._snapshot(step) for step in range(len(self._records))),
             status=status,
             started=self._started,
             finished=environment.clock.now(),
-            names=self._names,
-            pool=self._level.pool.name,
-            settings=self._settings(),
+            names=self.names,
+            pool=self.level.pool.name,
+            settings=self.settings(),
             error="" if self._failure is None else self._failure[0],
             lost=environment.lost,
             charged=None if environment.budget is None else environment.budget.spent,
@@ -381,20 +346,18 @@ class Execution:
         )
 
     def _title(self, step: int) -> str:
-        where = "/".join(map(str, (*self._prefix, step)))
-        return f"step {where} ({self._names[step]})" if self._names else f"step {where}"
+        where = "/".join(map(str, (*self.prefix, step)))
+        return f"step {where} ({self.names[step]})" if self.names else f"step {where}"
 
     def _worker_name(self, worker: int | str) -> str:
-        return self._level.pipelines.name_of(worker) if isinstance(worker, int) else worker
+        return self.level.pipelines.name_of(worker) if isinstance(worker, int) else worker
 
     def _announce(self) -> None:
-        if self._environment.listener is None:
+        if self.environment.listener is None:
             return
-        workers = tuple(self._worker_name(step.worker) for step in self._workflow.steps)
-        self._environment.listener(
-            RunStarted(
-                self._prefix, self._environment.run_id, self._workflow, self._names, workers, self._schedule.pruned
-            )
+        workers = tuple(self._worker_name(step.worker) for step in self.workflow.steps)
+        self.environment.listener(
+            RunStarted(self.prefix, self.environment.run_id, self.workflow, self.names, workers, self._schedule.pruned)
         )
 
 

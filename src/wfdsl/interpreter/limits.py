@@ -13,7 +13,8 @@ import random
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.protocols import Ask, Reply, WorkerFailure
@@ -37,8 +38,6 @@ class ConcurrencyLimiter:
     Unlike a semaphore its limit can change while calls are active, and it belongs to no event loop. Invariant: while
     a call waits, at least `limit` calls are active.
     """
-
-    __slots__ = ("active", "limit", "waiting")
 
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit
@@ -92,20 +91,6 @@ class Pace:
     succeeded, and then grows by a part of it in each round. A round is half a second, or the time between two calls
     where that is longer. Before the first refusal there is no pace.
     """
-
-    __slots__ = (
-        "_counted_from",
-        "_door",
-        "_left",
-        "_left_at",
-        "_next_at",
-        "_now",
-        "_refused_at",
-        "_refused_since",
-        "_served",
-        "_threshold",
-        "rate",
-    )
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -186,16 +171,12 @@ class Pace:
         return 0.0 if self._refused_since is None else self._now() - self._refused_since
 
 
+@dataclass(slots=True, eq=False)
 class Taking:
-    """What one call has taken from a window; its amount is corrected once the true one is known."""
+    """What one call has taken of a limit per minute; its amount is corrected once the true one is known."""
 
-    __slots__ = ("amount", "at", "window")
-
-    def __init__(self, at: float, amount: float, window: RateWindow | None) -> None:
-        self.at = at
-        self.amount = amount
-        self.window = window
-        """What it counts in; None once its minute is over."""
+    amount: float
+    at: float
 
 
 Taken: TypeAlias = tuple[Taking | None, Taking | None]
@@ -209,13 +190,9 @@ class RateWindow:
     limit passes when the window is empty.
     """
 
-    __slots__ = ("_door", "_limit", "_now", "_taken", "_used")
-
     def __init__(self, limit: float, now: Callable[[], float]) -> None:
-        self._limit = limit
-        self._now = now
+        self._limit, self._now = limit, now
         self._taken: deque[Taking] = deque()
-        self._used = 0.0
         self._door = ConcurrencyLimiter(1)
 
     async def take(self, amount: float) -> Taking:
@@ -224,27 +201,17 @@ class RateWindow:
         try:
             while (wait_s := self._wait_s(amount)) > 0:  # noqa: ASYNC110  (time is what is waited for)
                 await asyncio.sleep(wait_s)
-            taking = Taking(self._now(), amount, self)
-            self._taken.append(taking)
-            self._used += amount
-            return taking
+            self._taken.append(Taking(amount, self._now()))
+            return self._taken[-1]
         finally:
             self._door.release()
-
-    def correct(self, taking: Taking, amount: float) -> None:
-        """Replace the amount that was taken by the true one, if it was taken here and still counts."""
-        if taking.window is self:
-            self._used += amount - taking.amount
-            taking.amount = amount
 
     def _wait_s(self, amount: float) -> float:
         """Seconds until the window has to be looked at again; 0: there is room."""
         horizon = self._now() - WINDOW_S
         while self._taken and self._taken[0].at <= horizon:
-            over = self._taken.popleft()
-            over.window = None
-            self._used -= over.amount
-        if not self._taken or self._used + amount <= self._limit:
+            self._taken.popleft()
+        if not self._taken or sum(taking.amount for taking in self._taken) + amount <= self._limit:
             return 0.0
         # A correction may make room earlier, so long waits are cut into seconds.
         return min(max(self._taken[0].at - horizon, 0.001), 1.0)
@@ -253,28 +220,24 @@ class RateWindow:
 class WorkerLimits:
     """The limits of one worker, shared by all runs of an event loop."""
 
-    __slots__ = ("_now", "concurrency", "pace", "requests", "tokens")
-
     def __init__(self, profile: WorkerProfile, now: Callable[[], float]) -> None:
         self._now = now
         self.concurrency = ConcurrencyLimiter(math.inf if profile.concurrency is None else profile.concurrency)
         self.pace = Pace(now)
         requests, tokens = profile.requests_per_minute, profile.tokens_per_minute
-        self.requests = None if requests is None else RateWindow(requests, now)
-        self.tokens = None if tokens is None else RateWindow(tokens, now)
-
-    @property
-    def per_minute(self) -> bool:
+        self._requests = None if requests is None else RateWindow(requests, now)
+        self._tokens = None if tokens is None else RateWindow(tokens, now)
+        self.per_minute = (requests, tokens) != (None, None)
         """Whether there is a limit per minute."""
-        return self.requests is not None or self.tokens is not None
 
     async def take(self, tokens: float) -> Taken:
         """Wait for a request of so many tokens to fit into a minute; gives what it has taken of both limits."""
-        request = None if self.requests is None else await self.requests.take(1)
+        request = None if self._requests is None else await self._requests.take(1)
         try:
-            return request, None if self.tokens is None else await self.tokens.take(tokens)
+            return request, None if self._tokens is None else await self._tokens.take(tokens)
         except BaseException:
-            self.give_back((request, None))
+            if request is not None:
+                request.amount = 0  # it was not made
             raise
 
     def leaves(self, taken: Taken | None) -> None:
@@ -282,17 +245,6 @@ class WorkerLimits:
         for taking in taken or ():
             if taking is not None:
                 taking.at = self._now()
-
-    def give_back(self, taken: Taken) -> None:
-        """Count a request no longer, since it was not made."""
-        for window, taking in zip((self.requests, self.tokens), taken, strict=True):
-            if window is not None and taking is not None:
-                window.correct(taking, 0)
-
-    def correct(self, taken: Taken, tokens: float) -> None:
-        """Count the tokens that a request has turned out to take."""
-        if self.tokens is not None and taken[1] is not None:
-            self.tokens.correct(taken[1], tokens)
 
 
 def limits_of(profile: WorkerProfile, worker: Ask | None) -> WorkerLimits:
@@ -306,22 +258,13 @@ def limits_of(profile: WorkerProfile, worker: Ask | None) -> WorkerLimits:
     inner = getattr(worker, "worker", worker)
     key: Hashable = profile.endpoint or id(inner)
     if key not in known:
-        held = None if profile.endpoint or inner is None else _reference(inner, known)
-        known[key] = (held, WorkerLimits(profile, loop.time))
+        known[key] = (None if profile.endpoint else inner, WorkerLimits(profile, loop.time))
     return known[key][1]
 
 
-_Known: TypeAlias = dict[Hashable, tuple[Any, WorkerLimits]]
-_LIMITS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Known] = weakref.WeakKeyDictionary()
-
-
-def _reference(worker: Ask, known: _Known) -> Any:
-    """Something that keeps the worker's id unique: a weak reference that cleans up, otherwise the worker itself."""
-    key = id(worker)
-    try:
-        return weakref.ref(worker, lambda _: known.pop(key, None))
-    except TypeError:
-        return worker
+_LIMITS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, tuple[Ask | None, WorkerLimits]]]
+_LIMITS = weakref.WeakKeyDictionary()
+"""With the workers that are identified by themselves, so that no other one gets their identity."""
 
 
 UNUSABLE = {
@@ -389,31 +332,19 @@ def unusable(reply: Reply) -> UnusableReply:
 
 def given_up(failure: WorkerFailure, attempts: int) -> WorkerFailure:
     """The failure of the last attempt, with the number of attempts."""
-    return _like(failure, f"{failure} ({attempts} attempts)")
+    return failure.saying(f"{failure} ({attempts} attempts)")
 
 
 def refused_too_long(failure: WorkerFailure, refused_s: float, longest_wait_s: float) -> WorkerFailure:
     """The failure of a call whose worker has been refusing everything."""
-    return _like(
-        failure,
+    return failure.saying(
         f"{failure}; the provider has refused every call for {refused_s:.0f} s, and a run waits {longest_wait_s:g} s "
-        "at most; resume the run later, or name a fallback worker",
+        "at most; resume the run later, or name a fallback worker"
     )
 
 
 def _too_long(failure: WorkerFailure, wait_s: float, why: str) -> WorkerFailure:
     asked = "the server asks to wait" if failure.retry_after == wait_s else "the next attempt would have to wait"
-    return _like(
-        failure, f"{failure}; {asked} {wait_s:g} s, {why}; resume the run after that time, or name a fallback worker"
-    )
-
-
-def _like(failure: WorkerFailure, message: str) -> WorkerFailure:
-    return type(failure)(
-        message,
-        retryable=True,
-        status=failure.status,
-        retry_after=failure.retry_after,
-        sent=failure.sent,
-        rejected=failure.rejected,
+    return failure.saying(
+        f"{failure}; {asked} {wait_s:g} s, {why}; resume the run after that time, or name a fallback worker"
     )

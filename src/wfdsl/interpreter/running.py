@@ -21,7 +21,7 @@ from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Event, Listener, safe
-from wfdsl.interpreter.execution import require_runnable, run_workflow
+from wfdsl.interpreter.execution import Execution, require_runnable
 from wfdsl.interpreter.journal import Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.limits import ConcurrencyLimiter
@@ -254,7 +254,7 @@ async def _run_request(
             answer_settings=request.answer_settings,
             tools=request.tools,
         )
-        work = run_workflow(
+        execution = Execution(
             request.workflow,
             request.question,
             environment,
@@ -264,10 +264,10 @@ async def _run_request(
             settings=request.settings,
         )
         if kept is None:
-            return await work
+            return await execution.finish()
         run, refused = None, False
         try:
-            run = await work
+            run = await execution.finish()
         except RunEnded as error:
             run = error.run
             raise
