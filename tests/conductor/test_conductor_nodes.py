@@ -139,7 +139,7 @@ async def test_a_conductor_that_is_offered_a_subset_is_not_a_node(chat: Chat) ->
 
     with pytest.raises(UsageError, match="offered the whole pool of its run"):
         conductor.as_worker("boss")
-    with pytest.raises(UsageError, match="offered the whole pool of its run"):
+    with pytest.raises(RunFailed, match="offered the whole pool of its run"):
         await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
     assert chat.asked == []
 

@@ -16,7 +16,7 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal_reading import run_of, summaries
-from wfdsl.interpreter.journal_unfinished import CallRow, unfinished_run
+from wfdsl.interpreter.journal_unfinished import Attempt, unfinished_run
 from wfdsl.protocols import Reply, ToolCall
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ THREE = Workflow((Step(0, "a"), Step(0, "b"), Step(0, "c", (0, 1))))
 WRITTEN = 'model_id = [0, 0]\nsubtasks = ["Plan.", "Solve."]\naccess_list = [[], [0]]'
 
 
-def row(*path: int, status: str = "started", text: str | None = None, error: str = "", **reply: object) -> CallRow:
+def row(*path: int, status: str = "started", text: str | None = None, error: str = "", **reply: object) -> Attempt:
     """A call; with a text it has been answered, and with an error it has failed."""
     status = "finished" if text is not None else "failed" if error else status
     kept = None if text is None else Reply(text, **reply)  # type: ignore[arg-type]
     finished = None if status == "started" else 2.0
-    return CallRow(path, "w", status, 1.0, finished, kept, error, BudgetUsage(1, 10, 0.5))
+    return Attempt(path, "w", status, 1.0, finished, error, kept, BudgetUsage(1, 10, 0.5))
 
 
-def record(*rows: CallRow, workflow: Workflow = THREE, is_running: bool = True) -> Run:
+def record(*rows: Attempt, workflow: Workflow = THREE, is_running: bool = True) -> Run:
     return unfinished_run("r", RunRequest(workflow=workflow, question="Q"), rows, 0.0, is_running=is_running)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.journal import OF_RUN, reply_from_json, reply_to_json
+from wfdsl.interpreter.journal import OF_RUN, reply_from_json
 from wfdsl.interpreter.journal_file import (
     UNREADABLE,
     connect,
@@ -24,7 +25,7 @@ from wfdsl.interpreter.journal_file import (
     is_alive,
     shrink,
 )
-from wfdsl.interpreter.journal_unfinished import CallRow, unfinished_run
+from wfdsl.interpreter.journal_unfinished import Attempt, unfinished_run
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.protocols import Reply
 
@@ -166,28 +167,8 @@ def run_of(path: Path, run_id: str) -> Run:
     if record is not None and status != "running":
         with _decoding(path, run_id):
             return Run.from_json(decompressed(record))
-    columns = "path, worker, status, started, finished, reply, error, calls, tokens, usd"
-    rows = _calls(path, run_id, columns, "NOT IN ('called', 'answered')")
-    with _decoding(path, run_id):
-        calls = [
-            CallRow(
-                tuple(json.loads(steps)),
-                worker,
-                status,
-                started,
-                finished,
-                _reply(status, reply),
-                error,
-                BudgetUsage(*charge),
-            )
-            for steps, worker, status, started, finished, reply, error, *charge in rows
-        ]
     is_running = _status(path, status, owner) == "running"
-    return unfinished_run(run_id, request, calls, created, is_running=is_running)
-
-
-def _reply(status: str, kept: str | None) -> Reply | None:
-    return reply_from_json(kept or "") if status == "finished" or kept else None
+    return unfinished_run(run_id, request, attempts_of(path, run_id), created, is_running=is_running)
 
 
 def response_of(path: Path, response_id: str, key: str) -> dict[str, Any] | None:
@@ -220,82 +201,62 @@ def runs_of_tool_calls(path: Path, call_ids: Collection[str]) -> set[str]:
     return {row[0] for row in found if row is not None}
 
 
-class Attempt(NamedTuple):
-    """One attempt of one call."""
-
-    path: tuple[int, ...]
-    worker: str
-    """The worker's name."""
-    status: str
-    """`started`, `finished`, `failed`, `rejected` (a reply that cannot be used), `duplicate` or `lost`."""
-    started: float
-    finished: float | None
-    error: str
-
-
 def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
     """Every attempt of a run, in the order in which they began.
 
     Raises:
         JournalFailure: the journal or the run cannot be read.
     """
-    # The other rows are tool calls.
-    rows = _calls(path, run_id, "path, worker, status, started, finished, error", "NOT IN ('called', 'answered')")
+    with reading(path) as connection:
+        rows = connection.execute(_ATTEMPTS, (run_id,)).fetchall()
     with _decoding(path, run_id):
-        return tuple(Attempt(tuple(json.loads(steps)), *rest) for steps, *rest in rows)
+        return tuple(
+            Attempt(tuple(json.loads(steps)), *plain, _reply(plain[1], reply), BudgetUsage(calls, tokens, usd))
+            for steps, *plain, reply, calls, tokens, usd in rows
+        )
 
 
-class KeptReply(NamedTuple):
-    """A reply that a run has."""
-
-    path: tuple[int, ...]
-    key: str
-    worker: str
-    """The worker's name."""
-    started: float
-    finished: float
-    reply: Reply
+_ATTEMPTS = (
+    "SELECT path, worker, status, started, finished, error, reply, calls, tokens, usd FROM calls "
+    f"WHERE {OF_RUN} AND status NOT IN ('called', 'answered') ORDER BY id"  # those are tool calls
+)
 
 
-def kept_replies(path: Path, run_id: str) -> tuple[KeptReply, ...]:
-    """The replies of a run, with the calls that they answer.
+def _reply(status: str, kept: str | None) -> Reply | None:
+    return reply_from_json(kept or "") if status == "finished" or kept else None
+
+
+def kept_replies(path: Path, run_id: str) -> tuple[Attempt, ...]:
+    """The attempts of a run whose replies it has.
 
     Raises:
         JournalFailure: the journal or the run cannot be read.
     """
-    rows = _calls(path, run_id, "path, key, worker, started, finished, reply", "= 'finished'")
-    with _decoding(path, run_id):
-        return tuple(
-            KeptReply(tuple(json.loads(steps)), key, worker, started, finished, reply_from_json(reply))
-            for steps, key, worker, started, finished, reply in rows
-        )
+    return tuple(attempt for attempt in attempts_of(path, run_id) if attempt.status == "finished")
 
 
-def add_copy(path: Path, run_id: str, request: RunRequest, kept: Iterable[KeptReply], now: float) -> None:
+def add_copy(path: Path, run_id: str, request: RunRequest, source: str, kept: Iterable[Attempt]) -> None:
     """Write a run that has stopped, with replies of another run, which cost it nothing.
 
     Raises:
         JournalFailure: it cannot be written.
     """
+    paths = json.dumps([json.dumps(each.path) for each in kept])
     with _open(path, connect) as connection:
         connection.execute("BEGIN IMMEDIATE")
         number = connection.execute(
             "INSERT INTO runs (id, created, status, title, request) VALUES (?, ?, 'stopped', ?, ?)",
-            (run_id, now, request.title, request.to_json()),
+            (run_id, time.time(), request.title, request.to_json()),
         ).lastrowid
-        connection.executemany(
-            "INSERT INTO calls (run, key, sample, path, worker, status, started, finished, reply, calls, tokens, usd) "
-            "VALUES (?, ?, ?, ?, ?, 'finished', ?, ?, ?, 0, 0, 0.0)",
-            [
-                (number, each.key, run_id, json.dumps(each.path), each.worker, each.started, each.finished, _free(each))
-                for each in kept
-            ],
-        )
+        connection.execute(_COPY, (number, run_id, source, paths))
         connection.execute("COMMIT")
 
 
-def _free(kept: KeptReply) -> str:
-    return reply_to_json(replace(kept.reply, paid_usd=0.0))
+_COPY = f"""
+INSERT INTO calls (run, key, sample, path, worker, status, started, finished, reply, calls, tokens, usd)
+SELECT ?, key, ?, path, worker, status, started, finished, json_set(reply, '$.paid_usd', 0.0), 0, 0, 0.0
+FROM calls WHERE {OF_RUN} AND status = 'finished' AND path IN (SELECT value FROM json_each(?))
+"""
 
 
 def remove(path: Path, run_ids: Iterable[str]) -> int:
@@ -330,13 +291,6 @@ def _open(path: Path, opener: Callable[[Path], sqlite3.Connection]) -> Iterator[
             yield connection
         except sqlite3.Error as error:
             raise failure(path, error) from error
-
-
-def _calls(path: Path, run_id: str, columns: str, status: str) -> list[tuple[Any, ...]]:
-    """Columns of the calls of a run whose status is as SQL says, in the order in which they began."""
-    query = f"SELECT {columns} FROM calls WHERE {OF_RUN} AND status {status} ORDER BY id"
-    with reading(path) as connection:
-        return connection.execute(query, (run_id,)).fetchall()
 
 
 @contextmanager

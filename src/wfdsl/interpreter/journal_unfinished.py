@@ -23,17 +23,19 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message, Reply, RunStatus, StepState
 
 
-class CallRow(NamedTuple):
+class Attempt(NamedTuple):
     """One attempt of one call, as the journal has it."""
 
     path: Path
     worker: str
+    """The worker's name."""
     status: str
+    """`started`, `finished`, `failed`, `rejected` (a reply that cannot be used), `duplicate` or `lost`."""
     started: float
     finished: float | None
-    reply: Reply | None
     error: str
-    charge: BudgetUsage
+    reply: Reply | None = None
+    charge: BudgetUsage = NOTHING_SPENT
 
     @property
     def answer(self) -> str | None:
@@ -43,7 +45,7 @@ class CallRow(NamedTuple):
 
 
 def unfinished_run(
-    run_id: str, request: RunRequest, calls: Sequence[CallRow], created: float, *, is_running: bool
+    run_id: str, request: RunRequest, calls: Sequence[Attempt], created: float, *, is_running: bool
 ) -> Run:
     """The record of a run, from its calls; `is_running`: its process still works on it."""
     charge = NOTHING_SPENT
@@ -67,7 +69,7 @@ def unfinished_run(
 @dataclass(frozen=True, slots=True)
 class _Unfinished:
     run_id: str
-    calls: Sequence[CallRow]
+    calls: Sequence[Attempt]
     is_running: bool
 
     def run(self, request: RunRequest, at: Path, started: float, *, is_last: bool = True) -> Run:
@@ -136,7 +138,7 @@ class _Unfinished:
         return found
 
     def _node(
-        self, request: RunRequest, at: Path, calls: Sequence[CallRow], record: StepRecord, *, is_open: bool
+        self, request: RunRequest, at: Path, calls: Sequence[Attempt], record: StepRecord, *, is_open: bool
     ) -> StepRecord:
         """A step whose worker is a Conductor, with the rounds that can be read again; only the last may be running."""
         question = request.question if record.worker < 0 else record.messages  # the root Conductor is asked directly
@@ -165,7 +167,7 @@ class _Unfinished:
             list_usd=total_usd([list_usd, *(run.list_usd for run in nested)]),
         )
 
-    def _inside(self, at: Path) -> list[CallRow]:
+    def _inside(self, at: Path) -> list[Attempt]:
         return [call for call in self.calls if call.path[: len(at)] == at]
 
 

@@ -5,7 +5,6 @@ The copy is then resumed like any run, so that only those calls are made. The ol
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,8 @@ from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_reading import KeptReply, add_copy, kept_replies, request_of, run_of
+from wfdsl.interpreter.journal_reading import add_copy, kept_replies, request_of, run_of
+from wfdsl.interpreter.journal_unfinished import Attempt
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import new_run_id, resume
@@ -47,7 +47,7 @@ class Redo:
     """The Conductor's round that the step is in; None: the run has no rounds."""
     again: frozenset[int]
     """The steps that are asked again: the step, and all that see it directly or through others."""
-    kept: tuple[KeptReply, ...]
+    kept: tuple[Attempt, ...]
     """The replies that the new run takes over."""
     responses: Mapping[int, str]
     """The responses that the other steps of the workflow keep; a Conductor node's is made of several replies."""
@@ -84,7 +84,7 @@ class Redo:
             config=replace(self.request.config, reuse=False),  # it would find the very replies that are left out
             origin={**self.request.origin, **self.origin},
         )
-        add_copy(journal, new_id, request, self.kept, time.time())
+        add_copy(journal, new_id, request, self.run_id, self.kept)
         return new_id
 
 

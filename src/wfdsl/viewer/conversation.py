@@ -12,7 +12,7 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import Completion, RoundLog, completion_of, remarks_on, rounds_inside, rounds_of
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.journal_reading import KeptReply
+from wfdsl.interpreter.journal_unfinished import Attempt
 from wfdsl.interpreter.record import Run
 from wfdsl.language.check import CheckConfig
 from wfdsl.pictures import RESULTS, ending_of
@@ -41,11 +41,11 @@ Unlogged: TypeAlias = Mapping[Path, Sequence[Completion]]
 """What Conductors wrote in a run that has no log of its rounds yet, by the paths of the rounds."""
 
 
-def completions_in(replies: Iterable[KeptReply]) -> Unlogged:
+def completions_in(replies: Iterable[Attempt]) -> Unlogged:
     """What Conductors wrote, from the replies in the journal, read as it is when a run is put together from them."""
     found: dict[Path, list[Completion]] = {}
     for each in replies:
-        if each.path[-1] == OWN_STEP:
+        if each.path[-1] == OWN_STEP and each.reply is not None:
             checked = analyze(each.reply.text, CheckConfig(profile="lenient", max_steps=None, recursion=True))
             found.setdefault(each.path[:-1], []).append(completion_of(each.reply, checked))
     return found
