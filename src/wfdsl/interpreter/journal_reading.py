@@ -211,8 +211,17 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
         rows = connection.execute(_ATTEMPTS, (run_id,)).fetchall()
     with _decoding(path, run_id):
         return tuple(
-            Attempt(tuple(json.loads(steps)), *plain, _reply(plain[1], reply), BudgetUsage(calls, tokens, usd))
-            for steps, *plain, reply, calls, tokens, usd in rows
+            Attempt(
+                tuple(json.loads(steps)),
+                worker,
+                status,
+                started,
+                finished,
+                error,
+                _reply(status, reply),
+                BudgetUsage(*charge),
+            )
+            for steps, worker, status, started, finished, error, reply, *charge in rows
         )
 
 
