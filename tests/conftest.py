@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,33 @@ settings.load_profile(os.environ.get("WFDSL_HYPOTHESIS", "ci"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell: what tests start and interrupt would inherit that it is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+OPTIONAL = ("accelerate", "datasets", "peft", "torch", "transformers", "trl")
+"""What `make TORCH=0` leaves out."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a module that imports a package that is left out."""
+    report = yield
+    missing = re.search(r"No module named '(\w+)", str(report.longrepr)) if report.failed else None
+    if missing and missing[1] in OPTIONAL and find_spec(missing[1]) is None:
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, f"Skipped: needs {missing[1]}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip a test whose program imports a package that is left out."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        if error.name in OPTIONAL:
+            pytest.skip(f"needs {error.name}")
+        raise
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
