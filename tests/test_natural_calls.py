@@ -102,19 +102,6 @@ def test_a_workflow_made_by_hand_is_checked_when_it_is_run(steps: Any) -> None:
     assert run_sync(WORKFLOW, "Why?", POOL).answer == "an answer", "nothing of it is kept"
 
 
-def test_a_workflow_made_by_hand_is_run() -> None:
-    steps = (Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", "all"))
-
-    assert run_sync(Workflow(steps), "Why?", POOL).answer == "an answer"
-
-
-def test_a_pool_may_be_a_list_of_indices() -> None:
-    text = TEXT.replace("[0]", "[3]", 1)
-
-    assert analyze(text, pool=[0, 3, 5]).ok
-    assert [found.code for found in analyze(text, pool=[0, 2, 5]).diagnostics] == ["worker-not-in-pool"]
-
-
 @pytest.mark.parametrize("pool", ["local", ["a"], [-1], True, 1.5])
 def test_what_is_not_a_pool_is_refused(pool: Any) -> None:
     with pytest.raises(UsageError, match="pool must be a Pool, the number of its workers, or a list of their indices"):
@@ -124,11 +111,6 @@ def test_what_is_not_a_pool_is_refused(pool: Any) -> None:
 def test_an_option_that_does_not_exist_is_named() -> None:
     with pytest.raises(UsageError, match="there is no option 'pool_size'"):
         analyze(TEXT, pool_size=[0, 2, 5])  # type: ignore[call-arg]
-
-
-def test_a_pool_of_names_says_what_to_write() -> None:
-    with pytest.raises(UsageError, match=re.escape('Pool.load("openai:gpt-5")')):
-        Pool(["openai:gpt-5"])  # type: ignore[list-item]
 
 
 async def test_the_classes_of_events_and_records_are_public() -> None:

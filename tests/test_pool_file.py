@@ -58,12 +58,6 @@ def test_a_pool_may_stand_among_the_tables_of_other_commands() -> None:
     assert len(pool) == 2
 
 
-def test_a_pool_without_a_name_is_called_like_its_file() -> None:
-    pool = parse_pool('[[pool.workers]]\nname = "a"\nprovider = "scripted"', "dir/fast.toml")
-
-    assert pool.name == "fast"
-
-
 WORKER = '[pool]\n[[pool.workers]]\nname = "a"\nprovider = "openai"\n'
 PROBLEMS = [
     ("[pool]\nname = \n", "not a TOML file: .*line 2"),
@@ -128,17 +122,6 @@ def test_files_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(UsageError, match="directory"):
         Pool.load(str(tmp_path / "folder.toml"))
-
-
-def test_a_name_that_is_not_known_lists_those_that_are() -> None:
-    with pytest.raises(UsageError, match=r'no pool "locl".*Did you mean local.*local, paper, paper-unconstrained'):
-        Pool.load("locl")
-
-
-def test_a_file_needs_no_suffix(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text(SMALL)
-
-    assert Pool.load(str(tmp_path / "mine")).name == "small"
 
 
 @pytest.mark.parametrize("name", ["local", "paper", "paper-unconstrained"])

@@ -72,11 +72,6 @@ async def test_an_argument_that_cannot_be_used_is_refused_and_nothing_is_asked(
     assert not worker.calls
 
 
-async def test_an_async_listener_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"on_event must be a plain function .* not an async one"):
-        await run(ONE, "Q", pool_of(always()), on_event=async_listener)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("question", "message"),
     [
@@ -93,19 +88,6 @@ async def test_a_question_that_no_worker_could_be_shown_is_refused(question: Any
         await run(ONE, question, pool_of(always()))
 
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("workflow", [None, "step a"])
-async def test_a_workflow_has_to_be_parsed_first(workflow: Any) -> None:
-    with pytest.raises(
-        UsageError, match=r"workflow must be a Workflow: write wfdsl\.load\(FILE, pool=pool\) or wfdsl\.parse"
-    ):
-        await run(workflow, "Q", pool_of(always()))
-
-
-async def test_a_pool_file_has_to_be_loaded_first() -> None:
-    with pytest.raises(UsageError, match=r"pool must be a Pool: write Pool.load.*\(got 'pool.toml'\)"):
-        await run(ONE, "Q", "pool.toml")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -107,15 +107,6 @@ async def test_a_fault_that_stays_ends_the_run_with_an_error_and_is_no_answer(
     assert len(wire.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_a_refused_request_ends_the_run_at_once(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(error_reply(status)) as wire:
-        with pytest.raises(RunFailed, match=f"HTTP {status}"):
-            await run(TWO, "Q", chat_pool(wire.url, monkeypatch))
-
-    assert len(wire.requests) == 1
-
-
 async def test_a_reply_that_was_all_thinking_up_to_its_limit_is_paid_for_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -141,23 +132,6 @@ async def test_a_failure_whose_text_cannot_be_stored_is_a_failure_like_others(
             await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1), journal=str(tmp_path / "journal.db"))
 
     assert len(wire.requests) == (1 if status == 400 else 2)
-
-
-async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(error_reply(429, "retry-after: 1000000\r\n")) as wire:
-        with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, more than the 600 s"):
-            await asyncio.wait_for(run(TWO, "Q", chat_pool(wire.url, monkeypatch)), 5)
-
-    assert len(wire.requests) == 1
-
-
-async def test_a_provider_that_refuses_every_call_as_too_many_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(error_reply(429)) as wire:
-        with pytest.raises(RunFailed, match=r"HTTP 429: no; .*resume the run") as caught:
-            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1), longest_wait_s=0.7)
-
-    assert caught.value.run.answer is None
-    assert len(wire.requests) > 1
 
 
 async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
 from wfdsl import Budget, RunFailed, Step, UsageError, Workflow
-from wfdsl.interpreter.limits import WINDOW_S, ConcurrencyLimiter, Pace, RateWindow
+from wfdsl.interpreter.limits import WINDOW_S, Pace
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -35,18 +35,6 @@ def test_a_workers_concurrency_holds_across_runs() -> None:
 
     assert worker.most_in_flight == 3
     assert max(done.seconds or 0 for done in runs) == pytest.approx(20.0)
-
-
-def test_a_subset_of_a_pool_shares_its_limits() -> None:
-    worker = always("x", delay_s=5)
-    pool = pool_of(worker, always("y"), entries=[{"limits": {"concurrency": 1}}, {}])
-
-    async def both() -> None:
-        await asyncio.gather(run(ONE, "Q", pool), run(ONE, "Q", pool.subset([0])))
-
-    on_test_clock(both())
-
-    assert worker.most_in_flight == 1
 
 
 def test_workers_of_one_account_have_its_limits_together() -> None:
@@ -266,54 +254,6 @@ def test_calls_that_are_refused_as_too_many_lead_to_fewer_at_once() -> None:
     assert done.status == "done"
     assert max(seen[:6]) == 6
     assert max(seen[6:]) <= 3
-
-
-def test_a_gate_lets_in_first_who_came_first() -> None:
-    order: list[int] = []
-
-    async def through(gate: ConcurrencyLimiter, number: int) -> None:
-        await gate.acquire()
-        order.append(number)
-        await asyncio.sleep(1)
-        gate.release()
-
-    async def all_of_them() -> None:
-        gate = ConcurrencyLimiter(2)
-        await asyncio.gather(*(through(gate, number) for number in range(7)))
-
-    on_test_clock(all_of_them())
-
-    assert order == list(range(7))
-
-
-@pytest.mark.parametrize("turn_has_come", [False, True])
-def test_who_is_cancelled_at_a_gate_takes_no_place(turn_has_come: bool) -> None:
-    async def cancelled_in_line() -> int:
-        gate = ConcurrencyLimiter(1)
-        await gate.acquire()
-        waiting = asyncio.create_task(gate.acquire())
-        await asyncio.sleep(0)
-        if turn_has_come:
-            gate.release()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        if not turn_has_come:
-            gate.release()
-        return gate.active
-
-    assert on_test_clock(cancelled_in_line()) == 0
-
-
-def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:
-    async def twice() -> float:
-        loop = asyncio.get_running_loop()
-        window, began = RateWindow(100, loop.time), loop.time()
-        await window.take(500)
-        await window.take(500)
-        return loop.time() - began
-
-    assert on_test_clock(twice()) == pytest.approx(WINDOW_S, abs=1)
 
 
 def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:

@@ -14,7 +14,6 @@ from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntr
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Budget, BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of
-from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -87,17 +86,6 @@ async def test_every_nested_worker_sees_the_step_s_own_messages() -> None:
     assert nested[1].messages[:2] == nested[0].messages[:2]
 
 
-async def test_the_record_holds_the_nested_run_and_counts_it() -> None:
-    done = await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()))
-
-    (nested,) = done.steps[1].nested
-    assert [step.response for step in nested.steps] == ["[delegate\n\ninner plan]", "[inner answer]"]
-    assert done.steps[1].usage == Usage(27, 13)
-    assert (done.steps[1].paid_usd, done.steps[1].list_usd) == (2.25, 4.25)
-    assert (done.paid_usd, done.list_usd) == (4.25, 8.25)
-    assert Run.from_json(done.to_json()) == done
-
-
 async def test_at_the_cap_nested_workflows_are_offered_no_conductor() -> None:
     conductor = ScriptedConductor()
 
@@ -134,15 +122,6 @@ async def test_our_own_errors_inside_a_conductor_node_end_its_step(error: Except
         await run(OUTER, "Q", conducted(Refusing(), echoing()))
 
     assert [step.status for step in failed.value.run.steps][:2] == ["done", "failed"]
-
-
-async def test_a_node_may_be_given_less_depth_than_the_run() -> None:
-    conductor = ScriptedConductor()
-    shallow = Workflow((Step(1, "delegate", (), 1),))
-
-    await run(shallow, "Q", conducted(conductor, echoing()), max_depth=3)
-
-    assert conductor.offered == [(0,)]
 
 
 async def test_a_conductor_is_refused_where_the_depth_is_used_up() -> None:
@@ -205,15 +184,6 @@ async def test_a_node_whose_process_died_has_the_cost_of_its_conductors_rejected
     (step,) = run_of(path, done.id).steps
 
     assert (step.usage, step.paid_usd, step.list_usd) == (Usage(14, 6), 0.75, 0.75)
-
-
-def test_one_call_at_a_time_is_enough_for_nested_runs() -> None:
-    worker = always("x", delay_s=1)
-
-    done = on_test_clock(run(OUTER, "Q", conducted(ScriptedConductor(), worker), concurrency=1))
-
-    assert done.status == "done"
-    assert worker.most_in_flight == 1
 
 
 async def test_the_events_of_a_nested_run_carry_its_path() -> None:

@@ -9,12 +9,11 @@ import pytest
 from tests.interpreter.chat_server import ChatServer
 
 import wfdsl
-from wfdsl import BudgetExhausted, Pool, Run, UsageError
+from wfdsl import BudgetExhausted, Pool, Run
 from wfdsl.cli.main import main
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal_file import default_path
 from wfdsl.interpreter.journal_reading import full_id, run_of, summaries
-from wfdsl.interpreter.redoing import prepare_redo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +81,6 @@ def test_only_the_step_and_what_depends_on_it_is_asked_again(
     assert f"  from run {first.id}, with step 1 asked again\n" in capsys.readouterr().out
 
 
-def test_the_old_run_stays_as_it_was(first: Run) -> None:
-    main(["runs", "redo", "last", "--step", "0", "--subtask", "Plan again."])
-
-    assert run_of(default_path(), first.id) == first
-    assert len(summaries(default_path())) == 2
-
-
 def test_the_step_may_get_another_subtask_and_another_worker(first: Run, server: ChatServer) -> None:
     code = main(["runs", "redo", first.id, "--step", "3", "--subtask", "Check it twice.", "--worker", "other"])
 
@@ -122,15 +114,6 @@ def test_an_interrupted_redo_is_resumed(first: Run, server: ChatServer) -> None:
 
     assert (spent, resumed) == (4, 0)
     assert server.asked[5:] == ["Go left.", "Check it.", "Choose."]
-
-
-@pytest.mark.usefixtures("first")
-def test_a_redo_can_be_redone(server: ChatServer) -> None:
-    main(["runs", "redo", "last", "--step", "left"])
-
-    code = main(["runs", "redo", "last", "--step", "choose"])
-
-    assert (code, server.asked[8:]) == (0, ["Choose."])
 
 
 def test_a_pool_that_has_changed_is_noticed_before_anything_is_asked(
@@ -177,8 +160,3 @@ async def test_a_program_redoes_a_step(first: Run, server: ChatServer) -> None:
     assert len(server.asked) == 9
     assert again.id != first.id
     assert again.settings["origin"]["step"] == "3"
-
-
-def test_a_round_of_a_run_without_a_conductor_is_an_error(first: Run) -> None:
-    with pytest.raises(UsageError, match="has no rounds"):
-        prepare_redo(default_path(), first.id, 0, round_number=0)

@@ -12,15 +12,13 @@ from rich.console import Console
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import Conductor, Pool, RunFailed, Step, Workflow
-from wfdsl.cli.display.live import PlainDisplay, TerminalDisplay, budget_line
+from wfdsl.cli.display.live import PlainDisplay, TerminalDisplay
 from wfdsl.cli.display.rounds import Rounds
 from wfdsl.cli.main import main
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.events import BudgetCharged, RunFinished, StepFinished
-from wfdsl.interpreter.journal_file import default_path
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import run
-from wfdsl.protocols import Reply, Usage, WorkerFailure
+from wfdsl.protocols import Usage, WorkerFailure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,14 +116,6 @@ def test_a_dry_run_asks_nobody_and_says_what_it_would_cost_at_most(
     assert not (home / "home").exists()
 
 
-def test_a_dry_run_without_prices_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_pool(["one"], ["bee"], prices="")
-
-    run_plan("--dry-run")
-
-    assert "cost at most: not known" in capsys.readouterr().out
-
-
 def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spent = run_plan("--budget-calls", "2")
     message = capsys.readouterr().err.splitlines()[-1]
@@ -177,16 +167,6 @@ def _out(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run_plan("--json", "--budget-calls", "2")
-
-    partial = Run.from_json(capsys.readouterr().out)
-    assert (code, partial.status, partial.answer) == (4, "budget", None)
-    assert [step.response for step in partial.steps] == ["one", "bee", None, None]
-    assert partial.charged is not None
-    assert partial.charged.calls == 2
-
-
 def test_a_journal_that_cannot_be_written_says_how_to_go_on(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,18 +203,6 @@ def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys
     partial = Run.from_json(out)
     assert (partial.answer, partial.status) == (None, "failed")
     assert [step.response for step in partial.steps] == ["one", None, None, None]
-
-
-@pytest.mark.usefixtures("home")
-async def test_a_trace_says_how_much_thinking_was_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    worker = in_turn(Reply("yes", thinking="hm " * 500))
-    await run(Workflow((Step(0, "Think."),)), "Q", pool_of(worker), journal=default_path())
-
-    main(["runs", "show", "last"])
-
-    out = capsys.readouterr().out
-    assert "1,500 characters of thinking left out" in out
-    assert "hm hm" not in out
 
 
 def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,26 +244,6 @@ def test_old_runs_are_pruned_and_others_kept(home: Path, capsys: pytest.CaptureF
     assert (kept, pruned) == ("0 removed", "1 removed")
 
 
-def test_without_a_journal_nothing_is_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_plan("--no-journal") == 0
-    assert not (home / "home").exists()
-
-
-def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_plan()
-    capsys.readouterr()
-    write_pool(["other"], ["other"])
-    Path("pool.toml").write_text(
-        Path("pool.toml").read_text().replace('["other"]', '["one", "two", "three"]', 1).replace('["other"]', '["bee"]')
-    )
-
-    run_plan("--reuse", "--json")
-
-    done = Run.from_json(capsys.readouterr().out)
-    assert all(step.replayed for step in done.steps if step.status == "done")
-    assert done.paid_usd == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -316,21 +264,6 @@ def test_what_cannot_be_used_exits_2_with_one_line(
     assert code == 2
     assert len(problem) == 1
     assert message in problem[0]
-
-
-def test_a_run_that_a_program_started_says_that_its_pool_is_needed(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import asyncio
-
-    from wfdsl.interpreter.journal_file import default_path
-
-    broken = in_turn(WorkerFailure("HTTP 401", retryable=False))
-    with pytest.raises(RunFailed):
-        asyncio.run(run(Workflow((Step(0, "a"),)), "Q", pool_of(broken), journal=default_path()))
-
-    assert main(["runs", "resume", "last"]) == 2
-    assert "give it with --pool" in capsys.readouterr().err
 
 
 BRANCHES = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "dead"), Step(0, "c", (0, 1))))
@@ -408,24 +341,6 @@ async def test_the_terminal_table_has_a_row_per_step_and_what_is_left_of_the_bud
     assert "left: 7 of 9 calls" in final
 
 
-async def test_a_long_reply_leaves_names_and_workers_whole_on_a_terminal_of_80_columns() -> None:
-    page = io.StringIO()
-    console = Console(file=page, force_terminal=True, width=80, color_system=None)
-    pool = Pool.from_functions([in_words(40 * "word ")], names=["a-worker"])
-    one = Workflow((Step(0, "a"),))
-
-    with TerminalDisplay(console) as display:
-        await run(one, "Q", pool, names=["attempt_of_three"], on_event=before_the_end(display))
-
-    assert "attempt_of_three  a-worker" in page.getvalue().split("\x1b[2K")[-1]
-    assert "word word" in page.getvalue()
-
-
-def before_the_end(display: TerminalDisplay) -> Listener:
-    """Passes on the events of a step that is still running."""
-    return lambda event: None if isinstance(event, StepFinished | RunFinished) else display(event)
-
-
 async def test_what_a_conductor_wrote_is_drawn_above_the_table() -> None:
     page = io.StringIO()
     console = Console(file=page, force_terminal=True, width=100, color_system=None)
@@ -444,22 +359,3 @@ def in_words(text: str) -> Any:
         return text
 
     return answer
-
-
-async def test_brackets_in_names_and_replies_are_shown_as_they_are() -> None:
-    page = io.StringIO()
-    console = Console(file=page, force_terminal=True, width=100, color_system=None)
-    one = Workflow((Step(0, "a"),))
-
-    with TerminalDisplay(console) as display:
-        await run(one, "Q", pool_of(in_turn(Reply("[bold]x[/nope]"))), names=["[red]name[/"], on_event=display)
-
-    assert "[red]name[/" in page.getvalue()
-
-
-def test_the_budget_line_names_each_limit() -> None:
-    charged = BudgetCharged((), 3, 1500, 0.25, 61.0, (10, 2000, 1.0, 90.0))
-    none: Any = BudgetCharged((), 3, 1500, 0.25, 0.0, (None, None, None, None))
-
-    assert budget_line(charged) == "left: 7 of 10 calls, 500 of 2,000 tokens, $0.75 of $1.00, 29.0 s of 1 min 30 s"
-    assert budget_line(none) == ""

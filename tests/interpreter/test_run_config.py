@@ -9,17 +9,10 @@ import pytest
 from tests.interpreter.toy_workers import always, pool_of
 
 from wfdsl import Step, UsageError, Workflow, run
-from wfdsl.interpreter.config import RunConfig, RunRequest, configured, split_options
+from wfdsl.interpreter.config import RunConfig, RunRequest, configured
 from wfdsl.interpreter.journal_reading import request_of
 
 ONE = Workflow((Step(0, "a"),))
-
-
-def test_options_by_name_change_a_configuration() -> None:
-    config = configured(RunConfig(seed=1, concurrency=3), {"seed": 2})
-
-    assert config == RunConfig(seed=2, concurrency=3)
-    assert configured(None, {}) == RunConfig()
 
 
 def test_an_option_that_does_not_exist_is_refused_with_a_guess() -> None:
@@ -53,10 +46,3 @@ async def test_the_journal_keeps_the_configuration(tmp_path: Path) -> None:
     assert kept.config == RunConfig(seed=7, step_timeout_s=60.0, max_depth=2, concurrency=2)
     assert RunRequest.from_json(kept.to_json()) == kept
     assert (done.settings["seed"], done.settings["max_depth"]) == (7, 2)
-
-
-def test_what_a_policy_passes_on_is_split_into_configuration_and_the_rest() -> None:
-    config, others = split_options({"config": RunConfig(seed=3), "max_depth": 2, "journal": None})
-
-    assert config == RunConfig(seed=3, max_depth=2)
-    assert others == {"journal": None}

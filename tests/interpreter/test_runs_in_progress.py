@@ -56,21 +56,6 @@ def test_a_call_in_flight_of_a_process_that_died_is_lost_and_its_step_stopped() 
     assert [step.status for step in run.steps] == ["stopped", "done", "waiting"]
 
 
-def test_a_call_that_an_earlier_process_lost_stays_lost_while_it_is_made_again() -> None:
-    run = record(row(0, status="lost"), row(0))
-
-    assert [lost.path for lost in run.lost] == [(0,)]
-    assert run.steps[0].status == "running"
-
-
-def test_a_step_that_will_be_tried_again_is_running() -> None:
-    step = record(row(0, error="HTTP 503")).steps[0]
-    ended = record(row(0, error="HTTP 503"), is_running=False).steps[0]
-
-    assert (step.status, step.finished, step.retries, step.error) == ("running", None, 1, "")
-    assert (ended.status, ended.finished, ended.error) == ("failed", 2.0, "HTTP 503")
-
-
 def test_a_step_whose_tools_are_called_is_running() -> None:
     calls = row(0, text="", finish="tool_calls", tool_calls=(ToolCall("add", "{}", "1"),))
 

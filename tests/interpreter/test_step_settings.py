@@ -9,10 +9,10 @@ from tests.interpreter.toy_workers import always, pool_of
 
 from wfdsl import Step, Workflow
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.estimate import estimate
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import run
+from wfdsl.interpreter.worker_profile import estimate
 
 OWN = Workflow((Step(0, "a", temperature=0.5, max_tokens=7), Step(0, "b", (0,))))
 LIMITED = {"max_tokens": 100, "prices": {"input": 0, "output": 1e6}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
-from wfdsl.workers.text_policy import PolicedWorker
 
 
 async def shout(messages: list[dict[str, Any]]) -> str:
@@ -36,23 +34,6 @@ async def test_functions_become_workers_under_their_own_names() -> None:
     assert {reply.paid_usd for reply in replies} == {0.0}
 
 
-def test_functions_may_be_given_names_and_descriptions() -> None:
-    pool = Pool.from_functions([shout, twice], names=["a", "b"], descriptions=["loud", "long"])
-
-    assert [(entry.name, entry.description) for entry in pool] == [("a", "loud"), ("b", "long")]
-
-
-async def test_a_callable_object_is_a_function_too() -> None:
-    class Greeter:
-        async def __call__(self, messages: list[dict[str, Any]]) -> str:
-            return "hello"
-
-    pool = Pool.from_functions([Greeter()])
-
-    assert pool.names == ("Greeter",)
-    assert (await pool.worker(0)(call())).text == "hello"
-
-
 def test_a_function_that_is_not_async_is_refused() -> None:
     def plain(messages: list[dict[str, Any]]) -> str:
         return ""
@@ -64,14 +45,6 @@ def test_a_function_that_is_not_async_is_refused() -> None:
 def test_a_wrong_number_of_names_is_refused() -> None:
     with pytest.raises(UsageError, match="2 functions need 2 names; there are 1"):
         Pool.from_functions([shout, twice], names=["one"])
-
-
-def test_a_generator_is_told_that_it_is_one() -> None:
-    async def pieces(messages: list[dict[str, Any]]) -> Any:
-        yield "a"
-
-    with pytest.raises(UsageError, match=r"pieces is a generator; .* without `yield`"):
-        Pool.from_functions([pieces])
 
 
 async def test_a_function_cannot_change_the_messages_of_others() -> None:
@@ -155,21 +128,6 @@ async def test_a_script_at_its_end_fails_and_says_so() -> None:
         await worker(call())
 
 
-async def test_a_script_may_begin_again() -> None:
-    worker = ScriptedWorker(["a", "b"], repeat=True)
-
-    assert [(await worker(call())).text for _ in range(5)] == ["a", "b", "a", "b", "a"]
-
-
-async def test_a_script_may_be_a_function_of_the_call() -> None:
-    async def later(asked: Call) -> str:
-        await asyncio.sleep(0)
-        return asked.messages[-1]["content"][::-1]
-
-    assert (await ScriptedWorker(lambda asked: asked.messages[-1]["content"] * 2)(call("ab"))).text == "abab"
-    assert (await ScriptedWorker(later)(call("ab"))).text == "ba"
-
-
 async def test_a_script_streams_its_words() -> None:
     pieces: list[str] = []
 
@@ -193,28 +151,6 @@ async def test_a_pool_file_may_hold_a_script() -> None:
     worker = Pool([entry]).worker(0)
 
     assert [(await worker(call())).text for _ in range(3)] == ["a", "b", "a"]
-
-
-async def test_a_script_of_a_pool_file_may_take_its_time_and_keeps_no_calls() -> None:
-    slow = WorkerEntry(name="s", provider="scripted", options={"replies": ["a"], "repeat": True, "delay_s": 1000})
-    quick = WorkerEntry(name="q", provider="scripted", options={"replies": ["a"], "repeat": True})
-    pool = Pool([slow, quick])
-    worker = pool.worker(1)
-
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(pool.worker(0)(call()), 0.05)
-    assert [(await worker(call())).text for _ in range(3)] == ["a", "a", "a"]
-    assert isinstance(worker, PolicedWorker)
-    assert isinstance(worker.worker, ScriptedWorker)
-    assert not worker.worker.calls
-
-
-@pytest.mark.parametrize("delay", [-1, "soon", True, math.nan])
-def test_the_time_of_a_script_is_a_number_of_seconds(delay: Any) -> None:
-    entry = WorkerEntry(name="s", provider="scripted", options={"replies": ["a"], "delay_s": delay})
-
-    with pytest.raises(UsageError, match="delay_s must be a number of seconds"):
-        Pool([entry]).worker(0)
 
 
 @pytest.mark.parametrize("options", [{}, {"replies": []}, {"replies": "text"}, {"replies": [1]}])

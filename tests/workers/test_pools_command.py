@@ -112,17 +112,6 @@ def test_list_names_every_pool(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in out.splitlines()[:3]] == ["local", "paper", "paper-unconstrained"]
 
 
-def test_list_as_json_gives_a_line_per_pool(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "list", "--json")
-
-    assert code == 0
-    assert _lines(out)[0] == {
-        "name": "local",
-        "workers": ["planner", "solver", "verifier"],
-        "description": Pool.load("local").settings.description,
-    }
-
-
 def test_show_tells_what_is_known_about_each_worker(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _run(capsys, "show", pool_file)
 
@@ -158,31 +147,6 @@ def test_check_asks_each_worker_and_fails_if_one_does(pool_file: str, capsys: py
     assert good["message"].startswith('"ok" in ')
     assert "HTTP 404: no such model; check model and base_url" in bad["message"]
     assert "set the environment variable A_VARIABLE_THAT_IS_NOT_SET" in keyless["message"]
-
-
-def test_check_says_in_words_who_failed(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "check", pool_file)
-
-    assert code == 3
-    assert [line.split()[:3] for line in out.splitlines()] == [
-        ["0", "good", "ok"],
-        ["1", "bad", "failed"],
-        ["2", "keyless", "failed"],
-    ]
-
-
-def test_check_is_content_if_all_answer(
-    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    httpserver.expect_request("/v1/chat/completions").respond_with_json(REPLY)
-    file = tmp_path / "one.toml"
-    url = httpserver.url_for("/v1")
-    file.write_text(f'[[pool.workers]]\nname="a"\nprovider="openai"\nmodel="m"\nbase_url="{url}"\n')
-
-    code, out, _ = _run(capsys, "check", str(file))
-
-    assert code == 0
-    assert "ok" in out
 
 
 def test_init_writes_a_pool_of_the_servers_models(
@@ -290,14 +254,6 @@ def test_check_says_how_long_it_waited(
     assert "no complete reply within 0.3 s" in out
 
 
-def test_init_without_a_file_prints_a_pool(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, _ = _run(capsys, "init", "--base-url", "http://127.0.0.1:9/v1", "--model", "m1", "--model", "m2")
-
-    (tmp_path / "printed.toml").write_text(out)
-    assert code == 0
-    assert Pool.load(str(tmp_path / "printed.toml")).names == ("m1", "m2")
-
-
 def test_init_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.toml").write_text("precious")
 
@@ -326,17 +282,3 @@ def test_init_says_why_a_server_gave_no_list(
     assert (code, out) == (2, "")
     assert message in err
     assert "--model" in err
-
-
-def test_init_refuses_what_is_no_url(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = _run(capsys, "init", "--base-url", "localhost:8000")
-
-    assert code == 2
-    assert "base_url: this is not a URL" in err
-
-
-def test_an_unknown_pool_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = _run(capsys, "show", "papr")
-
-    assert code == 2
-    assert "Did you mean paper?" in err

@@ -78,12 +78,6 @@ async def test_thinking_is_taken_out_of_a_reply_and_its_pieces_and_kept_apart(
     assert "".join(shown) == text
 
 
-async def test_thinking_stays_in_a_reply_unless_its_worker_says_otherwise() -> None:
-    reply = await _pool("<think>Hm.</think>42").worker(0)(call())
-
-    assert (reply.text, reply.thinking) == ("<think>Hm.</think>42", "")
-
-
 async def test_thinking_is_in_the_record_and_not_in_what_later_steps_see(tmp_path: Path) -> None:
     entry = WorkerEntry(name="w", provider="scripted", strip_thinking=True)
     pool = Pool([entry], workers={"w": ScriptedWorker(["<think>Hm.</think>one", "<think>So.</think>two"])})
@@ -103,12 +97,6 @@ async def test_a_long_reply_is_a_failure_where_the_pool_says_so() -> None:
         await _pool("abcdefghij", max_reply_chars=4, oversize="refuse").worker(0)(call())
 
     assert not failed.value.retryable
-
-
-async def test_a_reply_of_the_greatest_length_stays_whole() -> None:
-    reply = await _pool("abcd", max_reply_chars=4).worker(0)(call())
-
-    assert (reply.text, reply.finish) == ("abcd", "stop")
 
 
 @pytest.mark.parametrize(

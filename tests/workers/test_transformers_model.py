@@ -13,14 +13,12 @@ transformers = pytest.importorskip("transformers", reason="needs transformers, i
 
 from tests.workers.wire import call  # noqa: E402
 
-from wfdsl.errors import UsageError  # noqa: E402
-from wfdsl.protocols import WorkerFailure  # noqa: E402
 from wfdsl.workers import conformance, transformers_local  # noqa: E402
 from wfdsl.workers.entry import WorkerEntry  # noqa: E402
 from wfdsl.workers.pool import Pool  # noqa: E402
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
@@ -129,19 +127,6 @@ async def test_calls_that_arrive_together_are_generated_together(folder: str, mo
     assert [reply.usage for reply in together] == [reply.usage for reply in alone]
 
 
-async def test_calls_with_other_settings_do_not_share_a_batch(folder: str) -> None:
-    pool = _pool(folder)
-
-    async with pool.open():
-        worker = pool.worker(0)
-        short, long = await asyncio.gather(
-            worker(call("a", settings={"max_tokens": 3})), worker(call("a", settings={"max_tokens": 9}))
-        )
-
-    assert short.usage.output_tokens <= 3 < long.usage.output_tokens <= 9
-    assert long.text.startswith(short.text)
-
-
 async def test_a_seed_makes_sampling_reproducible_and_leaves_the_callers_randomness_alone(folder: str) -> None:
     pool = _pool(folder, temperature=1.5)
     torch.manual_seed(99)
@@ -192,21 +177,6 @@ async def test_generation_ends_when_nobody_waits_any_more(folder: str) -> None:
             await task
         async with asyncio.timeout(10):
             await worker(call("b", settings={"max_tokens": 1}))
-
-
-async def test_a_folder_without_a_model_fails_for_good(tmp_path: Path) -> None:
-    pool = _pool(str(tmp_path))
-
-    async with pool.open():
-        with pytest.raises(WorkerFailure, match="cannot generate") as failed:
-            await pool.worker(0)(call())
-
-    assert not failed.value.retryable
-
-
-def test_an_unknown_option_is_refused(folder: str) -> None:
-    with pytest.raises(UsageError, match='no option "gpu"; there is: device, dtype, batch, template'):
-        _pool(folder, options={"gpu": 1}).worker(0)
 
 
 async def test_a_grammar_holds_every_call_of_a_batch_to_it(folder: str) -> None:

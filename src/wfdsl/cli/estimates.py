@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wfdsl.cli.output import print_json
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.interpreter.estimate import RunEstimate
+    from wfdsl.interpreter.worker_profile import RunEstimate
 
 
 def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: bool) -> None:

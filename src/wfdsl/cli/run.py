@@ -98,8 +98,8 @@ def print_estimate(
         UsageError: the workflow cannot run on this pool.
     """
     from wfdsl.cli.estimates import show_estimate
-    from wfdsl.interpreter.estimate import estimate
     from wfdsl.interpreter.execution import require_runnable
+    from wfdsl.interpreter.worker_profile import estimate
 
     require_runnable(workflow, pool, run.max_depth)
     found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)

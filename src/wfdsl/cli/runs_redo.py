@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # start-up time
     from pathlib import Path
 
     from wfdsl.interpreter.config import RunRequest
-    from wfdsl.interpreter.estimate import RunEstimate
     from wfdsl.interpreter.redoing import Redo
+    from wfdsl.interpreter.worker_profile import RunEstimate
     from wfdsl.workers.pool import Pool
 
 

@@ -41,13 +41,12 @@ from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.experiment import Experiment, found_anywhere
-from wfdsl.interpreter.arguments import checked_question
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
-from wfdsl.interpreter.running import RunOptions
+from wfdsl.interpreter.running import RunOptions, checked_question
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import dollars
 from wfdsl.render.text import counted

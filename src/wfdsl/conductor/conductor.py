@@ -22,14 +22,13 @@ from wfdsl.conductor.round_log import KEY, RoundLog
 from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import ConductorSettings, resolve
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.arguments import check_arguments, checked_question
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.config import configured, split_options
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
-from wfdsl.interpreter.running import run, wait_for
+from wfdsl.interpreter.running import check_arguments, checked_question, run, wait_for
 from wfdsl.interpreter.worker_profile import profile_of, require_bounded
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool

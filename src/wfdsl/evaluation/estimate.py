@@ -12,8 +12,8 @@ from typing import Any
 
 from wfdsl.conductor.policy import Policy
 from wfdsl.evaluation.trials import Evaluation
-from wfdsl.interpreter.estimate import estimate
 from wfdsl.interpreter.execution import require_runnable
+from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import dollars
 

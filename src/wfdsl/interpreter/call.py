@@ -12,7 +12,6 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
@@ -248,7 +247,7 @@ class CallPipeline:
                 wait_s = self._wait_for_provider(call, failure)
             elif counted < self.profile.retries:
                 counted += 1
-                wait_s = wait_before_retry(failure, counted, **_limits_of_wait(call))
+                wait_s = wait_before_retry(failure, counted, *_limits_of_wait(call))
             elif not failure.retryable or made == 1:
                 raise failure
             else:
@@ -270,10 +269,10 @@ class CallPipeline:
         wait, pace = _limits_of_wait(call), self._limits.pace
         wait_s = pace.held_s()
         for each_s in (failure.retry_after or 0.0, wait_s):
-            require_worth_it(failure, each_s, **wait)
+            require_worth_it(failure, each_s, *wait)
         refused_s = pace.refused_s()
-        if refused_s > wait["longest_wait_s"]:
-            raise refused_too_long(failure, refused_s, wait["longest_wait_s"]) from failure
+        if refused_s > wait[0]:
+            raise refused_too_long(failure, refused_s, wait[0]) from failure
         return wait_s
 
     async def _attempt(self, call: Call) -> Reply:
@@ -423,17 +422,11 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         call = call._replace(messages=handle.messages)
 
 
-class _WaitLimits(TypedDict):
-    """How long a call may wait for another attempt."""
-
-    longest_wait_s: float
-    seconds_left: float | None
-
-
-def _limits_of_wait(call: Call) -> _WaitLimits:
+def _limits_of_wait(call: Call) -> tuple[float, float | None]:
+    """How long a call may wait for another attempt, and the seconds that it has left."""
     environment: Environment = call.run.environment
     left = None if call.deadline is None else call.deadline - environment.clock.steady()
-    return {"longest_wait_s": environment.config.longest_wait_s, "seconds_left": left}
+    return environment.config.longest_wait_s, left
 
 
 def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:

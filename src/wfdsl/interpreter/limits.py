@@ -283,9 +283,7 @@ class UnusableReply(WorkerFailure):
     """The worker answered, with nothing that can be used."""
 
 
-def wait_before_retry(
-    failure: WorkerFailure, attempt: int, *, longest_wait_s: float, seconds_left: float | None
-) -> float:
+def wait_before_retry(failure: WorkerFailure, attempt: int, longest_wait_s: float, seconds_left: float | None) -> float:
     """Seconds to wait after the failure of an attempt, counted from 1.
 
     Raises:
@@ -294,15 +292,11 @@ def wait_before_retry(
     if not failure.retryable:
         raise failure
     back_off_s = part_of(min(FIRST_BACK_OFF_S * 2.0 ** (attempt - 1), LONGEST_BACK_OFF_S))
-    require_worth_it(
-        failure, max(failure.retry_after or 0.0, back_off_s), longest_wait_s=longest_wait_s, seconds_left=seconds_left
-    )
+    require_worth_it(failure, max(failure.retry_after or 0.0, back_off_s), longest_wait_s, seconds_left)
     return max(jittered(failure.retry_after or 0.0), back_off_s)
 
 
-def require_worth_it(
-    failure: WorkerFailure, wait_s: float, *, longest_wait_s: float, seconds_left: float | None
-) -> None:
+def require_worth_it(failure: WorkerFailure, wait_s: float, longest_wait_s: float, seconds_left: float | None) -> None:
     """Refuse a wait that is too long or cannot help.
 
     Raises:

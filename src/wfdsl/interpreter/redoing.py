@@ -15,7 +15,6 @@ from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.estimate import RunEstimate, estimate
 from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.execution import require_runnable
@@ -25,6 +24,7 @@ from wfdsl.interpreter.journal_unfinished import Attempt
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import new_run_id, resume
+from wfdsl.interpreter.worker_profile import RunEstimate, estimate
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
 

@@ -17,8 +17,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from wfdsl.conductor.effort import Effort
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.arguments import checked_question
 from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.running import checked_question
 from wfdsl.interpreter.tools import Tools
 from wfdsl.protocols import Message
 from wfdsl.server.api_errors import not_supported, shown, wrong_value

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from wfdsl.api import Checked
 from wfdsl.errors import WfdslError
-from wfdsl.interpreter.arguments import checked_question
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.config import RunConfig
-from wfdsl.interpreter.estimate import RunEstimate, estimate
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import RunEnded
-from wfdsl.interpreter.running import new_run_id, run
+from wfdsl.interpreter.running import checked_question, new_run_id, run
+from wfdsl.interpreter.worker_profile import RunEstimate, estimate
 from wfdsl.language.workflow import Workflow
 from wfdsl.viewer.forms import price_field, rounded_up
 from wfdsl.viewer.pools import Offered

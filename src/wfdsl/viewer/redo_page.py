@@ -27,12 +27,12 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.experiment import Experiment, pool_of_run
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.estimate import RunEstimate
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.redoing import Redo, prepare_redo
 from wfdsl.interpreter.running import resume
+from wfdsl.interpreter.worker_profile import RunEstimate
 from wfdsl.viewer.access import form_token
 from wfdsl.viewer.forms import price_field, rounded_up, sent_fields
 from wfdsl.viewer.page import page

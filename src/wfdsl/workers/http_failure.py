@@ -249,25 +249,14 @@ def about_grammar(failure: WorkerFailure) -> WorkerFailure:
     """The failure of a request with a grammar: vLLM's xgrammar answers status 500 to another dialect than its own."""
     if failure.status == 400 and _TOO_LONG.search(str(failure)):
         cure = "a Conductor chooses bounds that fit with options = { context = TOKENS } in the entry"
-        return _reworded(failure, f"{failure}; {cure}")
+        return failure.saying(f"{failure}; {cure}")
     if (failure.status or 0) < 500 and "grammar" not in str(failure).lower():
         return failure
-    return _reworded(failure, f"{failure}; if it is the grammar, check grammar_field and grammar_dialect")
+    return failure.saying(f"{failure}; if it is the grammar, check grammar_field and grammar_dialect")
 
 
 def _scrubbed(failure: WorkerFailure, scrub: Scrubber) -> WorkerFailure:
-    return _reworded(failure, shortened(scrub(str(failure)), _MAX_FAILURE_CHARS))
-
-
-def _reworded(failure: WorkerFailure, message: str) -> WorkerFailure:
-    return WorkerFailure(
-        message,
-        retryable=failure.retryable,
-        status=failure.status,
-        retry_after=failure.retry_after,
-        sent=failure.sent,
-        too_long=failure.too_long,
-    )
+    return failure.saying(shortened(scrub(str(failure)), _MAX_FAILURE_CHARS))
 
 
 def _sentence(what: str, cure: str) -> str:

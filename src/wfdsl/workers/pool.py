@@ -7,14 +7,13 @@ are built on first use and closed by `Pool.open()`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from html import escape
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -163,17 +162,20 @@ class Pool:
         """
         return self._open_workers().worker(self.entry(index), self._build)
 
-    @property
-    def generation(self) -> object:
-        """As long as this is the same object, `worker` gives the same workers in this event loop."""
-        return self._open_workers().generation
-
-    def open(self) -> AbstractAsyncContextManager[Pool]:
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Pool]:
         """Keep clients and servers up inside the block, and close them after the last open block.
 
         They start when first used. Blocks may nest and overlap, also those of subsets.
         """
-        return _OpenBlock(self)
+        opened = self._open_workers()
+        opened.users += 1
+        try:
+            yield self
+        finally:
+            opened.users -= 1
+            if not opened.users:
+                await opened.aclose()
 
     def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
@@ -226,27 +228,6 @@ class Pool:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_entries"], settings=state["settings"], workers=state["_given"])  # type: ignore[misc]
-
-
-class _OpenBlock:
-    """One open block of a pool. Each run has one, so it is a class: a generator would cost three times as much."""
-
-    __slots__ = ("_open_workers", "_pool")
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def __aenter__(self) -> Pool:
-        self._open_workers = self._pool._open_workers()
-        self._open_workers.users += 1
-        return self._pool
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._open_workers.users -= 1
-        if not self._open_workers.users:
-            await self._open_workers.aclose()
 
 
 def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:

@@ -54,8 +54,6 @@ class OpenWorkers:
     def __init__(self) -> None:
         self.users = 0
         """Open blocks; the last one to leave closes them."""
-        self.generation = object()
-        """Another one once workers were closed and may be built again."""
         self._workers: dict[str, Worker] = {}
         self._shared: dict[Hashable, Closeable] = {}
         self._kept: list[Closeable] = []
@@ -88,7 +86,6 @@ class OpenWorkers:
         if not closing:
             return
         self._workers, self._shared, self._kept = {}, {}, []
-        self.generation = object()
         async with AsyncExitStack() as stack:
             for resource in closing:
                 stack.push_async_callback(resource.aclose)

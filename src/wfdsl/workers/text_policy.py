@@ -32,8 +32,6 @@ def clean(text: str) -> str:
 class PolicedWorker:
     """A worker whose replies, and pieces of replies, keep a pool's text policy."""
 
-    __slots__ = ("_max_chars", "_oversize", "_strip_thinking", "worker")
-
     def __init__(
         self, worker: Worker, max_chars: int, oversize: Literal["cut", "refuse"], *, strip_thinking: bool = False
     ) -> None:
@@ -97,8 +95,6 @@ class _Pieces:
 
     Where thinking is to be taken out, nothing is shown before its end, or the end of the text.
     """
-
-    __slots__ = ("_held", "_max_chars", "_shown_chars", "_sink", "_streamed", "_thinks", "_waits_for_text")
 
     def __init__(self, sink: Callable[[str], None], max_chars: int, *, strip_thinking: bool) -> None:
         self._sink = sink
