@@ -22,7 +22,6 @@ from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.interpreter.tools import Tools
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
-from wfdsl.workers.entry import Prices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,18 +92,6 @@ async def test_a_spent_budget_is_counted_on_and_a_larger_one_goes_on(journal: Jo
     assert len(worker.calls) == 3
     assert done.charged == BudgetUsage(3, 15, 1.5)
     assert done.paid_usd == pytest.approx(1.5)
-
-
-async def test_resume_with_one_limit_keeps_the_runs_other_limits(journal: Journal) -> None:
-    worker = counting()
-    pool = pool_of(worker, entries=[{"max_tokens": 100, "prices": Prices(input=0.0, output=5000.0)}])
-    with pytest.raises(BudgetExhausted) as caught:
-        await run(CHAIN, "Q", pool, journal=journal, budget=Budget(calls=1, usd=0.7))
-
-    with pytest.raises(BudgetExhausted, match=r"\$0.7 has"):
-        await resume(caught.value.run.id, pool, journal=journal, budget=Budget(calls=100))
-
-    assert len(worker.calls) == 1
 
 
 async def test_identical_copies_make_as_many_calls_and_each_is_replayed_as_itself(journal: Journal) -> None:
@@ -400,17 +387,6 @@ async def test_only_its_owner_can_read_a_journal(journal: Journal) -> None:
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
-async def test_the_last_run_is_the_one_that_began_last_whatever_the_clock_says(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await run(CHAIN, "Q", pool_of(counting()), journal=path, run_id="first")
-    monkeypatch.setattr("wfdsl.interpreter.journal.time.time", lambda: 1.0)
-    await run(CHAIN, "Q", pool_of(counting()), journal=path, run_id="second")
-
-    assert full_id(path, "last") == "second"
-    assert [found.id for found in summaries(path)] == ["second", "first"]
-
-
 async def test_a_run_whose_process_died_has_the_cost_of_its_rejected_replies(path: Path) -> None:
     usage = Usage(4, 5)
     filtered = Reply("", "filtered", usage, paid_usd=0.25, list_usd=0.25)
@@ -464,19 +440,6 @@ def test_a_journal_of_another_version_and_another_programs_file_are_left_alone(
     assert path.read_bytes() == before
 
 
-def test_another_programs_file_gets_no_tables(path: Path) -> None:
-    path.parent.mkdir()
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE notes (text TEXT)")
-    connection.close()
-    before = path.read_bytes()
-
-    with pytest.raises(JournalFailure, match="another program"):
-        Journal(path)
-
-    assert path.read_bytes() == before
-
-
 def test_a_file_that_is_no_journal_is_left_alone(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("hello " * 1000)
@@ -485,13 +448,6 @@ def test_a_file_that_is_no_journal_is_left_alone(path: Path) -> None:
         Journal(path)
 
     assert path.read_text() == "hello " * 1000
-
-
-def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(JournalFailure, match="set WFDSL_HOME"):
-        Journal(tmp_path / "file" / "journal.db")
 
 
 async def test_a_locked_journal_is_an_error_and_no_answer_is_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,12 +75,6 @@ async def test_dead_steps_are_left_out_and_the_record_says_so() -> None:
     assert len(worker.calls) == 2
 
 
-async def test_dead_steps_run_if_asked_for() -> None:
-    done = await run(WITH_DEAD, "Q", pool_of(always("x")), run_dead_steps=True)
-
-    assert [step.status for step in done.steps] == ["done"] * 3
-
-
 def test_independent_steps_run_at_the_same_time() -> None:
     done = on_test_clock(run(FAN_OUT, "Q", pool_of(always("x", delay_s=5), always("y", delay_s=5))))
 
@@ -198,17 +192,6 @@ async def test_identical_copies_make_as_many_calls_with_seeds_of_their_own() -> 
     assert [call.settings["seed"] for call in worker.calls[6:]] == first
 
 
-async def test_the_pair_of_the_round_before_is_shown_to_steps_that_see_all() -> None:
-    worker = always("x")
-    revision = Workflow((Step(0, "alone"), Step(0, "last", "all")))
-
-    run_record = await run(revision, "Q", pool_of(worker), previous=("earlier", "its answer"), run_dead_steps=True)
-
-    alone, last = (step.messages for step in run_record.steps)
-    assert [message["content"] for message in alone] == ["Q\n\nalone"]
-    assert [message["content"] for message in last] == ["Q\n\nearlier", "its answer", "alone", "x", "last"]
-
-
 async def test_the_stream_tells_what_happens_and_ends_with_the_record() -> None:
     async def answer(call: Call) -> Reply:
         assert call.on_delta is not None
@@ -260,11 +243,6 @@ async def test_leaving_a_stream_cancels_its_run() -> None:
 
 def test_run_sync_gives_the_same_record() -> None:
     assert run_sync(WITH_DEAD, "Q", pool_of(always("x"))).answer == "x"
-
-
-async def test_run_sync_inside_an_event_loop_says_what_to_write_instead() -> None:
-    with pytest.raises(UsageError, match=r"await wfdsl\.run"):
-        run_sync(WITH_DEAD, "Q", pool_of(always("x")))
 
 
 def test_the_clock_of_a_record_never_runs_backwards(monkeypatch: pytest.MonkeyPatch) -> None:

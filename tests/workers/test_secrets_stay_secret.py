@@ -105,7 +105,7 @@ LONG = "zq9opaqueKEY0123456789abcdefghijklmnopqrstuvwxyz'ZYX\\"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("before", range(50, 96, 9))
+@pytest.mark.parametrize("before", [50, 77, 95])
 async def test_a_key_that_a_shortened_quotation_cuts_is_hidden_whole(
     kind: str, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,14 +99,6 @@ async def test_a_tool_call_is_read_whole_and_in_pieces(kind: str, *, streams: bo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_text_beside_a_tool_call_is_kept(kind: str) -> None:
-    async with serving(as_json(called(kind, text="Let me see."))) as wire:
-        found = await ask(entry_for(kind, wire.url), Call((QUESTION,), settings=SETTINGS))
-
-    assert (found.text, found.finish, len(found.tool_calls)) == ("Let me see.", "tool_calls", 1)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("settings", "cut"), [({}, False), ({"tools": [WEATHER], "tool_choice": "none"}, False), (SETTINGS, True)]
 )
@@ -183,15 +175,6 @@ async def test_tools_and_results_in_anthropics_api() -> None:
             ],
         },
     ]
-
-
-async def test_a_custom_tool_is_a_function_with_a_text_at_anthropic() -> None:
-    block = {"type": "tool_use", "id": "c1", "name": "code", "input": {"input": "aaa"}}
-    body = good_body("anthropic") | {"content": [block], "stop_reason": "tool_use"}
-    async with serving(as_json(body)) as wire:
-        found = await ask(entry_for("anthropic", wire.url), Call((QUESTION,), settings={"tools": [CODE]}))
-
-    assert found.tool_calls == (ToolCall("c1", "code", "aaa", custom=True),)
 
 
 async def test_anthropic_does_not_think_where_tools_are_offered() -> None:
