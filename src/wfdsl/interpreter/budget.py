@@ -52,6 +52,14 @@ class BudgetUsage(NamedTuple):
         """Both together."""
         return BudgetUsage(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
+    def minus(self, other: BudgetUsage) -> BudgetUsage:
+        """What is left without the other."""
+        return BudgetUsage(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+
+    def is_within(self, most: BudgetUsage) -> bool:
+        """Whether no part is larger."""
+        return self.calls <= most.calls and self.tokens <= most.tokens and self.usd <= most.usd
+
 
 NOTHING_SPENT = BudgetUsage()
 
@@ -77,35 +85,24 @@ class BudgetTracker:
         self, budget: Budget, spent: BudgetUsage = NOTHING_SPENT, *, within: BudgetTracker | None = None
     ) -> None:
         """`within` tracks a larger budget, which has to cover every amount, too."""
-        self._within = within
-        self.calls, self.tokens, self.usd = spent
-        """What has been settled."""
-        self._calls, self._tokens, self._usd = spent
-        """What has been settled or is reserved."""
+        self.budget = budget
+        self.spent = self._taken = spent
+        """What has been settled; and what has been settled or is reserved."""
+        self._most = BudgetUsage(
+            math.inf if budget.calls is None else budget.calls,  # type: ignore[arg-type]  # no limit is more than any
+            math.inf if budget.tokens is None else budget.tokens,  # type: ignore[arg-type]
+            math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING),
+        )
         self._broken = ""
         """Which reply has taken more than its bound, in words."""
-        self.budget = budget
-        self.limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
-        self._max_calls = math.inf if budget.calls is None else budget.calls
-        self._max_tokens = math.inf if budget.tokens is None else budget.tokens
-        self._max_usd = math.inf if budget.usd is None else budget.usd * (1 + _ROUNDING)
         self._waiting: list[asyncio.Future[None]] = []
-
-    @property
-    def reserved(self) -> BudgetUsage:
-        """What is reserved for calls in flight. Sums of dollars are rounded, so their difference may be below 0."""
-        return BudgetUsage(self._calls - self.calls, self._tokens - self.tokens, max(self._usd - self.usd, 0.0))
-
-    @property
-    def spent(self) -> BudgetUsage:
-        """What has been settled."""
-        return BudgetUsage(self.calls, self.tokens, self.usd)
+        self._within = within
 
     def try_reserve(self, bound: BudgetUsage) -> bool:
         """Reserve an amount if it fits now."""
         if not self._fits(bound) or (self._within is not None and not self._within.try_reserve(bound)):
             return False
-        self._add(bound)
+        self._taken = self._taken.plus(bound)
         return True
 
     async def reserve(self, bound: BudgetUsage) -> None:
@@ -119,7 +116,7 @@ class BudgetTracker:
             settled = asyncio.get_running_loop().create_future()
             self._waiting.append(settled)
             await settled
-        self._add(bound)
+        self._taken = self._taken.plus(bound)
         if self._within is not None:
             try:
                 await self._within.reserve(bound)
@@ -134,23 +131,12 @@ class BudgetTracker:
         self._settle(bound, actual)
 
     def _fits(self, bound: BudgetUsage) -> bool:
-        calls, tokens, usd = self._calls + bound[0], self._tokens + bound[1], self._usd + bound[2]
-        return not (calls > self._max_calls or tokens > self._max_tokens or usd > self._max_usd or self._broken)
-
-    def _add(self, bound: BudgetUsage) -> None:
-        self._calls += bound[0]
-        self._tokens += bound[1]
-        self._usd += bound[2]
+        return not self._broken and self._taken.plus(bound).is_within(self._most)
 
     def _settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
-        self._calls += actual[0] - bound[0]
-        self._tokens += actual[1] - bound[1]
-        self._usd += actual[2] - bound[2]
-        self.calls += actual[0]
-        self.tokens += actual[1]
-        self.usd += actual[2]
-        if actual[1] > bound[1] or actual[2] > bound[2]:
-            self._broken = _excess_of(self.budget, bound, actual) or self._broken
+        self.spent = self.spent.plus(actual)
+        self._taken = self._taken.plus(actual).minus(bound)
+        self._broken = _excess_of(self.budget, bound, actual) or self._broken
         waiting, self._waiting = self._waiting, []
         for settled in waiting:
             if not settled.done():
@@ -163,7 +149,7 @@ class BudgetTracker:
                 "check the worker's max_tokens and prices, then resume"
             )
         needed = self.spent.plus(bound)
-        if needed.calls > self._max_calls or needed.tokens > self._max_tokens or needed.usd > self._max_usd:
+        if not needed.is_within(self._most):
             raise BudgetSpent(f"the budget of {self._excess(needed)}")
 
     def _excess(self, needed: BudgetUsage) -> str:

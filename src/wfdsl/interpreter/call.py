@@ -412,7 +412,9 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         count = len(reply.tool_calls)
         issued, known = known[:count], known[count:]
         if not issued:
-            issued = await journal.issue(call.path, reply.tool_calls, handle.environment.clock.now())
+            issued = await journal.journal.issue(
+                journal.run_id, call.path, reply.tool_calls, handle.environment.clock.now()
+            )
         handle.messages = (*call.messages, calling(reply.text, reply.tool_calls, issued))
         if any(each.result is None for each in issued):
             raise StepSuspended
@@ -470,6 +472,7 @@ def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
     if listener is None:
         return
     budget, wall_s = tracker.budget, 0.0
+    limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
     if budget.seconds is not None and environment.wall_end is not None:
         wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
-    listener(BudgetCharged(handle.path, tracker.calls, tracker.tokens, tracker.usd, wall_s, tracker.limits))
+    listener(BudgetCharged(handle.path, *tracker.spent, wall_s, limits))

@@ -306,14 +306,6 @@ class RunJournal:
                 result = None if kept is None else reply_from_json(kept).text
                 self.tool_calls[path] = (IssuedCall(key, result), *self.tool_calls.get(path, ()))
 
-    def release(self, status: str, run: Run | None, *, refused: bool = False) -> None:
-        """Give up the claim, and keep the run's record; forget a new run that was refused before its first call."""
-        self.journal.release(self.run_id, status, run, refused=refused and self.is_new)
-
-    async def issue(self, path: Path, calls: Sequence[ToolCall], at: float) -> tuple[IssuedCall, ...]:
-        """Keep tool calls, and give each an id."""
-        return await self.journal.issue(self.run_id, path, calls, at)
-
     async def find(self, key: Key, call: Call) -> Reply | None:
         """A reply that this run, or with `reuse` any run, has for a key."""
         found = key if key in self.replies else self._complete(key, call)

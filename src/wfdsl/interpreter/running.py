@@ -276,7 +276,8 @@ async def _run_request(
             refused = True
             raise
         finally:
-            kept.release("stopped" if run is None else run.status, run, refused=refused)
+            forget = refused and kept.is_new
+            kept.journal.release(run_id, "stopped" if run is None else run.status, run, refused=forget)
         return run
 
 
