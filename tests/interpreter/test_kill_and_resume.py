@@ -144,7 +144,7 @@ def test_kill_at_a_random_moment(home: Path, server: ChatServer, moment: int) ->
         assert len(server.asked) == CALLS
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer, stop: signal.Signals) -> None:
     if signal.getsignal(stop) is signal.SIG_IGN:
         pytest.skip("this signal is ignored, as under nohup")
@@ -170,13 +170,12 @@ def test_an_interrupted_run_goes_on_and_exits_130(home: Path, server: ChatServer
     assert len(server.asked) <= trace["charged"]["calls"] == CALLS + len(trace["lost"])
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 0.02])
-def test_more_ctrl_c_does_not_take_the_hint_away(home: Path, server: ChatServer, pause_s: float) -> None:
+def test_more_ctrl_c_does_not_take_the_hint_away(home: Path, server: ChatServer) -> None:
     process = run_forty(home)
     server.wait_for(9)
     for _ in range(4):
         process.send_signal(signal.SIGINT)
-        time.sleep(pause_s)
+        time.sleep(0.005)
 
     _, err = process.communicate(timeout=60)
 
