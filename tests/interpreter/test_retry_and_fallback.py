@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_clock, pool_of
 
-from wfdsl import Budget, Pool, RunFailed, Step, UsageError, Workflow
+from wfdsl import Budget, Pool, RunFailed, Step, UsageError, Workflow, WorkflowError
 from wfdsl.interpreter import events
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -33,6 +33,10 @@ class Unprintable(Exception):  # noqa: N818
         raise AssertionError
 
 
+class UnprintableUsage(Unprintable, UsageError):  # noqa: N818
+    pass
+
+
 @pytest.mark.parametrize("error", [UsageError("no key"), UsageError(""), ValueError("x"), Unprintable()])
 async def test_whatever_a_function_raises_ends_its_step_and_the_run_has_what_was_paid_for(error: Exception) -> None:
     async def first(messages: object) -> str:
@@ -46,6 +50,14 @@ async def test_whatever_a_function_raises_ends_its_step_and_the_run_has_what_was
 
     assert [step.status for step in caught.value.run.steps] == ["done", "failed"]
     assert caught.value.run.steps[0].response == "paid for"
+
+
+@pytest.mark.parametrize("error", [UsageError("no key"), WorkflowError([]), UnprintableUsage()])
+async def test_our_own_errors_inside_any_worker_end_its_step(error: Exception) -> None:
+    with pytest.raises(RunFailed) as caught:
+        await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", pool_of(always("paid for"), in_turn(error)))
+
+    assert [step.status for step in caught.value.run.steps] == ["done", "failed"]
 
 
 def test_a_passing_failure_is_tried_again_after_a_growing_wait() -> None:

@@ -336,7 +336,11 @@ class CallPipeline:
             is_root = self.profile.conductor and self.profile.index < 0
             if isinstance(error, JournalFailure) or is_root:
                 raise
-            raise WorkerFailure(str(error), retryable=False) from error
+            try:
+                said = str(error)
+            except Exception:  # noqa: BLE001  (the text of another package's error may be broken)
+                said = type(error).__name__
+            raise WorkerFailure(said, retryable=False) from error
         if reply.paid_usd != 0 or reply.list_usd != 0 or not reply.usage.total_tokens or not self.profile.costs:
             return reply
         cost = self.profile.cost_usd(reply.usage)
