@@ -12,7 +12,6 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from multiprocessing.queues import SimpleQueue
 
 from wfdsl.testing import Violation, simulate
 from wfdsl.testing.simulation import CHECKS
@@ -29,29 +28,22 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), metavar="S", help="begin no more after this time"
     )
+    parser.add_argument("--progress", action="store_true", help="say how far it is, after each hundred")
     parser.add_argument("--skip", nargs="+", default=(), choices=CHECKS, metavar="CHECK", help=", ".join(CHECKS))
     given = parser.parse_args()
     began, count, found = time.monotonic(), 0, 0
     end = began + given.seconds
-    cores: SimpleQueue[int] = get_context("spawn").SimpleQueue()
-    for job in range(given.jobs):
-        cores.put(job)
     starts = range(given.first, given.first + given.schedules, _AT_ONCE)
     sizes = [min(_AT_ONCE, given.first + given.schedules - start) for start in starts]
-    with ProcessPoolExecutor(given.jobs, get_context("spawn"), _stay_on_a_core, (cores,)) as processes:
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as processes:
         for played, violations in processes.map(partial(_play, skip=given.skip, end=end), starts, sizes):
             count, found = count + played, found + len(violations)
+            if given.progress:
+                print(f"{count} schedules, {found} with a violation", flush=True)
             for each in violations:
                 print(each, flush=True)
     print(f"{count} schedules, {found} with a violation, {time.monotonic() - began:.0f} s")
     return 1 if found else 0
-
-
-def _stay_on_a_core(cores: SimpleQueue[int]) -> None:
-    """The threads of a simulation take turns, for which one core is faster than two."""
-    if hasattr(os, "sched_setaffinity"):
-        usable = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {usable[cores.get() % len(usable)]})
 
 
 def _play(first: int, schedules: int, *, skip: tuple[str, ...], end: float) -> tuple[int, list[Violation]]:

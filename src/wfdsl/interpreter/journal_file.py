@@ -262,8 +262,13 @@ class JournalWriter:
         self._path = path
         self._connection = connect(path, any_thread=True)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._at_work: list[_Job] = []
         self._ended = False
-        self._thread = threading.Thread(target=self._work, name="wfdsl-journal", daemon=True)
+        self._thread = threading.Thread(target=self.work, name="wfdsl-journal", daemon=True)
+        self.start()
+
+    def start(self) -> None:
+        """Let the operations run as they come."""
         self._thread.start()
 
     async def do(self, operation: Operation) -> Any:
@@ -276,31 +281,41 @@ class JournalWriter:
         future: asyncio.Future[Any] = loop.create_future()
         if self._ended:
             raise self._over()
-        self._jobs.put(_Job(operation, loop, future))
+        self.put(_Job(operation, loop, future))
         return await future
 
     def do_later(self, operation: Operation) -> None:
         """Run an operation without waiting for it; `close` waits."""
-        self._jobs.put(_Job(operation, None, None))
+        self.put(_Job(operation, None, None))
+
+    def put(self, job: _Job | None) -> None:
+        """Add a job; None ends the work."""
+        self._jobs.put(job)
 
     def close(self) -> None:
         """Do what is left, and let go of the file. May be called more than once."""
-        self._jobs.put(None)
+        self.put(None)
         self._thread.join()
         self._connection.close()
 
-    def _work(self) -> None:
-        jobs: list[_Job] | None = []
+    def work(self) -> None:
+        """Do jobs until one is None."""
         try:
-            while (jobs := self._next_batch()) is not None:
-                results = self._commit(jobs)
-                _hand_back(jobs, results)
-                jobs = []
+            while self.do_batch():
+                pass
         finally:
             # No caller may wait for a thread that has ended, not even if a mistake of ours ended it.
             self._ended = True
-            left = [*(jobs or []), *self._left_over()]
+            left = [*self._at_work, *self._left_over()]
             _hand_back(left, [self._over()] * len(left))
+
+    def do_batch(self) -> bool:
+        """Wait for jobs and do them; gives whether more may come."""
+        jobs = self._at_work = self._next_batch()
+        if jobs:
+            _hand_back(jobs, self._commit(jobs))
+        self._at_work = []
+        return bool(jobs)
 
     def _left_over(self) -> list[_Job]:
         left = []
@@ -313,20 +328,15 @@ class JournalWriter:
     def _over(self) -> JournalFailure:
         return JournalFailure(f"the journal {self._path} has been closed; open it again, then resume the run")
 
-    def _next_batch(self) -> list[_Job] | None:
-        first = self._jobs.get()
-        if first is None:
-            return None
-        jobs = [first]
-        while len(jobs) < _LARGEST_BATCH:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:
-                self._jobs.put(None)
-                break
+    def _next_batch(self) -> list[_Job]:
+        """At least one job; none at the end."""
+        jobs: list[_Job] = []
+        while (job := self._jobs.get()) is not None:
             jobs.append(job)
+            if len(jobs) == _LARGEST_BATCH or self._jobs.empty():
+                return jobs
+        if jobs:
+            self._jobs.put(None)
         return jobs
 
     def _commit(self, jobs: list[_Job]) -> list[Any]:

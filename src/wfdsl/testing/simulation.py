@@ -168,7 +168,8 @@ class _Schedule:
     def _storms(self) -> None:
         """Processes with faults, and a last one without any, which has to finish all runs."""
         draw, folder = self._rng.choice, self._machine.folder
-        Journal(folder / "journal.db").close()
+        with self._machine.process():
+            Journal(folder / "journal.db").close()
         files = sorted(path.name for path in folder.iterdir())
         hurry = draw((False, False, True))
         self._pool = self._draw_pool(hurry=hurry)
