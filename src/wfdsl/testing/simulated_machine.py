@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from wfdsl.interpreter import journal
 from wfdsl.interpreter.journal_file import JournalWriter
@@ -58,14 +59,14 @@ class Machine:
     def process(self) -> Iterator[SimulatedLoop]:
         """The life of one process, with its event loop; the disk stays as a killed one has left it."""
         self._writes, self.killed, self._noticed = 0, False, False
-        loop = SimulatedLoop(self)
-        writer, connect = journal.JournalWriter, sqlite3.connect
-        journal.JournalWriter = partial(_Writer, self)  # type: ignore[assignment,misc]
-        sqlite3.connect = partial(connect, factory=partial(_Connection, self))  # type: ignore[assignment]
+        loop, connect = SimulatedLoop(self), partial(sqlite3.connect, factory=partial(_Connection, self))
         try:
-            yield loop
+            with (
+                patch.object(journal, "JournalWriter", partial(_Writer, self)),
+                patch.object(sqlite3, "connect", connect),
+            ):
+                yield loop
         finally:
-            journal.JournalWriter, sqlite3.connect = writer, connect  # type: ignore[misc]
             loop.close()
             self._writers.clear()
             if self.killed:
