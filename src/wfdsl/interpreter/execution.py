@@ -148,7 +148,8 @@ class Execution:
         self._require_ready()
         self._announce()
         status: RunStatus = "stopped"
-        waits = False
+        task = asyncio.current_task()
+        before, waits = 0 if task is None else task.cancelling(), False
         try:
             async with self._group:
                 for step in self._schedule.first:
@@ -156,8 +157,7 @@ class Execution:
                 waits = True
             status = self._end_status()
         except BaseExceptionGroup as several:
-            if waits:
-                _take_back_cancel()
+            _take_back_cancel(before, waits=waits)
             if self._failure is None:
                 raise _single(several) from None
             status = "budget" if isinstance(self._failure[1], BudgetSpent | BudgetExhausted) else "failed"
@@ -361,13 +361,18 @@ class Execution:
         )
 
 
-def _take_back_cancel() -> None:
+def _take_back_cancel(before: int, *, waits: bool) -> None:
     """Take back the cancel by which a task group has ended its own wait for its tasks; later ones would count it.
 
-    Python does so itself from 3.13 on.
+    From 3.13 on Python does so itself, but cancels its task once more where that had been cancelled `before`, and went
+    on nevertheless.
     """
     task = asyncio.current_task()
-    if sys.version_info < (3, 13) and task is not None and task.cancelling():
+    assert task is not None
+    if sys.version_info >= (3, 13):
+        while 0 < task.cancelling() <= before:
+            task.uncancel()
+    elif waits and task.cancelling():
         task.uncancel()
 
 
