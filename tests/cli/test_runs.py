@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_the_runs_of_an_evaluation_are_one_line(place: Path, wfdsl: Command) -> 
 
 
 def test_a_cost_that_is_an_upper_bound_is_marked(three: Command, place: Path) -> None:
-    with sqlite3.connect(place / "home" / "journal.db") as journal:
+    with closing(sqlite3.connect(place / "home" / "journal.db")) as journal, journal:
         journal.execute("UPDATE calls SET status = 'lost' WHERE id = (SELECT max(id) FROM calls)")
 
     third, _, first = three("runs").out.splitlines()[1:]
