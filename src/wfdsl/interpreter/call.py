@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+import traceback
 from dataclasses import dataclass, field, replace
 
 from wfdsl.errors import JournalFailure, UsageError
@@ -336,10 +337,8 @@ class CallPipeline:
             is_root = self.profile.conductor and self.profile.index < 0
             if isinstance(error, JournalFailure) or is_root:
                 raise
-            try:
-                said = str(error)
-            except Exception:  # noqa: BLE001  (the text of another package's error may be broken)
-                said = type(error).__name__
+            is_plain = type(error).__str__ is BaseException.__str__
+            said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
             raise WorkerFailure(said, retryable=False) from error
         if reply.paid_usd != 0 or reply.list_usd != 0 or not reply.usage.total_tokens or not self.profile.costs:
             return reply
