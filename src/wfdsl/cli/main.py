@@ -28,6 +28,7 @@ COMMANDS = {
     "pools": "list, show, check and write pools of workers",
     "eval": "evaluate policies on tasks, and compare them",
     "data": "look at tasks, convert, check and select them; few-shot examples",
+    "mcp": "serve workflows to a coding agent over the Model Context Protocol",
 }
 EXIT_CODES = """\
 exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed, 4 budget spent, 130 interrupted"""

@@ -1,0 +1,1 @@
+"""`wfdsl mcp`: workflows for coding agents, over the Model Context Protocol."""
