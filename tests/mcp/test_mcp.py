@@ -146,7 +146,7 @@ async def test_a_cap_stops_a_run_and_what_was_paid_is_said(folder: Path) -> None
         assert done["error"]
 
 
-HOSTILE = [
+HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("check", {"file": "../secret.wf"}),
     ("check", {"file": "deep/../../secret.wf"}),
     ("check", {"file": "{outside}/secret.wf"}),
@@ -220,5 +220,6 @@ async def test_runs_of_other_folders_are_out_of_reach(folder: Path) -> None:
         arguments = {"file": "deep/one.wf", "question": QUESTION, "pool": GYM, "cap_usd": 1}
         done = (await client.call_tool("run", arguments)).structured_content
     async with client_in(folder / "deep") as client:
-        for tool, more in (("status", {}), ("redo", {"step": "0", "cap_usd": 1}), ("draw", {})):
-            assert (await client.call_tool(tool, {"run_id": done["run_id"], **more})).is_error
+        arguments = {"run_id": done["run_id"], "step": "0", "cap_usd": 1}
+        for tool in ("status", "redo", "draw"):
+            assert (await client.call_tool(tool, arguments)).is_error

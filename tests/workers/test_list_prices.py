@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import genai_prices
 import pytest
 
 from wfdsl import Pool
@@ -20,6 +21,19 @@ KNOWN = [
     ("google", "gemini-2.5-pro", None),
     ("openai", "qwen/qwen3-32b", "https://openrouter.ai/api/v1"),
 ]
+TEN = [
+    ("openai", "gpt-5-mini", None),
+    ("openai", "gpt-5.1", None),
+    ("openai", "gpt-4o", None),
+    ("anthropic", "claude-sonnet-4-0", None),
+    ("anthropic", "claude-opus-4-0", None),
+    ("google", "gemini-2.5-pro", None),
+    ("google", "gemini-2.5-flash", None),
+    ("openai", "qwen/qwen3-32b", "https://openrouter.ai/api/v1"),
+    ("openai", "deepseek/deepseek-chat", "https://openrouter.ai/api/v1"),
+    ("openai", "deepseek-chat", "https://api.deepseek.com"),
+]
+"""Models of five providers, two open ones through a router among them."""
 UNKNOWN = [
     ("openai", "no-such-model", None),
     ("openai", "gpt-5-mini", "http://localhost:8000/v1"),
@@ -35,6 +49,21 @@ def test_a_model_that_is_on_the_list_has_prices_with_their_source(provider: str,
     assert prices is not None
     assert 0 < prices.input < prices.output
     assert prices.source.startswith("genai-prices 0.")
+
+
+@pytest.mark.parametrize(("provider", "model", "url"), TEN)
+@pytest.mark.parametrize("tokens", [(1000, 500, 0), (300_000, 7000, 0), (300_000, 7000, 100_000)])
+def test_a_request_costs_what_genai_prices_says(
+    provider: str, model: str, url: str | None, tokens: tuple[int, int, int]
+) -> None:
+    read, written, cached = tokens
+    usage = genai_prices.Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached or None)
+    where = {"provider_id": provider} if url is None else {"provider_api_url": url}
+    prices = list_prices(provider, model, url)
+
+    assert prices is not None
+    expected = genai_prices.calc_price(usage, model, **where).total_price  # type: ignore[arg-type]
+    assert prices.usd(Usage(read, written, 0, cached)) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize(("provider", "model", "url"), UNKNOWN)
