@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
 
-.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines faults deepspeed explore simulate fuzz upgrade docs clean
+.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults deepspeed explore simulate fuzz upgrade docs release-check clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -26,6 +26,7 @@ help:
 	@echo "make format    fix what ruff can fix, and format the code"
 	@echo "make coverage  run all tests and print the lines that none of them runs"
 	@echo "make docs      regenerate the reference pages"
+	@echo "make release-check  build the wheel and run the README from it on Python 3.11, 3.12 and 3.13 (RELEASE_PYTHONS)"
 	@echo "make bench     print the benchmark tables"
 	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm); bench-browser measures them"
 	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"
@@ -33,6 +34,7 @@ help:
 	@echo "make faults    run the long tests of killed processes and full disks around the reward server"
 	@echo "make deepspeed test trainings of several processes with ZeRO-3 too, which other commands skip"
 	@echo "make engines   run the adapters of training engines with the real packages (2.7 GB in .venv-engines)"
+	@echo "make vf-eval   run vf-eval of verifiers on the gym with a scripted policy, without a key"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
 	@echo "make simulate  play SCHEDULES=100000 of faults around the interpreter and the journal, on all cores"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
@@ -181,6 +183,10 @@ $(ENGINES_VENV)/%/.installed: tests/engines/requirements/%.txt pyproject.toml
 engines: $(VENV)/.dev $(ENGINES)
 	WFDSL_ENGINES=$(abspath $(ENGINES_VENV)) $(BIN)/python -m pytest -q tests/engines
 
+# verifiers' own command on the gym, with a server that writes one workflow as the model: no key, no GPU.
+vf-eval: $(VENV)/.dev $(ENGINES_VENV)/verifiers/.installed
+	WFDSL_ENGINES=$(abspath $(ENGINES_VENV)) $(BIN)/python -m pytest -q tests/engines/test_verifiers.py
+
 # Checkpoints are outside the checkout, so that an interrupted training continues from a new one.
 HEADLINE ?= $(HOME)/.cache/wfdsl/headline
 SEED ?= 0
@@ -206,6 +212,11 @@ upgrade:
 
 docs: $(SETUP)
 	$(BIN)/python -m tests.docs.generate
+
+# The wheel, outside the clone, in a new environment of each of these: the README's commands.
+RELEASE_PYTHONS ?= python3.11 python3.12 python3.13
+release-check: $(VENV)/.dev
+	$(BIN)/python -m tests.release_check $(RELEASE_PYTHONS)
 
 clean:
 	rm -rf $(VENV) $(VLLM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) tests/clients/node_modules dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

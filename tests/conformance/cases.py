@@ -58,7 +58,7 @@ def cases() -> Iterator[Case]:
     for code in CODES.values():
         if code.form == "wf" and code.wrong:
             verdict = "reject" if code.kind == "error" else "accept"
-            how = {"form": "wf", "profile": "strict", "pool_size": None, "max_steps": None}
+            how: dict[str, Any] = {"form": "wf", "profile": "strict", "pool_size": None, "max_steps": None}
             yield Case(id=f"{code.name}-wrong", text=code.wrong, verdict=verdict, codes=(code.name,), **how)
             yield Case(id=f"{code.name}-right", text=code.right, verdict="accept", **how)
 

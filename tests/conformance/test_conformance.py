@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from tests.conformance.__main__ import answer_of, failures
-from tests.conformance.cases import cases
+from tests.conformance.cases import Case, cases
 from tests.conformance.ours import answer
 
 EVERY = list(cases())
@@ -28,14 +30,17 @@ def test_a_command_is_asked_with_the_text_on_standard_input() -> None:
 
 def test_what_is_wrong_is_said() -> None:
     case = next(case for case in EVERY if case.workflow)
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {"verdict": "reject", "workflow": None},
         {"verdict": "accept", "workflow": {**(case.workflow or {}), "model_id": [9]}},
         {"verdict": "accept", "workflow": case.workflow, "codes": []},
     ]
     coded = replace(case, codes=("list-missing",))
 
-    found = [what for given in wrong for _, what, _ in failures(lambda _, given=given: given, [coded])]
+    def always(given: dict[str, Any]) -> Callable[[Case], dict[str, Any]]:
+        return lambda _: given
+
+    found = [what for given in wrong for _, what, _ in failures(always(given), [coded])]
 
     assert found == ["verdict", "workflow", "code"]
     assert answer_of([sys.executable, "-c", "print('no JSON')"], case)["verdict"] is None

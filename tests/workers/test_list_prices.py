@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import genai_prices
 import pytest
@@ -58,11 +59,11 @@ def test_a_request_costs_what_genai_prices_says(
 ) -> None:
     read, written, cached = tokens
     usage = genai_prices.Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached or None)
-    where = {"provider_id": provider} if url is None else {"provider_api_url": url}
+    where: dict[str, Any] = {"provider_id": provider} if url is None else {"provider_api_url": url}
     prices = list_prices(provider, model, url)
 
     assert prices is not None
-    expected = genai_prices.calc_price(usage, model, **where).total_price  # type: ignore[arg-type]
+    expected = genai_prices.calc_price(usage, model, **where).total_price
     assert prices.usd(Usage(read, written, 0, cached)) == pytest.approx(float(expected))
 
 
