@@ -18,7 +18,6 @@ from wfdsl._version import __version__
 from wfdsl.api import Checked, dumps
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.estimate import estimate
 from wfdsl.interpreter.events import Listener, RunStarted, StepFinished, StepStarted
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal import Journal
@@ -26,6 +25,7 @@ from wfdsl.interpreter.journal_reading import run_of
 from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.redoing import redo
 from wfdsl.interpreter.running import run
+from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.source import Source
