@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import wfdsl
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "train_grpo.py"
 
 
 def test_the_example_trains_for_two_steps(tmp_path: Path) -> None:
+    pytest.importorskip("trl", reason="needs trl, in the extra rl")
     command = [sys.executable, str(EXAMPLE), "--steps", "2", "--out", str(tmp_path / "out")]
     environment = {**os.environ, "PYTHONPATH": str(Path(wfdsl.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 
