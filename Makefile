@@ -38,7 +38,7 @@ help:
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
 	@echo "make simulate  play SCHEDULES=100000 of faults around the interpreter and the journal, on all cores"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
-	@echo "make headline  train a small model by SFT and GRPO on the small gym (SEED=0; about an hour; continues by itself)"
+	@echo "make headline  train a small model by SFT and GRPO on the gym (SEED=0; about an hour; continues by itself)"
 	@echo "make upgrade   write the newest allowed versions of all packages to constraints.txt (make test CONSTRAINTS= tests them)"
 	@echo "make clean     remove what the above made"
 
@@ -67,7 +67,7 @@ SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)
 demo: $(VENV)/.demo
 	@printf '\n%s\n%s\n%s\n\n' "1. A small trained Conductor reads a question and writes a workflow. Its workers are simulated:" \
 		"   they answer with stock phrases and a number, and their dollars are made up." "Question: $(GYM_QUESTION)"
-	$(BIN)/wfdsl solve --pool gym/paper7 --steps --seed 1 -q "$(GYM_QUESTION)"
+	$(BIN)/wfdsl solve --pool gym/seven --steps --seed 1 -q "$(GYM_QUESTION)"
 	@printf '\n%s\n%s\n\n' "2. A workflow file on a real model, of 135 million parameters, on this machine. It is free, and often wrong." \
 		"Question: $(QUESTION)"
 	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --set verifier=verifier --steps --seed 1 -q "$(QUESTION)"
@@ -191,7 +191,7 @@ vf-eval: $(VENV)/.dev $(ENGINES_VENV)/verifiers/.installed
 HEADLINE ?= $(HOME)/.cache/wfdsl/headline
 SEED ?= 0
 headline: $(SETUP)
-	$(BIN)/python -m wfdsl_rl.small_gym.headline $(HEADLINE) --seed $(SEED)
+	$(BIN)/python -m wfdsl_rl.gym.headline $(HEADLINE) --seed $(SEED)
 
 # Refusals, failures, full disks and kills in virtual time; SKIP names the promises that are not checked.
 SCHEDULES ?= 100000

@@ -34,8 +34,8 @@ def tiny_model() -> tuple[Any, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="a folder, or a model of the Hugging Face hub")
-    parser.add_argument("--pool", default="gym/paper7", help="the workers: a pool by name, or its file")
-    parser.add_argument("--tasks", default="gym/paper7@train", help="the questions: a data set by name, or its file")
+    parser.add_argument("--pool", default="gym/seven", help="the workers: a pool by name, or its file")
+    parser.add_argument("--tasks", default="gym/seven@train", help="the questions: a data set by name, or its file")
     parser.add_argument("--steps", type=int, default=200, help="optimisation steps")
     parser.add_argument("--out", default="trained", help="folder for the checkpoints")
     args = parser.parse_args()

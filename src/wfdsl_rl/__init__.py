@@ -28,15 +28,10 @@ _HOMES = {
     "Scorer": "scoring",
     "make_reward": "reward_maker",
 }
-_PACKAGES = ("gym",)
-"""Used as they are, such as `wfdsl_rl.gym.make`."""
-
-__all__ = sorted([*_HOMES, *_PACKAGES])  # noqa: PLE0605  (names of this very table)
+__all__ = sorted(_HOMES)  # noqa: PLE0605  (names of this very table)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"wfdsl_rl.{name}")  # which makes it an attribute
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'wfdsl_rl' has no attribute {name!r}")

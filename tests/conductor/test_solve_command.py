@@ -172,7 +172,7 @@ def test_dollars_of_simulated_workers_are_marked(
     question = "A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?"
     (tmp_path / "one.wf").write_text('step answer by 0: "Solve it."\n')
 
-    main(["run", str(tmp_path / "one.wf"), "--pool", "gym/paper7", "-q", question])
+    main(["run", str(tmp_path / "one.wf"), "--pool", "gym/seven", "-q", question])
 
     err = capsys.readouterr().err
     assert "$" in err

@@ -18,7 +18,7 @@ from wfdsl_rl import gym, make_reward
 from wfdsl_rl.engines.rows import engine_rows, write_rows
 
 TASKS = 12
-POOL = "gym/paper7"
+POOL = "gym/seven"
 IN_PROCESS = {"pool": POOL, "tasks": "tasks.jsonl"}
 GOOD = (
     "model_id = [1, 0, 2]\n"

@@ -23,7 +23,7 @@ from tests.rl.engines.conftest import POOL, Provider
 from wfdsl.evaluation.trials import Trial, read_trials
 
 GYM_TASKS = os.environ.get("WFDSL_RAY_TASKS", "100")
-GYM = ("--policy", "worker:sim-gpt-5", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/paper7")
+GYM = ("--policy", "worker:sim-gpt-5", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/seven")
 TWO = 'step plan by 0: "Plan it."\nstep solve by 1 sees plan: "Solve it now."\n'
 VOTE = 'step a by 0: "Solve."\nstep b by 1: "Solve."\nstep c by 2 sees a, b: "Choose."\n'
 TASKS, PARALLEL = 40, 2
@@ -92,7 +92,7 @@ def test_the_results_are_those_of_one_process_byte_for_byte(cluster: Cluster) ->
     folder = cluster.folder
     (folder / "two.wf").write_text(TWO)
     (folder / "vote.wf").write_text(VOTE)
-    finished(begun(cluster, *GYM, "--pool", "gym/paper7", "--limit", GYM_TASKS, "--no-journal", "--out", "one"))
+    finished(begun(cluster, *GYM, "--pool", "gym/seven", "--limit", GYM_TASKS, "--no-journal", "--out", "one"))
     (folder / "many").mkdir()
     shutil.copy(folder / "one/manifest.json", folder / "many/manifest.json")  # the same id, and so the same names
 

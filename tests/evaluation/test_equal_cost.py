@@ -98,7 +98,7 @@ def test_a_group_of_rivals_is_named_on_the_command_line(
     monkeypatch.chdir(tmp_path)
     policies = [word for name in ("workers", "debate", "planner-executor-verifier") for word in ("--policy", name)]
     options = ["--limit", "4", "--no-journal", "--no-plots", "--quiet", "--out", "out"]
-    wfdsl_eval([*policies, "--tasks", "gym/paper7", "--pool", "gym/paper7", *options])
+    wfdsl_eval([*policies, "--tasks", "gym/seven", "--pool", "gym/seven", *options])
     capsys.readouterr()
 
     code = wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "planner-*", "--json"])
@@ -117,7 +117,7 @@ def test_a_group_of_rivals_is_named_on_the_command_line(
 def test_a_conductor_is_evaluated_at_each_effort(tmp_path: Path) -> None:
     options = ["--limit", "16", "--sample-seed", "5", "--no-journal", "--no-plots", "--quiet", "--out", str(tmp_path)]
 
-    wfdsl_eval(["--policy", "gym/tiny-axes@each", "--tasks", "gym/axes", "--pool", "gym/axes", *options])
+    wfdsl_eval(["--policy", "gym/tiny-axes@each", "--tasks", "gym/seven", "--pool", "gym/seven", *options])
 
     _, found = standings_in([read_report(tmp_path)])
     calls = {each.policy: each.calls for each in found}

@@ -294,12 +294,12 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
 
 
 async def test_simulated_workers_take_the_time_of_those_that_they_stand_for() -> None:
-    pool = Pool.load("gym/paper7")
+    pool = Pool.load("gym/seven")
     twice = Workflow((Step(0, "Solve the problem."), Step(0, "Solve the problem.")))
     chain = Workflow((Step(0, "Solve the problem."), Step(0, "Check the solution.", "all")))
     policies = {name: WorkflowPolicy(workflow) for name, workflow in (("one", ONE), ("twice", twice), ("chain", chain))}
 
-    trials, _ = await trials_of(evaluation(pool, policies=policies, tasks=make("gym/paper7", 4, 0)))
+    trials, _ = await trials_of(evaluation(pool, policies=policies, tasks=make("gym/seven", 4, 0)))
 
     seconds = {trial.key: trial.latency_s or 0.0 for trial in trials}
     assert all(value > 0.1 for value in seconds.values())

@@ -46,10 +46,10 @@ def test_a_manifest_names_files_by_their_content(tmp_path: Path) -> None:
     file = tmp_path / "tasks.jsonl"
     file.write_bytes(b"abc")
 
-    sources = manifest(evaluation(pool), str(file), "gym/paper7")["tasks"]["sources"]
+    sources = manifest(evaluation(pool), str(file), "gym/seven")["tasks"]["sources"]
 
     assert sources[0]["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert sources[1] == {"name": "gym/paper7"}
+    assert sources[1] == {"name": "gym/seven"}
 
 
 def test_the_same_evaluation_may_go_on(tmp_path: Path) -> None:

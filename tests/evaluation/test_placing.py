@@ -16,7 +16,7 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.placing import Batch, Finished, NodeLost, Placement, batches
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey
 
-RAY = ["--policy", "workers", "--tasks", "gym/paper7", "--limit", "2", "--pool", "gym/paper7", "--engine", "ray"]
+RAY = ["--policy", "workers", "--tasks", "gym/seven", "--limit", "2", "--pool", "gym/seven", "--engine", "ray"]
 Answer = Callable[[Batch], Finished]
 
 

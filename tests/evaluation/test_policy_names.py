@@ -41,7 +41,7 @@ def test_a_group_is_expanded_and_nothing_is_evaluated_twice() -> None:
 
 
 def test_all_baselines_hold_every_worker_alone() -> None:
-    pool = Pool.load("gym/paper7")
+    pool = Pool.load("gym/seven")
 
     assert set(expanded("workers", pool)) < set(expanded("baselines", pool))
 

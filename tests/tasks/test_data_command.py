@@ -153,7 +153,7 @@ def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.Captur
         (["convert", MIXED[0], "-o", "no/such/folder/x.jsonl"], "cannot be written"),
         (["select", MIXED[0], "-n", "x", "-o", "y.jsonl"], "-n x"),
         (["select", MIXED[0], "--pass-rates", "none.json", "-o", "y.jsonl"], "none.json"),
-        (["gym", "gym/paper7", "-n", "0"], "-n must be at least 1 (got 0)"),
+        (["gym", "gym/seven", "-n", "0"], "-n must be at least 1 (got 0)"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

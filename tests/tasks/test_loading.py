@@ -432,8 +432,8 @@ def test_without_datasets_the_error_says_what_to_install(monkeypatch: pytest.Mon
 def test_a_gym_is_a_source_of_tasks_like_any_other() -> None:
     from wfdsl_rl.gym import make
 
-    assert load_tasks("gym/paper7", limit=8, seed=3) == make("gym/paper7", 8, 3)
-    assert load_tasks("gym/paper7@train", limit=4) == make("gym/paper7", 4, 0, split="train")
+    assert load_tasks("gym/seven", limit=8, seed=3) == make("gym/seven", 8, 3)
+    assert load_tasks("gym/seven@train", limit=4) == make("gym/seven", 4, 0, split="train")
 
 
 def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,9 +460,9 @@ def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) ->
     ("name", "options", "told"),
     [
         ("gym/none", {}, "gym/none"),
-        ("gym/paper7@dev", {}, "the splits are 'train', 'test'"),
-        ("gym/paper7", {"format": "gsm8k"}, "leave out the format"),
-        ("gym/paper7", {"columns": {"question": "q"}}, "leave out the format"),
+        ("gym/seven@dev", {}, "the splits are 'train', 'test'"),
+        ("gym/seven", {"format": "gsm8k"}, "leave out the format"),
+        ("gym/seven", {"columns": {"question": "q"}}, "leave out the format"),
     ],
 )
 def test_a_gym_that_is_asked_for_wrongly_is_explained(name: str, options: dict[str, Any], told: str) -> None:

@@ -73,7 +73,7 @@ async def test_without_the_grammar_random_weights_write_no_workflow(boss: Path) 
 async def test_a_conductor_with_random_weights_solves_a_question_of_the_gym(boss: Path, folder: Path) -> None:
     conductor = Conductor(Pool.load(str(boss)).entry(0), prompt=str(folder), grammar="on", max_rounds=0)
 
-    solution = await conductor.solve(QUESTION["content"], Pool.load("gym/paper7"), seed=1)
+    solution = await conductor.solve(QUESTION["content"], Pool.load("gym/seven"), seed=1)
 
     assert solution.answer
 

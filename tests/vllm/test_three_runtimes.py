@@ -36,8 +36,8 @@ async def test_all_three_write_the_same(server: str) -> None:
     checkpoint = str(load("gym/tiny"))
     trained = load_prompt(checkpoint)
     assert trained is not None
-    offer = WorkerListing.of(Pool.load("gym/paper7"))
-    asked = [trained.prompt.ask(task.question, offer, max_steps=5) for task in make("gym/paper7", QUESTIONS, 11)]
+    offer = WorkerListing.of(Pool.load("gym/seven"))
+    asked = [trained.prompt.ask(task.question, offer, max_steps=5) for task in make("gym/seven", QUESTIONS, 11)]
     common: dict[str, Any] = {"model": checkpoint, "temperature": 0.0, "max_tokens": TOKENS, "retries": 0}
     pool = Pool(
         [

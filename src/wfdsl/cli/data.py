@@ -30,7 +30,7 @@ EXAMPLES = (
     "wfdsl data show gsm8k --limit 3",
     "wfdsl data convert rows.csv --map question=prompt,gold=answer --out tasks.jsonl",
     "wfdsl data select gsm8k mbpp --count 100 --out mix.jsonl",
-    "wfdsl data gym gym/paper7 --count 50 --out tasks.jsonl",
+    "wfdsl data gym gym/seven --count 50 --out tasks.jsonl",
     "wfdsl data examples extract answers.jsonl > mine.toml",
 )
 WRONG, UNJUDGED = 1, 3
@@ -112,7 +112,7 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_gym(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("preset", metavar="PRESET", help="such as gym/paper7")
+    parser.add_argument("preset", metavar="PRESET", help="such as gym/seven")
     parser.add_argument("-n", "--count", type=int, default=100, metavar="N", help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="which ones (default: 0)")
     parser.add_argument("--split", choices=("train", "test"), default="test", help="whose wordings (default: test)")

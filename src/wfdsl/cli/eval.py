@@ -46,7 +46,7 @@ policy of the same name in the second; where no name is in both, with every one.
 _PARALLEL = 32
 _NEEDED = {
     "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
-    "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/paper7",
+    "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/seven",
 }
 
 

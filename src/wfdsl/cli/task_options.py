@@ -42,7 +42,7 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
     from wfdsl.tasks.loading import load_tasks
 
     if not args.tasks:
-        raise UsageError("give --tasks: FILE.jsonl, a data set or gym/paper7")
+        raise UsageError("give --tasks: FILE.jsonl, a data set or gym/seven")
     columns, seed = _columns(args.map), args.sample_seed
     found = [
         task

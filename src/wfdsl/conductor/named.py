@@ -4,7 +4,7 @@ NAME              a worker of the pool
 local             the small model on this machine, with a shorter prompt and a grammar
 PROVIDER:MODEL    a model of a provider; with @URL, on this server
 FOLDER            a checkpoint, prompted as it was trained; `local:FOLDER` and `transformers:FOLDER` choose what runs it
-gym/tiny          a checkpoint that comes with a package, by the name under which it is registered
+gym/seven         a checkpoint that comes with a package, by the name under which it is registered
 FILE.toml         a pool file with one worker
 FILE.wf           a fixed workflow
 """

@@ -7,7 +7,7 @@ NAME                    a baseline (`wfdsl.evaluation.baselines`)
 NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker means one policy for each worker, and
                         `n=1/2/4` one policy for each number
 baselines:KEY=VALUE     all baselines, those that have the parameter with this value
-CONDUCTOR@EFFORT        a Conductor at an effort, such as gym/tiny@low; with @each, one policy for each effort
+CONDUCTOR@EFFORT        a Conductor at an effort, such as gym/seven@low; with @each, one policy for each effort
 anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a Conductor by its model
 """
 

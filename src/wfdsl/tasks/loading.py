@@ -49,7 +49,7 @@ def load_tasks(
     seed: int | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> list[Task]:
-    """Tasks of a file, a folder, a data set of the hub (`openai/gsm8k#main@test`, `gsm8k`) or a gym (`gym/paper7`).
+    """Tasks of a file, a folder, a data set of the hub (`openai/gsm8k#main@test`, `gsm8k`) or a gym (`gym/seven`).
 
     `format` names one of `FORMATS`; by default it is recognised by the columns. `limit` takes the first rows, with a
     `seed` a sample of that size; a smaller sample of the same seed is part of a larger one. For a gym, `seed` chooses
@@ -77,7 +77,7 @@ def load_tasks(
 def generate_tasks(
     name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None
 ) -> list[Task]:
-    """Tasks of an installed source, such as `gym/paper7`.
+    """Tasks of an installed source, such as `gym/seven`.
 
     Raises:
         UsageError: there is no such source, or it has no such name, split or kind.
@@ -109,7 +109,7 @@ def _rows(name: str) -> tuple[Iterable[Row], str]:
     if looks_like_a_file:
         raise UsageError(f"{name}: there is no such file")
     known = ", ".join(SHORT_NAMES)
-    raise UsageError(f"{name}: not a file, a gym (gym/paper7) or a data set (OWNER/NAME, or one of {known})")
+    raise UsageError(f"{name}: not a file, a gym (gym/seven) or a data set (OWNER/NAME, or one of {known})")
 
 
 def _path_and_split(name: str) -> tuple[Path, str | None]:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:  # start-up time
 
 EXAMPLES: Final = (
     "wfdsl serve --score --pool pool.toml --tasks gsm8k --budget-usd 50",
-    "wfdsl serve --score --pool gym/paper7 --tasks gym/paper7 --limit 200 --port 8700",
-    "wfdsl serve --score --pool gym/paper7 --tasks gym/paper7 --limit 200 --rows verl --out train.parquet",
+    "wfdsl serve --score --pool gym/seven --tasks gym/seven --limit 200 --port 8700",
+    "wfdsl serve --score --pool gym/seven --tasks gym/seven --limit 200 --rows verl --out train.parquet",
 )
 _ENGINES: Final = ("verl", "skyrl", "slime", "openrlhf")
 _PORT: Final = 8700

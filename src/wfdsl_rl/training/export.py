@@ -7,7 +7,6 @@ import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import TRAINING_COST
 from wfdsl.evaluation.baselines.validation import FitCost
-from wfdsl.installation import install_command
 from wfdsl_rl.training.card import CARD, GGUF, folders_of, model_card, stages_of
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.config import STAGES
+from wfdsl_rl.training.gguf_file import Precision, write_gguf
 from wfdsl_rl.training.hub import push, require_pushable
 
 
@@ -28,8 +27,8 @@ from wfdsl_rl.training.hub import push, require_pushable
 class Extras:
     """Options of an export."""
 
-    gguf: bool = False
-    """Whether the model is also written as a GGUF file, which needs no torch."""
+    gguf: Precision | None = None
+    """The precision of the GGUF file, which needs no torch; None: none is written."""
     figures: Path | None = None
     """A Markdown file that is appended to the card."""
     replace: bool = False
@@ -108,24 +107,15 @@ def _figures(path: Path | None) -> str:
         raise UsageError(f"{path}: the figures cannot be read: {error}") from error
 
 
-def _write_model(source: Path, made: Path, *, gguf: bool) -> Any:
+def _write_model(source: Path, made: Path, *, gguf: Precision | None) -> Any:
     """Write weights and tokenizer; the network."""
     network, tokenizer = _load(source)
     network.save_pretrained(made, safe_serialization=True)
     tokenizer.save_pretrained(made)
     _remove_unknown_tokens(made, network.config.vocab_size)
     if gguf:
-        _gguf_writer()(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made))
+        write_gguf(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made), precision=gguf)
     return network
-
-
-def _gguf_writer() -> Callable[[Path, Any, Any], None]:
-    """The function that the entry point `gguf` of `wfdsl.export` names."""
-    try:
-        writer: Callable[[Path, Any, Any], None] = entry_points(group="wfdsl.export")["gguf"].load()
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--gguf needs the package {error.name}: {install_command('rl')}") from error
-    return writer
 
 
 def _load(source: Path) -> tuple[Any, Any]:

@@ -138,7 +138,7 @@ def _vllm_length(train: TrainConfig, passes: Mapping[StageName, Pass]) -> Iterat
 
 def _model(plan: Plan) -> Iterator[str]:
     model = plan.train.model
-    if model == "new" or Path(model).exists():
+    if Path(model).exists():
         return
     if model == SHIPPED_MODEL:
         try:

@@ -41,7 +41,7 @@ from wfdsl_rl.training.checkpoints import (
 from wfdsl_rl.training.config import STAGES, StageName
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries, require_trl
 from wfdsl_rl.training.missing import unusable
-from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Extension, Setup, require_feasible
+from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Setup, require_feasible
 from wfdsl_rl.training.stages import train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
@@ -72,17 +72,15 @@ def run_pipeline(
     on_first = setup.processes.on_first
     with _disk_full_said(setup), told_when_lost(), ExitStack() as running:
         model = on_first(lambda: _begin(setup, stages, running, resume=resume, resolved=resolved))
-        extension = setup.extension.build(setup)
         for name in stages:
             final = setup.folder(name) / "final"
             if on_first((final / DONE).is_file):
                 setup.say(f"{name}: already complete, {final}")
             else:
-                model = extension.before(name, model)
                 setup.say(f"{name}: starts from {model}")
                 for earlier in STAGES[: STAGES.index(name)]:
                     on_first(partial(drop_optimizers, setup.folder(earlier)))
-                _run(setup, extension, name, model)
+                _run(setup, name, model)
                 on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
             model = str(final)
     return setup.folder(stages[-1]) / "final"
@@ -143,12 +141,12 @@ def _require_fresh(setup: Setup, stages: Sequence[StageName]) -> None:
             )
 
 
-def _run(setup: Setup, extension: Extension, name: StageName, model: str) -> None:
+def _run(setup: Setup, name: StageName, model: str) -> None:
     checkpoint = setup.processes.on_first(lambda: _checkpoint(setup, name))
     if name == "sft":
-        train_sft(setup, extension, model, checkpoint=checkpoint)
+        train_sft(setup, model, checkpoint=checkpoint)
     else:
-        train_grpo(setup, extension, name, model, checkpoint=checkpoint)
+        train_grpo(setup, name, model, checkpoint=checkpoint)
     gc.unfreeze()  # vLLM in this process freezes all that there is when it starts, which would keep the trainer
     gc.collect()  # trainers refer to themselves, and the next stage needs their memory
     if torch.cuda.is_available():
@@ -174,14 +172,12 @@ def _start(setup: Setup, first: StageName) -> str:
         final = setup.folder(name) / "final"
         if (final / DONE).is_file():
             return str(final)
-    if setup.train.model == "new" and first not in ("sft", "base"):
-        raise UsageError(f"the stage {first} starts from the model of an earlier one, and {setup.out} has none")
     return setup.train.model
 
 
 def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
     """Refuse to begin without something that is needed later."""
-    require_feasible(setup.train, setup.extension, setup.pool, stages)
+    require_feasible(setup.train, setup.pool, stages)
     for problem in unusable(setup.train, setup.processes.count):
         raise UsageError(problem)
     _require_arguments(setup, stages)
@@ -222,7 +218,7 @@ def _require_wandb_key() -> None:
 
 
 def _require_model(model: str) -> None:
-    if model == "new" or (Path(model) / ADAPTER).is_file() or gguf_of(model) is not None:
+    if (Path(model) / ADAPTER).is_file() or gguf_of(model) is not None:
         return
     try:
         transformers.AutoConfig.from_pretrained(model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
-from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
@@ -32,11 +31,8 @@ from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward_maker import budget_tracker
 from wfdsl_rl.training.config import NO_PRICES, StageName, TrainConfig
-from wfdsl_rl.training.setup import ExtensionConfig
 
 JOURNAL = "journal.db"
-_EXTENSIONS = "wfdsl.training"
-"""The entry points of extensions."""
 _PRESETS = files("wfdsl_rl.training") / "presets"
 _Options = TypeVar("_Options", bound=BaseModel)
 _HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
@@ -51,9 +47,6 @@ class Plan(NamedTuple):
     name: str
     experiment: Experiment
     train: TrainConfig
-    extension_name: str
-    """The name of its entry point; empty: none."""
-    extension: ExtensionConfig
     pool: Pool
     prompt: Prompt
     max_steps: int
@@ -97,7 +90,6 @@ class Plan(NamedTuple):
     def resolved(self) -> dict[str, Any]:
         """Every option as plain values."""
         experiment = self.experiment
-        extended = {self.extension_name: self.extension.model_dump(mode="json")} if self.extension_name else {}
         return {
             "experiment": self.name,
             "pool": {"name": self.pool.name, "workers": [entry.model_dump(mode="json") for entry in self.pool]},
@@ -105,7 +97,7 @@ class Plan(NamedTuple):
             "access": experiment.conductor.access,
             "budget": to_table(experiment.budget),
             "run": to_table(experiment.run),
-            "train": {**self.train.model_dump(mode="json"), **extended},
+            "train": self.train.model_dump(mode="json"),
         }
 
 
@@ -125,11 +117,6 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
     table, train = experiment.conductor, dict(experiment.train)
     if not train:
         raise UsageError(f"{path}: the table [train] is missing; it says what is trained, and on which tasks")
-    found = [plugin for plugin in entry_points(group=_EXTENSIONS) if plugin.name in train]
-    if len(found) > 1:
-        raise UsageError(f"{path}: {' and '.join(f'train.{each.name}' for each in found)}: use one extension")
-    extension_name, kind = (found[0].name, _config_of(found[0])) if found else ("", ExtensionConfig)
-    extension = _validated(kind, train.pop(extension_name, {}), f"{path}: train.{extension_name}")
     config = _validated(TrainConfig, train, f"{path}: train")
     _require_honoured(path, table)
     prompt = Prompt.load(table.prompt or "paper", examples=table.examples)
@@ -140,7 +127,7 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
         )
     steps = table.max_steps or DEFAULT_MAX_STEPS
     pool = offered_workers(ConductorConfig(without=table.without), experiment.with_pool()[0], "")
-    return Plan(name, experiment, config, extension_name, extension, pool, prompt, steps)
+    return Plan(name, experiment, config, pool, prompt, steps)
 
 
 @contextmanager
@@ -193,11 +180,6 @@ def _path(name: str) -> Path:
     return path
 
 
-def _config_of(plugin: EntryPoint) -> type[ExtensionConfig]:
-    kind: type[ExtensionConfig] = plugin.load()
-    return kind
-
-
 def _validated(kind: type[_Options], table: Any, place: str) -> _Options:
     try:
         return kind.model_validate(table)
@@ -215,8 +197,7 @@ def _keys_of(kind: type[BaseModel], tables: Sequence[str]) -> Iterable[str]:
     for table in tables:
         parts = (kind.model_fields[table].annotation, *get_args(kind.model_fields[table].annotation))
         kind = next(part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
-    extensions = entry_points(group=_EXTENSIONS).names if kind is TrainConfig else ()
-    return [*kind.model_fields, *sorted(extensions)]
+    return kind.model_fields
 
 
 def _is_gym(name: str) -> bool:
@@ -230,5 +211,5 @@ def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train
     except UsageError as error:
         advice = ""
         if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
-            advice = f"; write it with `wfdsl data select`, or set another with --set train.{key}=FILE or =gym/paper7"
+            advice = f"; write it with `wfdsl data select`, or set another with --set train.{key}=FILE or =gym/seven"
         raise UsageError(f"train.{key}: {error}{advice}") from None

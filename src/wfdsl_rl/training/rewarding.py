@@ -11,14 +11,13 @@ from wfdsl_rl.reward import Reward
 from wfdsl_rl.reward_maker import make_reward
 from wfdsl_rl.scoring import Sample, load_function
 from wfdsl_rl.training.samples import iteration_of, latency_of
-from wfdsl_rl.training.setup import Extension, Setup
+from wfdsl_rl.training.setup import Setup
 
 
 def stage_reward(
     setup: Setup,
     name: str,
     *,
-    extension: Extension | None = None,
     executions: int = 1,
     common_random_numbers: bool = False,
     end_of_text: Collection[int] | None = None,
@@ -28,8 +27,7 @@ def stage_reward(
     train = setup.train
 
     def figures(samples: Sequence[Sample]) -> Mapping[str, float]:
-        own = {} if extension is None else extension.on_samples(samples)
-        return {**own, **iteration_of([sample.to_dict() for sample in samples]).metrics(), **latency_of(samples)}
+        return {**iteration_of([sample.to_dict() for sample in samples]).metrics(), **latency_of(samples)}
 
     reward = make_reward(
         setup.pool,

@@ -1,7 +1,4 @@
-"""What all stages of a training share (`Setup`), and the hooks by which an extension changes a training.
-
-An extension is a package that the entry point NAME of the group `wfdsl.training` names, and that a table [train.NAME]
-attaches. Its options are an `ExtensionConfig`, its hooks an `Extension`. The classes here change nothing.
+"""What all stages of a training share.
 
 OUT/resolved.json             the experiment as it was run
 OUT/running/                  a file that is locked while a process trains
@@ -11,11 +8,10 @@ OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
@@ -25,8 +21,7 @@ from wfdsl.interpreter.running import RunOptions
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.processes import ALONE, Processes
-from wfdsl_rl.scoring import Sample
-from wfdsl_rl.training.config import ModelSize, StageName, Table, TrainConfig
+from wfdsl_rl.training.config import StageName, TrainConfig
 
 DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""
@@ -35,71 +30,11 @@ RESOLVED: Final = "resolved.json"
 RUNNING: Final = "running"
 
 
-class ExtensionConfig(Table):
-    """The table of an extension. Everything here works without torch, because a dry run uses it."""
-
-    hooks: ClassVar[str] = "wfdsl_rl.training.setup:Extension"
-    """The class with the hooks, which is loaded when a training starts."""
-
-    def problems(self, train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:  # noqa: ARG002
-        """Options that cannot be run, one message each."""
-        if "sft" in stages and not (train.sft.candidates or train.sft.rows):
-            yield "train.sft: nothing provides rows; set rows or candidates, or add an extension, such as [train.tiny]"
-        if train.model == "new":
-            yield 'train.model: "new" needs an extension that makes the model, such as [train.tiny]'
-
-    def size(self) -> ModelSize | None:
-        """The size of a `new` model; None: not known."""
-        return None
-
-    def runs(self, train: TrainConfig, stages: Sequence[StageName], evaluated: int) -> int:  # noqa: ARG002
-        """Workflow runs that the extension adds; an evaluation asks `evaluated` tasks."""
-        return 0
-
-    def sft_rows(self, stages: Sequence[StageName]) -> Mapping[StageName, int]:  # noqa: ARG002
-        """Rows of SFT that the extension adds to stages, each time that they are trained on."""
-        return {}
-
-    def build(self, setup: Setup) -> Extension:
-        """The hooks for one training."""
-        made: Extension = resolve_name(self.hooks)(setup, self)
-        return made
-
-
-class Extension:
-    """The hooks of an extension. Each process of a training calls them, and only the first one may write."""
-
-    def __init__(self, setup: Setup, config: Any) -> None:
-        self.setup = setup
-        self.config = config
-
-    def before(self, stage: StageName, model: str) -> str:  # noqa: ARG002
-        """The model that a stage starts from; `new` must become a folder."""
-        return model
-
-    def rows(self, stage: StageName, rows: Sequence[dict[str, Any]], tokenizer: Any) -> Sequence[Any]:  # noqa: ARG002
-        """The training rows of a stage. The stage `sft` needs `prompt` and `completion`, and gets none without
-        rejection sampling."""
-        return rows
-
-    def on_trainer(self, stage: StageName, trainer: Any) -> None:
-        """Change TRL's trainer before it trains."""
-
-    def on_samples(self, samples: Sequence[Sample]) -> Mapping[str, float]:  # noqa: ARG002
-        """Look at a scored batch; the result is logged with the other metrics."""
-        return {}
-
-    def after(self, stage: StageName, folder: Path) -> bool:  # noqa: ARG002
-        """Change the model that a stage left in a folder; whether it did and is to be evaluated again."""
-        return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """What all stages of a training share."""
 
     train: TrainConfig
-    extension: ExtensionConfig = field(default_factory=ExtensionConfig)
     prompt: Prompt
     max_steps: int
     conductor: ConductorConfig = field(default_factory=ConductorConfig)
@@ -143,11 +78,13 @@ class Setup:
         return self.out / stage
 
 
-def require_feasible(train: TrainConfig, extension: ExtensionConfig, pool: Pool, stages: Sequence[StageName]) -> None:
+def require_feasible(train: TrainConfig, pool: Pool, stages: Sequence[StageName]) -> None:
     """Refuse options that are well-formed and cannot be run. This needs no torch.
 
     Raises:
         UsageError: an option names something that does not exist, or a stage has nothing to do.
     """
-    for problem in (*train.problems(pool, stages), *extension.problems(train, pool, stages)):
+    for problem in train.problems(pool, stages):
         raise UsageError(problem)
+    if "sft" in stages and not (train.sft.candidates or train.sft.rows):
+        raise UsageError("train.sft: nothing provides rows; set train.sft.rows or train.sft.candidates")

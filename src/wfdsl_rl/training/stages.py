@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints, Reports
 from wfdsl_rl.training.checkpoints import ends_of, load_model, lost_updates, revisions_of, save_trained
-from wfdsl_rl.training.config import LoraConfig, SftConfig, StageName
+from wfdsl_rl.training.config import StageName
 from wfdsl_rl.training.data import eval_rows, read_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
@@ -19,26 +18,25 @@ from wfdsl_rl.training.recursion import FirstRounds
 from wfdsl_rl.training.rejection import rejection_sampled
 from wfdsl_rl.training.rewarding import programs_between_batches, stage_reward
 from wfdsl_rl.training.samples import SampleFiles
-from wfdsl_rl.training.setup import Extension, Setup
+from wfdsl_rl.training.setup import Setup
 
 _MOST_LOST_UPDATES: Final = 0.5
 """Fraction of the trained weights; our choice. In float32 next to none is lost at any usual learning rate."""
 
 
-def train_sft(setup: Setup, extension: Extension, model: str, *, checkpoint: Path | None = None) -> Path:
+def train_sft(setup: Setup, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train the stage `sft`, from its beginning or from a checkpoint; the folder of its model."""
     sft, lora, folder = setup.train.sft, setup.train.lora, setup.folder("sft")
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model, half=half_frozen(setup.train, on_cpu=on_cpu()))
-    chosen = setup.processes.on_first(lambda: _sft_rows(setup, (tokenizer, network)))
-    rows = extension.rows("sft", chosen, tokenizer)
+    rows = setup.processes.on_first(lambda: _sft_rows(setup, (tokenizer, network)))
     metrics = MetricLines(setup.metrics_file, "sft", setup.listeners)
-    trainer = fine_tune(
-        setup, extension, (tokenizer, network), rows, folder, sft=sft, lora=lora, metrics=metrics, checkpoint=checkpoint
-    )
-    final = save_trained(setup, "sft", trainer, folder / "final")
-    extension.after("sft", final)
-    return final
+    callbacks = [metrics] if setup.processes.is_first else []
+    trainer = sft_trainer(network, tokenizer, rows, folder, sft=sft, train=setup.train, lora=lora, callbacks=callbacks)
+    if setup.train.prefix_cache:
+        share_prompts(trainer.model)
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    return save_trained(setup, "sft", trainer, folder / "final")
 
 
 def _sft_rows(setup: Setup, model: tuple[Any, Any]) -> list[dict[str, Any]]:
@@ -49,32 +47,7 @@ def _sft_rows(setup: Setup, model: tuple[Any, Any]) -> list[dict[str, Any]]:
     return rejection_sampled(setup, model) if sft.candidates else []
 
 
-def fine_tune(
-    setup: Setup,
-    extension: Extension,
-    model: tuple[Any, Any],
-    rows: Sequence[Any],
-    folder: Path,
-    *,
-    sft: SftConfig,
-    metrics: MetricLines,
-    lora: LoraConfig | None = None,
-    checkpoint: Path | None = None,
-) -> Any:
-    """Train a network, given with its tokenizer, on rows with completions; the trainer that did it."""
-    tokenizer, network = model
-    callbacks = [metrics] if setup.processes.is_first else []
-    trainer = sft_trainer(network, tokenizer, rows, folder, sft=sft, train=setup.train, lora=lora, callbacks=callbacks)
-    if setup.train.prefix_cache:
-        share_prompts(trainer.model)
-    extension.on_trainer("sft", trainer)
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return trainer
-
-
-def train_grpo(
-    setup: Setup, extension: Extension, stage: StageName, model: str, *, checkpoint: Path | None = None
-) -> Path:
+def train_grpo(setup: Setup, stage: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train a GRPO stage; the folder of its model."""
     config, folder, first = setup.train.grpo(stage), setup.folder(stage), setup.processes.is_first
     health, kl = HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
@@ -85,7 +58,6 @@ def train_grpo(
     reward = stage_reward(
         setup,
         stage,
-        extension=extension,
         executions=config.executions_per_completion,
         common_random_numbers=config.common_random_numbers,
         end_of_text=ends_of(tokenizer, network),
@@ -100,7 +72,7 @@ def train_grpo(
         network,
         tokenizer,
         arguments,
-        extension.rows(stage, stage_rows(setup, stage), tokenizer),
+        stage_rows(setup, stage),
         reward,
         evaluated=held_out,
         lora=setup.train.lora,
@@ -114,12 +86,9 @@ def train_grpo(
     if setup.train.prefix_cache:
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)
-    extension.on_trainer(stage, trainer)
     with programs_between_batches(setup, reward, trainer.async_loop):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         final = save_trained(setup, stage, trainer, folder / "final")
-        if extension.after(stage, final) and setup.eval_tasks:
-            _evaluate_again(trainer, final)
     leave_server(trainer)
     return final
 
@@ -135,10 +104,3 @@ def _require_updates(trainer: Any, stage: StageName, learning_rate: float) -> No
             f"train.{stage}.learning_rate: steps of {learning_rate:g} leave {lost:.0%} of the trained weights as they "
             f"are, because {types} has no number so near; load the model in float32, or train adapters (train.lora)"
         )
-
-
-def _evaluate_again(trainer: Any, model: Path) -> None:
-    """Evaluate a model that was changed after its stage, as one more step of the stage."""
-    trainer.accelerator.unwrap_model(trainer.model).load_state_dict(load_model(str(model))[1].state_dict())
-    trainer.state.global_step += 1
-    trainer.evaluate()

@@ -104,7 +104,7 @@ def test_an_evaluation_reports_learning_apart(
 
 
 def test_a_conductor_costs_what_its_training_has_cost() -> None:
-    policies = policies_of(["gym/tiny", "worker:0"], Pool.load("gym/paper7"))
+    policies = policies_of(["gym/tiny", "worker:0"], Pool.load("gym/seven"))
 
     costs = fit_costs(policies)
 

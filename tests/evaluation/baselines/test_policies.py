@@ -72,7 +72,7 @@ def test_baselines_are_all_of_them_with_the_parameters_that_they_have(tmp_path: 
 
 
 def test_the_gym_has_tasks_of_its_own_to_learn_on() -> None:
-    pool = Pool.load("gym/paper7")
+    pool = Pool.load("gym/seven")
 
     found = policies_of(["baselines:limit=3"], pool)
 

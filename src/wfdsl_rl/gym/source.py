@@ -1,0 +1,94 @@
+"""The gym as a pool and as tasks: `--pool gym/seven`, `--tasks gym/seven@train`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from wfdsl.errors import UsageError
+from wfdsl.tasks.task import Kind as GradedKind
+from wfdsl.tasks.task import Task
+from wfdsl.workers.entry import SIMULATED, PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.gym.questions import KINDS, SPLITS, Item, Kind, Split, draw
+from wfdsl_rl.gym.workers import PROVIDER
+from wfdsl_rl.gym.world import WORKERS, Worker
+
+NAME: Final = "gym/seven"
+_GRADED: Final[dict[Kind, GradedKind]] = {"sums": "math", "dates": "text", "words": "text", "animals": "choice"}
+
+
+class GymPools:
+    """What the entry point `gym` of `wfdsl.pools` names."""
+
+    def __call__(self, name: str) -> Pool:
+        """The pool.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        _require(name)
+        description = "Seven simulated workers: a generalist, four specialists, one that checks and one that plans."
+        settings = PoolSettings(name=name, description=description, conductor=name)
+        return Pool([_entry(worker) for worker in WORKERS], settings=settings)
+
+    def names(self) -> tuple[str, ...]:
+        """The names that can be asked for."""
+        return (NAME,)
+
+
+pools: Final = GymPools()
+
+
+def tasks(name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None) -> list[Task]:
+    """What the entry point `gym` of `wfdsl.tasks` names: the first `count` tasks of a series, kinds in turns.
+
+    Raises:
+        UsageError: there is no such name, split or kind.
+    """
+    _require(name)
+    chosen = split or "test"
+    if chosen not in SPLITS:
+        raise UsageError(f"the gym has no split {split!r}; it has {', '.join(SPLITS)}")
+    unknown = [kind for kind in kinds or () if kind not in KINDS]
+    if unknown:
+        raise UsageError(f"the gym has no kind {unknown[0]!r}; it has {', '.join(KINDS)}")
+    wanted = [kind for kind in KINDS if not kinds or kind in kinds]
+    found = [_tasks(kind, chosen, seed, -(-count // len(wanted))) for kind in wanted]
+    return [task for turn in zip(*found, strict=True) for task in turn][:count]
+
+
+def _tasks(kind: Kind, split: Split, seed: int, count: int) -> list[Task]:
+    items = islice(draw(kind, split, seed), count)
+    return [_task(item, f"{split}-{seed}-{kind}-{number}", split) for number, item in enumerate(items)]
+
+
+def _task(item: Item, name: str, split: str) -> Task:
+    return Task(
+        id=name,
+        question=item.text,
+        gold=item.gold,
+        kind=_GRADED[item.kind],
+        source=NAME,
+        split=split,
+        choices=item.choices,
+        metadata={"family": item.kind, "simulated": True},
+    )
+
+
+def _entry(worker: Worker) -> WorkerEntry:
+    return WorkerEntry(
+        name=worker.name,
+        provider=PROVIDER,
+        model=worker.name,
+        description=worker.description,
+        tags=(SIMULATED,),
+        prices=Prices(input=worker.usd / 4, output=worker.usd, source="made up, for simulated workers"),
+        retries=0,
+    )
+
+
+def _require(name: str) -> None:
+    if name != NAME:
+        raise UsageError(f"the gym has no {name!r}; it has {NAME}")

@@ -1,0 +1,204 @@
+"""What a first training on the gym starts from: a model cut from a larger one, and supervised rows for the form.
+
+`python -m wfdsl_rl.gym.start FOLDER` writes `FOLDER/model` and `FOLDER/sft.jsonl`. The rows teach how a workflow
+is written, and no route: for each kind of question, and in each place, all workers are equally frequent. Before the
+lists, a row says what kind of question it is, which worker solves it, and who else does what, such as `sums:1 check 5`.
+A model that chooses right after the name of the kind can learn a choice for each kind. One that chooses in
+`model_id = [` sees nearly the same before each choice, so that rewards move the choices of all kinds together. Prompts
+allow one, two or three steps, so that a training may begin with one and continue with three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.prompt import Prompt
+from wfdsl.language.completion import print_completion
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl_rl.gym.questions import KINDS, Kind, draw
+from wfdsl_rl.gym.source import NAME, pools
+from wfdsl_rl.gym.world import WORKERS, Role, role_of
+
+PROMPT: Final = Path(__file__).parent / "prompt.toml"
+_Shape: TypeAlias = tuple[tuple[Role, tuple[int, ...]], ...]
+SUBTASKS: Final[dict[Role, str]] = {
+    "plan": "Make a plan.",
+    "solve": "Solve it.",
+    "check": "Check the answer.",
+    "combine": "Combine the answers.",
+}
+_SINGLE: Final[_Shape] = (("solve", ()),)
+_PLANNED: Final[_Shape] = (("plan", ()), ("solve", (0,)))
+_CHECKED: Final[_Shape] = (("solve", ()), ("check", (0,)))
+_SHAPES: Final[tuple[tuple[int, int, _Shape], ...]] = (
+    (6, 1, _SINGLE),
+    (1, 2, _SINGLE),
+    (2, 2, _PLANNED),
+    (2, 2, _CHECKED),
+    (2, 3, _SINGLE),
+    (2, 3, _PLANNED),
+    (2, 3, _CHECKED),
+    (1, 3, (*_PLANNED, ("check", (1,)))),
+    (1, 3, (*_CHECKED, ("check", (1,)))),
+    (1, 3, (_SINGLE[0], _SINGLE[0], ("combine", (0, 1)))),
+)
+"""How often in twenty rows, the limit of steps in the prompt, and the role and access of each step. Our choice."""
+
+
+def sft_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows of messages `prompt` and `completion` for supervised steps, kinds in turns.
+
+    Args:
+        per_kind: How many rows of each kind of question.
+        seed: Which questions and workflows.
+    """
+    prompt, listing = Prompt.load(str(PROMPT)), WorkerListing.of(pools(NAME))
+    series = {kind: draw(kind, "train", seed) for kind in KINDS}
+    flows = {kind: _workflows(kind, seed) for kind in KINDS}
+    rows = []
+    for kind in list(KINDS) * per_kind:
+        limit, workflow = next(flows[kind])
+        asked = prompt.ask(next(series[kind]).text, listing, max_steps=limit)
+        written = f"{kind}:{_route(workflow)}\n{print_completion(workflow, compact=True)}".rstrip("\n")
+        rows.append({"prompt": list(asked), "completion": [{"role": "assistant", "content": written}]})
+    return rows
+
+
+def _route(workflow: Workflow) -> str:
+    """Who solves the question first, and then who else does what."""
+    steps = [(role_of(step.subtask), step.worker) for step in workflow.steps]
+    lead = next(step for step in steps if step[0] == "solve")
+    steps.remove(lead)
+    return " ".join([str(lead[1]), *(f"{role} {worker}" for role, worker in steps)])
+
+
+def _workflows(kind: Kind, seed: int) -> Iterator[tuple[int, Workflow]]:
+    """An endless series of limits and workflows with all workers equally often in each place of each shape."""
+    shapes = [(limit, steps) for often, limit, steps in _SHAPES for _ in range(often)]
+    order, turns = Random(f"shapes/{kind}/{seed}"), Counter[Any]()
+    while True:
+        order.shuffle(shapes)
+        for limit, steps in shapes:
+            turn = turns[limit, steps]
+            turns[limit, steps] += 1
+            yield (
+                limit,
+                Workflow(
+                    tuple(
+                        Step(_worker(f"{kind}/{seed}/{limit}/{steps}/{place}", turn), SUBTASKS[role], access)
+                        for place, (role, access) in enumerate(steps)
+                    )
+                ),
+            )
+
+
+def _worker(place: str, turn: int) -> int:
+    """The worker of a place in a turn: each once in as many turns as there are workers, in an order of its own."""
+    cycle, at = divmod(turn, len(WORKERS))
+    order = list(range(len(WORKERS)))
+    Random(f"{place}/{cycle}").shuffle(order)
+    return order[at]
+
+
+def cut_model(folder: Path, layers: int) -> None:
+    """Write a part of SmolLM2-135M-Instruct as a model of its own: the first layers, and the tokens of the gym's texts.
+
+    It reads and writes the texts of the gym in the same tokens, and other texts in smaller ones. Weights have 32 bits.
+
+    Raises:
+        UsageError: the package with its weights is not installed.
+    """
+    import torch  # noqa: PLC0415  (only this needs it)
+    import transformers  # noqa: PLC0415
+
+    from wfdsl_rl.training.checkpoints import import_gguf  # noqa: PLC0415
+
+    whole = Path(import_gguf("SmolLM2-135M-Instruct", folder.with_name("whole")))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(whole)
+    rows = sft_rows(500)
+    texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
+    texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
+    kept = _cut_tokenizer(whole, folder, {token for text in texts for token in tokenizer.tokenize(text)})
+
+    network = transformers.AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32)
+    network.model.layers = network.model.layers[:layers]
+    network.config.num_hidden_layers, network.config.layer_types = layers, None
+    embedding = network.get_input_embeddings().weight.data[kept]
+    network.resize_token_embeddings(len(kept))
+    network.get_input_embeddings().weight.data.copy_(embedding)
+    cut = transformers.AutoTokenizer.from_pretrained(folder)
+    for config in (network.config, network.generation_config):
+        config.bos_token_id, config.eos_token_id = cut.bos_token_id, cut.eos_token_id
+        config.pad_token_id = cut.pad_token_id
+    network.save_pretrained(folder)
+
+
+def _cut_tokenizer(whole: Path, folder: Path, used: set[str]) -> list[int]:
+    """Write a tokenizer with the tokens that are used, those that they are merged from, and single bytes.
+
+    Returns:
+        The ids that the kept tokens had, in their new order.
+    """
+    shutil.copytree(whole, folder, ignore=lambda _, names: [name for name in names if name.endswith(".safetensors")])
+    path = folder / "tokenizer.json"
+    table = json.loads(path.read_text(encoding="utf-8"))
+    model, special = table["model"], {token["content"] for token in table["added_tokens"]}
+    ranks = {tuple(pair): rank for rank, pair in enumerate(model["merges"])}
+    kept = {token for token in model["vocab"] if len(token) == 1} | special
+    for token in used - special:
+        kept |= _merged_from(token, ranks)
+    ids = sorted(model["vocab"][token] for token in kept)
+    new = {old: at for at, old in enumerate(ids)}
+    model["vocab"] = {token: new[old] for token, old in model["vocab"].items() if token in kept}
+    model["merges"] = [pair for pair in model["merges"] if {*pair, "".join(pair)} <= kept]
+    for token in table["added_tokens"]:
+        token["id"] = new[token["id"]]
+    path.write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    return ids
+
+
+def _merged_from(token: str, ranks: Mapping[tuple[str, ...], int]) -> set[str]:
+    """A token with all that it is merged from, by the ranks of merges."""
+    parts, found = list(token), {token}
+    while len(parts) > 1:
+        at = min(range(len(parts) - 1), key=lambda at: ranks.get((parts[at], parts[at + 1]), len(ranks)))
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        found.add(parts[at])
+    return found
+
+
+def write_start(folder: Path, *, layers: int = 4, per_kind: int = 896, seed: int = 0) -> None:
+    """Write the model and the rows, unless they are there.
+
+    Raises:
+        UsageError: the package with the model's weights is not installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in sft_rows(per_kind, seed))
+    (folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
+    if not (folder / "model" / "config.json").is_file():
+        cut_model(folder / "model", layers)
+
+
+def main() -> None:
+    """Write the model and the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=896, help="for each kind of question (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    write_start(args.folder, layers=args.layers, per_kind=args.rows, seed=args.seed)
+
+
+if __name__ == "__main__":
+    main()

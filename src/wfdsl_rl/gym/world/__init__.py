@@ -1,1 +1,0 @@
-"""The simulated world: generated questions with true answers, and workers whose behaviour is a published model."""
