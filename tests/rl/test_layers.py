@@ -24,7 +24,7 @@ LAYERS = [
     ["cli"],
     ["viewer"],
     ["engines"],
-    ["gym", "small_gym"],
+    ["gym", "gym"],
     ["training"],
     ["reward_maker"],
     ["reward"],
@@ -36,12 +36,12 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
-    "datasets": ["gym.tiny.small_vocabulary", "training.grpo"],
-    "gguf": ["gym.tiny.gguf_file"],
+    "datasets": ["training.grpo"],
+    "gguf": ["training.gguf_file"],
     "markupsafe": ["viewer."],
     "httpx": ["training.hub"],
     "huggingface_hub": ["training.hub", "training.missing"],
-    "numpy": ["gym."],
+    "numpy": ["training.gguf_file"],
     "peft": ["training.grpo", "training.checkpoints"],
     "pydantic": ["gym.", "training."],
     "ray": ["engines.ray_workers"],
@@ -49,9 +49,8 @@ HOMES = {
     "safetensors": ["training."],
     "skyrl_gym": ["engines.skyrl"],
     "starlette": ["engines.server", "viewer."],
-    "tokenizers": ["gym.tiny.random_model"],
-    "torch": ["processes", "training.", "gym.tiny.", "small_gym."],
-    "transformers": ["training.", "gym.tiny.", "small_gym."],
+    "torch": ["processes", "training.", "gym."],
+    "transformers": ["training.", "gym."],
     "trl": ["training.grpo"],
     "verifiers": ["engines.verifiers"],
     "verl": ["engines.verl_rounds"],
@@ -135,8 +134,8 @@ sys.meta_path.insert(0, Blocked())
 import wfdsl
 import wfdsl_rl
 from wfdsl_rl.engines import client, rows, source, verl
-tasks = [task for task in wfdsl_rl.gym.make("gym/paper7", 20, seed=1) if task.kind in ("math", "choice")][:4]
-with wfdsl_rl.make_reward("gym/paper7", tasks) as reward:
+tasks = [task for task in wfdsl.load_tasks("gym/seven", limit=20, seed=1) if task.kind in ("math", "choice")][:4]
+with wfdsl_rl.make_reward("gym/seven", tasks) as reward:
     lists = 'model_id = [0]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
     scored = reward.sync([lists, "no lists"] * 4, [task.id for task in tasks for _ in range(2)])
 print([each.score for each in scored])

@@ -25,7 +25,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
-from wfdsl_rl.gym import make
+from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, load_function
 
@@ -385,8 +385,8 @@ async def test_a_data_set_of_ones_own_needs_the_task_only() -> None:
 
 
 async def test_rows_offer_a_subset_and_completions_are_read_in_its_numbering() -> None:
-    pool = Pool.load("gym/paper7")
-    tasks = make("gym/paper7", 6, 5, split="train")
+    pool = Pool.load("gym/seven")
+    tasks = gym_tasks("gym/seven", 6, 5, split="train")
     reward = make_reward(pool, tasks, conductor=ConductorConfig(pick=2, shuffle=True), prompt="tiny")
 
     rows = reward.rows()

@@ -10,7 +10,7 @@ import pytest
 from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.gym import make
+from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
 from wfdsl_rl.scoring import NoScore as Refused
 
@@ -153,7 +153,7 @@ async def test_an_execution_without_a_score_is_left_out_of_the_mean() -> None:
 
 
 async def test_executions_of_simulated_workers_draw_different_random_numbers() -> None:
-    pool, tasks = Pool.load("gym/paper7"), make("gym/paper7", 40, 5, split="train")
+    pool, tasks = Pool.load("gym/seven"), gym_tasks("gym/seven", 40, 5, split="train")
 
     found = [
         await Scorer().score(Rollout(completion=RIGHT, task=task, sample_id=task.id, executions=8), pool)

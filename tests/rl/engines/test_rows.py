@@ -14,21 +14,22 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.server_client import ServerGone
-from wfdsl_rl import gym, make_reward
+from wfdsl_rl import make_reward
 from wfdsl_rl.engines.rows import ENGINES, engine_rows, sample_of
 from wfdsl_rl.engines.source import InProcess, RewardSource, SourceOptions, numbers_of, reward_source
+from wfdsl_rl.gym.source import tasks as gym_tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TASKS = [task for task in gym.make("gym/paper7", 20, seed=1) if task.kind == "math"]
-OF_GYM = ["--pool", "gym/paper7", "--tasks", "gym/paper7"]
+TASKS = [task for task in gym_tasks("gym/seven", 20, seed=1) if task.kind == "math"]
+OF_GYM = ["--pool", "gym/seven", "--tasks", "gym/seven"]
 ONE = 'model_id = [{worker}]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_row_has_the_prompt_and_the_tasks_id(engine: str) -> None:
-    reward = make_reward("gym/paper7", TASKS)
+    reward = make_reward("gym/seven", TASKS)
 
     rows = list(engine_rows(reward, engine))
 
@@ -43,7 +44,7 @@ def task_of(row: dict[str, Any]) -> str:
 
 async def test_what_comes_back_is_scored_on_the_workers_that_the_prompt_lists() -> None:
     shuffled = ConductorConfig(pick=3, shuffle=True, seed=5)
-    reward = make_reward("gym/paper7", TASKS, conductor=shuffled)
+    reward = make_reward("gym/seven", TASKS, conductor=shuffled)
     rows = list(engine_rows(reward, "verl"))
 
     samples = [sample_of(row["extra_info"], ONE.format(worker=2)) for row in rows]
@@ -56,7 +57,7 @@ async def test_what_comes_back_is_scored_on_the_workers_that_the_prompt_lists() 
 
 @pytest.mark.parametrize("engine", ["slime", "openrlhf"])
 def test_rows_that_cannot_name_workers_refuse_other_lists_of_them(engine: str) -> None:
-    reward = make_reward("gym/paper7", TASKS, conductor=ConductorConfig(pick=3))
+    reward = make_reward("gym/seven", TASKS, conductor=ConductorConfig(pick=3))
 
     with pytest.raises(UsageError, match="leave out pick and shuffle"):
         list(engine_rows(reward, engine))
@@ -71,7 +72,7 @@ def test_a_completion_without_a_score_is_counted_and_gets_a_number() -> None:
 
 
 def test_a_thread_without_a_loop_is_scored_too() -> None:
-    source = InProcess(make_reward("gym/paper7", TASKS))
+    source = InProcess(make_reward("gym/seven", TASKS))
 
     found = source.score_sync([{"task": TASKS[0].id, "completion": "nothing"}])
 
@@ -82,7 +83,7 @@ def test_a_thread_without_a_loop_is_scored_too() -> None:
     ("options", "said"),
     [
         ({}, "give url, the address of a reward server, or pool and tasks"),
-        ({"pool": "gym/paper7"}, "or pool and tasks"),
+        ({"pool": "gym/seven"}, "or pool and tasks"),
         ({"uri": "http://x"}, "a reward source has no option uri"),
         ({"url": "http://x", "budget_usd": 1.0}, "the reward server keeps the budget: leave budget_usd out"),
         ({"url": "http://x", "journal": "j.db"}, "the reward server keeps the journal: leave journal out"),
@@ -102,9 +103,9 @@ def test_the_patience_with_a_server_is_an_option() -> None:
 
 
 def test_a_process_spends_no_more_than_its_budget_also_after_a_restart(tmp_path: Path) -> None:
-    tasks, journal, budget_usd = tmp_path / "tasks.jsonl", tmp_path / "j.db", 0.5
+    tasks, journal, budget_usd = tmp_path / "tasks.jsonl", tmp_path / "j.db", 0.04
     tasks.write_text("".join(task.model_dump_json() + "\n" for task in TASKS))
-    options = {"pool": "gym/paper7", "tasks": str(tasks), "journal": str(journal), "budget_usd": budget_usd}
+    options = {"pool": "gym/seven", "tasks": str(tasks), "journal": str(journal), "budget_usd": budget_usd}
     sample = {"task": TASKS[0].id, "completion": ONE.format(worker=0)}
     before = 0.0
     for _ in range(2):

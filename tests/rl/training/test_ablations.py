@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
-from tests.rl.training.toy import metrics, samples  # noqa: E402
+from tests.rl.training.toy import PROMPT, metrics, samples  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
@@ -27,24 +26,17 @@ pytestmark = [
 ]
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "train.md"
-SMALL = """
+SMALL = f"""
 [pool]
-use = "gym/paper7"
+use = "gym/seven"
 
 [conductor]
-prompt = "gym.toml"
+prompt = "{PROMPT}"
 
 [train]
-model = "new"
+model = "toy"
 tasks = "toy"
 eval_count = 0
-
-[train.tiny.network]
-width = 32
-inner = 32
-layers = 1
-heads = 2
-vocabulary = 420
 
 [train.sft]
 steps = 1
@@ -66,7 +58,7 @@ def shown() -> list[str]:
 
 def planned_with(setting: str, folder: Path) -> Plan:
     path = folder / "small.toml"
-    path.write_text(SMALL.replace("gym.toml", str(files("wfdsl_rl.gym.tiny") / "prompt.toml")), "utf-8")
+    path.write_text(SMALL, "utf-8")
     return read_plan(str(path), [setting.replace('"', "")])
 
 
@@ -92,11 +84,10 @@ def test_the_table_names_every_ablation() -> None:
 def test_an_ablation_is_trained_with(setting: str, trained: Setup, tmp_path: Path) -> None:
     plan = planned_with(setting, tmp_path)
     stages = plan.train.stages()
-    model = "new" if stages == ("base",) else str(trained.folder("sft") / "final")
+    model = trained.train.model if stages == ("base",) else str(trained.folder("sft") / "final")
     changed = replace(
         trained,
         train=plan.train.model_copy(update={"model": model}),
-        extension=plan.extension,
         prompt=plan.prompt,
         conductor=plan.experiment.conductor,
         eval_tasks=(),

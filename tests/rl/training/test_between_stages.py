@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,8 +21,9 @@ from torch.distributed import TCPStore  # noqa: E402
 from trl.generation.vllm_client import VLLMClient  # noqa: E402
 
 from tests.rl.training.toy import from_warmup  # noqa: E402
+from wfdsl_rl.training import stages  # noqa: E402
+from wfdsl_rl.training.grpo import grpo_trainer  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
-from wfdsl_rl.training.setup import Extension, ExtensionConfig  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,32 +36,23 @@ pytestmark = [
 ]
 
 
-class Config(ExtensionConfig):
-    """An extension that looks at trainers."""
-
-    hooks: ClassVar[str] = f"{__name__}:Beside"
-
-
-class Beside(Extension):
+class Beside:
     """Does to each trainer what vLLM does."""
 
-    def __init__(self, setup: Setup, config: Any) -> None:
-        super().__init__(setup, config)
+    def __init__(self) -> None:
         self.alive: list[list[bool]] = []
         """At the start of each stage, whether the earlier trainers and their models are still there."""
         self._seen: list[weakref.ref[Any]] = []
         self._port = free_port()
-        seen.append(self)
 
-    def on_trainer(self, stage: str, trainer: Any) -> None:
-        """As in a training with vLLM."""
+    def made(self, *about: Any, **options: Any) -> Any:
+        """A trainer, as in a training with vLLM."""
         self.alive.append([each() is not None for each in self._seen])
+        trainer: Any = grpo_trainer(*about, **options)
         self._seen += [weakref.ref(trainer), weakref.ref(trainer.model)]
         trainer.vllm_generation = SimpleNamespace(vllm_client=client_on(self._port))
         gc.freeze()  # as the start of vLLM's engine does
-
-
-seen: list[Beside] = []
+        return trainer
 
 
 def free_port() -> int:
@@ -90,11 +82,15 @@ def unfrozen() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unfrozen")
-def test_a_stage_frees_its_trainer_and_the_port_of_its_vllm_server(trained: Setup, tmp_path: Path) -> None:
+def test_a_stage_frees_its_trainer_and_the_port_of_its_vllm_server(
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = Beside()
+    monkeypatch.setattr(stages, "grpo_trainer", beside.made)
     setup = from_warmup(trained, tmp_path, iterations=1)
     recursion = setup.train.recursion.model_copy(update={"iterations": 1})
     train = setup.train.model_copy(update={"recursion": recursion})
 
-    run_pipeline(replace(setup, train=train, extension=Config(), eval_tasks=()), ("base", "recursion"))
+    run_pipeline(replace(setup, train=train, eval_tasks=()), ("base", "recursion"))
 
-    assert seen.pop().alive == [[], [False, False]]
+    assert beside.alive == [[], [False, False]]

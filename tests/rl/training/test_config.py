@@ -56,19 +56,17 @@ def test_every_preset_is_whole(name: str) -> None:
 
 def test_presets_are_those_that_the_documentation_names() -> None:
     assert preset_names() == (
-        "gym-axes",
-        "gym-tiny",
+        "gym",
+        "gym-sft",
         "paper-3b",
         "paper-7b",
         "qwen2.5-0.5b-lora",
-        "small-gym",
-        "small-gym-sft",
         "smollm2-135m",
     )
 
 
 def test_prices_that_no_prompt_says_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gym-tiny", "--dry-run", "--set", "train.prices.low=0.01"]) == 2
+    assert main(["gym", "--dry-run", "--set", "train.prices.low=0.01"]) == 2
     assert 'the template set "gym" does not say the effort' in capsys.readouterr().err
 
 
@@ -77,27 +75,18 @@ def test_prices_that_no_prompt_says_are_refused(capsys: pytest.CaptureFixture[st
     [
         ("train.base.group_siz=8", 'train.base has no key "group_siz". Did you mean group_size?'),
         ("train.lora.rnk=8", 'train.lora has no key "rnk". Did you mean rank?'),
-        ("train.tiny.network.widht=8", 'train.tiny.network has no key "widht". Did you mean width?'),
-        ("train.tny.bias=0.5", 'train has no key "tny". Did you mean tiny?'),
         ("train.bse.iterations=8", 'train has no key "bse". Did you mean base?'),
         ("train.sft.xyz=8", 'train.sft has no key "xyz". Known: steps, batch_size, learning_rate'),
         ("train.base.group_size=1", "train.base.group_size: input should be greater than 1"),
-        ("train.base.micro_batch=7", "micro_batch 7 does not divide the 256 completions"),
+        ("train.base.micro_batch=7", "micro_batch 7 does not divide the 128 completions"),
         ("train.base.loss=3", "train.base.loss: input should be a valid string"),
         ("trane.seed=1", 'there is no table "trane"'),
         ("train.base.loss=nonsense", "train.base.loss: there is no loss 'nonsense'; TRL has grpo, "),
-        (
-            "train.tiny.reasoning_prefix=none",
-            "train.tiny.replay.base: without an SFT stage that teaches a reasoning prefix",
-        ),
-        ("train.ablation.worker=9", "train.ablation.worker: the pool gym/paper7 has no worker 9; it has 0 to 6"),
-        ("train.tiny.never_swapped=[0, 9]", "never_swapped: the pool gym/paper7 has no worker 9"),
-        ('train.tiny.lengths={"7"=1.0}', "train.tiny.lengths: give weights by number of steps, 1 to 5"),
-        ('train.tiny.lengths={"1"=0.0}', "train.tiny.lengths: give weights by number of steps, 1 to 5"),
+        ("train.ablation.worker=9", "train.ablation.worker: the pool gym/seven has no worker 9; it has 0 to 6"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["gym-tiny", "--dry-run", "--set", setting])
+    code = main(["gym", "--dry-run", "--set", setting])
 
     assert code == 2
     assert message in capsys.readouterr().err
@@ -106,17 +95,10 @@ def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, caps
 def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFixture[str]) -> None:
     settings = ("train.pools.iterations=3", "train.pools.kl_free_steps=0", "train.pools.pick=[3, 9]")
 
-    code = main(["gym-tiny", "--dry-run", *(word for setting in settings for word in ("--set", setting))])
+    code = main(["gym", "--dry-run", *(word for setting in settings for word in ("--set", setting))])
 
     assert code == 2
     assert "train.pools.pick: of 7 workers, 1 to 7 can be offered" in capsys.readouterr().err
-
-
-def test_without_sft_no_prefix_can_be_forced(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["paper-7b", "--dry-run", "--set", 'train.tiny.forced_prefix=["base"]'])
-
-    assert code == 2
-    assert "train.tiny.forced_prefix: without an SFT stage that teaches a reasoning prefix" in capsys.readouterr().err
 
 
 def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -251,19 +233,18 @@ def test_offloading_needs_sharding(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
-    shorter = ["--set", "train.base.iterations=10", "--set", "train.base.kl_free_steps=0"]
-    code = main(["gym-tiny", "--dry-run", "--stage", "base", "--json", *shorter])
+    settings = ("conductor.max_steps=3", "train.base.iterations=10", "train.eval_count=256")
+    code = main(["gym", "--dry-run", "--json", *(word for setting in settings for word in ("--set", setting))])
 
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert shown["completions"] == 10 * 32 * 8
-    assert shown["runs"] == 8 * shown["completions"] + 2 * 256  # executions; evaluations before and behind the stage
+    assert shown["completions"] == 10 * 16 * 8
+    assert shown["runs"] == shown["completions"] + 256  # an evaluation before the first iteration
     assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
-    assert 0 < shown["memory"]["gib"] < 3
-    assert shown["memory"]["fits"]
     assert shown["simulated"]
-    assert "0: math" in shown["prompt"]
+    assert "1: medium" in shown["prompt"]
+    assert not [line for line in shown["missing"] if line.startswith("tasks")]
 
 
 Operations: TypeAlias = Callable[..., float]
@@ -290,49 +271,19 @@ def test_a_dry_run_counts_what_is_computed(operations: Operations) -> None:
     assert operations("train.base.iterations=8", "train.prefix_cache=false") > 2 * known
 
 
-def test_a_dry_run_counts_replay_and_the_passes_of_the_reference(operations: Operations) -> None:
-    plain = operations("train.base.beta=0", "train.tiny.replay.base.steps=0", preset="gym-tiny")
-    compared = operations("train.base.beta=0.01", "train.tiny.replay.base.steps=0", preset="gym-tiny")
-    replayed, twice = (
-        operations("train.base.beta=0", f"train.tiny.replay.base.steps={steps}", preset="gym-tiny") - plain
-        for steps in (100, 200)
-    )
+def test_a_dry_run_counts_the_passes_of_the_reference(operations: Operations) -> None:
+    plain, compared = (operations(f"train.base.beta={beta}") for beta in (0, 0.01))
 
     assert plain < compared < 2 * plain
-    assert replayed > 0
-    assert twice == pytest.approx(2 * replayed)
 
 
-def test_a_dry_run_counts_the_first_rounds_that_second_ones_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    def runs(*words: str) -> int:
-        assert main(["gym-tiny", "--dry-run", "--json", "--set", "train.eval_count=0", *words]) == 0
-        return int(json.loads(capsys.readouterr().out)["runs"])
+def test_a_dry_run_counts_the_candidates_of_rejection_sampling(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ("rows=", "candidates=4", "steps=100", "batch_size=16", "kept=0.5")
+    words = [word for setting in settings for word in ("--set", f"train.sft.{setting}")]
 
-    refreshed = ("--stage", "recursion", "--set", "train.recursion.executions_per_completion=1")
-    recursion = (*refreshed, "--set", "train.tiny.replay.recursion.steps=0")
-    unbalanced = (*recursion, "--set", "train.tiny.class_balanced_groups=false")
-    unwarmed = (*unbalanced, "--set", "train.tiny.recursion_sft.steps=0")
+    assert main(["gym-sft", "--dry-run", "--json", *words]) == 0
 
-    assert runs("--stage", "sft") == 1500 * 32 // 4
-    assert runs("--stage", "sft", "--set", "train.recursion.iterations=0") == 0
-    assert runs(*unwarmed) == 30 * 256 + 30 * 16  # one for each of the forced questions, of which there are 16 of 32
-    assert runs(*unwarmed, "--set", "train.recursion.forced=0") == 30 * 256
-    assert runs(*unbalanced) - runs(*unwarmed) == 200 * 32 // 2
-    assert runs(*recursion) - runs(*unbalanced) == 30 * 16 * (8 - 1)  # groups balanced by answers run all first rounds
-    assert runs(*refreshed) - runs(*recursion) == 100 * 32 // 2
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--set", "train.tiny.reasoning_prefix=none"], "train.tiny.replay.base: without an SFT stage"),
-        (["--set", "train.lora={}"], "train.tiny.replay: it trains all weights"),
-    ],
-)
-def test_what_cannot_be_refreshed_is_said(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gym-tiny", "--dry-run", "--stage", "base", *words]) == 2
-
-    assert problem in capsys.readouterr().err
+    assert json.loads(capsys.readouterr().out)["runs_by_purpose"]["rejection sampling"] == 4 * 100 * 16 / 0.5
 
 
 def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -370,7 +321,7 @@ def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
 
 
 def test_the_cost_of_simulated_workers_is_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gym-tiny", "--dry-run"]) == 0
+    assert main(["gym", "--dry-run"]) == 0
 
     assert "$0: the workers are simulated" in capsys.readouterr().out
 
@@ -379,9 +330,9 @@ def test_the_cost_of_simulated_workers_is_nothing(capsys: pytest.CaptureFixture[
     ("arguments", "message"),
     [
         ([], "no experiment given"),
-        (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym-axes, gym-tiny"),
+        (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym, gym-sft"),
         (["--resume", "nowhere"], "nowhere does not hold a training"),
-        (["gym-tiny", "--resume", "nowhere"], "remove the experiment"),
+        (["gym", "--resume", "nowhere"], "remove the experiment"),
         (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from importlib.resources import files
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rl.training.toy import a_setup
+from tests.rl.training.toy import PROMPT, a_setup
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
@@ -22,7 +21,7 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.gym import make
+from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.reward import Reward
 from wfdsl_rl.reward_maker import make_reward
 from wfdsl_rl.rows import offer_of
@@ -31,7 +30,7 @@ from wfdsl_rl.training.config import PricesConfig
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan, run_options
 
-GYM = Pool.load("gym/paper7")
+GYM = Pool.load("gym/seven")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 END = 1
 """The token that ends a completion."""
@@ -70,8 +69,13 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prom
 PRICES = PricesConfig(minimal=0.04, low=0.015, medium=0.005)
 
 
-def test_an_effort_is_drawn_for_each_row_and_said_in_its_prompt(tasks: tuple[Task, ...], pool: Pool) -> None:
-    prompt = Prompt.load(str(files("wfdsl_rl.gym.tiny") / "effort_prompt.toml"))
+def test_an_effort_is_drawn_for_each_row_and_said_in_its_prompt(
+    tasks: tuple[Task, ...], pool: Pool, tmp_path: Path
+) -> None:
+    file = tmp_path / "prompt.toml"
+    texts = "".join(f'effort_{effort} = "{effort} effort"\n' for effort in EFFORTS)
+    file.write_text(PROMPT.read_text("utf-8").replace("{examples}", "\\n{effort}{examples}", 1) + texts, "utf-8")
+    prompt = Prompt.load(str(file))
 
     rows = make_rows(tasks, pool, prompt, count=200, max_steps=5, draw=Draw(), prices=PRICES)
 
@@ -203,7 +207,7 @@ async def test_a_workflow_that_is_run_several_times_is_worth_the_mean(tasks: tup
 
 
 async def test_executions_have_luck_of_their_own(prompt: Prompt) -> None:
-    asked = tuple(task for task in make("gym/paper7", 40, 5, split="train") if task.kind == "text")
+    asked = tuple(task for task in gym_tasks("gym/seven", 40, 5, split="train") if task.kind == "text")
     rows = make_rows(asked, GYM, prompt, count=len(asked), max_steps=5, draw=Draw())
 
     found = await rewarder(GYM, asked, executions=8).batch(rows, [RIGHT] * len(rows), 0)

@@ -19,8 +19,8 @@ transformers = pytest.importorskip("transformers", reason="needs transformers, i
 pytest.importorskip("gguf", reason="needs gguf, in the extra rl")
 
 from tests.rl.training.hub import Hub  # noqa: E402
+from tests.rl.training.random_model import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.gym.tiny.random_model import make_model, make_tokenizer, save_new  # noqa: E402  (it needs torch)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,14 +47,14 @@ MADE = [
 def training(tmp_path: Path, prompt: Prompt) -> Path:
     """The folder of a training whose stages warm-up and base are over."""
     folder = tmp_path / "runs" / "one"
-    previous = "new"
+    previous = "start/model"
     for seed, stage in enumerate(("sft", "base")):
         final = folder / stage / "final"
         _keep_model(final, prompt, seed=seed)
         (final / "done.json").write_text(json.dumps({"stage": stage, "from": previous}), encoding="utf-8")
         previous = str(final)
-    train = {"model": "new", "tiny": {"network": {"width": 8}}, "tasks": "gym/paper7", "task_count": 77, "seed": 5}
-    resolved = {"experiment": "gym-tiny", "pool": {"name": "gym/paper7"}, "train": train}
+    train = {"model": "start/model", "tasks": "gym/seven", "task_count": 77, "seed": 5}
+    resolved = {"experiment": "gym", "pool": {"name": "gym/seven"}, "train": train}
     (folder / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
     return folder
 
@@ -94,8 +94,8 @@ def test_the_card_says_where_the_model_comes_from(training: Path, tmp_path: Path
 
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     for line in (
-        '| started from | random weights: {"width": 8} |',
-        "| trained on | gym/paper7, 77 tasks |",
+        "| started from | start/model |",
+        "| trained on | gym/seven, 77 tasks |",
         "| seed | 5, for weights, tasks and rollouts |",
         "| stages | sft -> base |",
         "vllm serve FOLDER",
@@ -179,7 +179,7 @@ def test_an_export_is_asked_as_it_was_trained_and_revises_only_if_it_learned_to(
     if last is None:
         done.unlink()
     else:
-        done.write_text(json.dumps({"stage": last, "from": "new"}), encoding="utf-8")
+        done.write_text(json.dumps({"stage": last, "from": "start/model"}), encoding="utf-8")
 
     main(["export", str(training), "-o", str(tmp_path / "out")])
 

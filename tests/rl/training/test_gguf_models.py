@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,34 +11,38 @@ for package in ("torch", "transformers", "gguf"):
 
 import torch  # noqa: E402
 
-import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
+from tests.rl.training.toy import write_model  # noqa: E402
 from wfdsl.workers import model_folder  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training.checkpoints import gguf_of, import_gguf, load_model  # noqa: E402
+from wfdsl_rl.training.gguf_file import write_gguf  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
-
-SMALL = Path(shipped.__file__).parent / "gym-tiny"
 
 
 def test_the_weights_of_a_file_become_a_folder_that_can_be_trained(tmp_path: Path) -> None:
     ids = torch.tensor([[5, 6, 7, 8]])
-    folder = tmp_path / "imported"
+    folder, file = tmp_path / "imported", tmp_path / "model.gguf"
+    write_model(tmp_path / "original")
+    tokenizer, original = load_model(str(tmp_path / "original"))
+    write_gguf(file, original, tokenizer)
 
-    model = import_gguf(str(SMALL / "model.gguf"), folder)
+    model = import_gguf(str(file), folder)
 
     _, network = load_model(model)
-    _, original = load_model(str(SMALL))
     assert model == str(folder)
     assert not hasattr(network.config, "quantization_config")
     torch.testing.assert_close(network(ids).logits, original(ids).logits, atol=1e-4, rtol=1e-4)
     kept = (folder / "model.safetensors").stat().st_mtime_ns
-    assert import_gguf(str(SMALL / "model.gguf"), folder) == str(folder)
+    assert import_gguf(str(file), folder) == str(folder)
     assert (folder / "model.safetensors").stat().st_mtime_ns == kept
 
 
 def test_other_models_are_left_as_they_are(tmp_path: Path) -> None:
-    for model in (str(SMALL), "Qwen/Qwen2.5-0.5B-Instruct", "new", "missing.gguf"):
+    for model in (str(tmp_path), "Qwen/Qwen2.5-0.5B-Instruct", "missing.gguf"):
         assert gguf_of(model) is None
         assert import_gguf(model, tmp_path / "imported") == model
     assert not (tmp_path / "imported").exists()

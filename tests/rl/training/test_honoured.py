@@ -96,7 +96,7 @@ def test_arguments_of_trl_that_keys_of_ours_set_are_refused(key: str, ours: str)
     plan = read_plan(PRESET, [f"train.trl.{key}"])
 
     with pytest.raises(UsageError) as refused:
-        require_feasible(plan.train, plan.extension, plan.pool, STAGES[:2])
+        require_feasible(plan.train, plan.pool, STAGES[:2])
 
     assert ours in str(refused.value)
 

@@ -20,7 +20,6 @@ from wfdsl.interpreter.running import run  # noqa: E402
 from wfdsl_rl.training.checkpoints import load_model  # noqa: E402
 from wfdsl_rl.training.data import stage_rows  # noqa: E402
 from wfdsl_rl.training.grpo import grpo_config  # noqa: E402
-from wfdsl_rl.training.setup import ExtensionConfig  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +35,7 @@ pytestmark = [
 def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     model, tasks, pool = str(trained.folder("sft") / "final"), {task.id: task for task in trained.tasks}, a_pool()
-    setup = replace(trained, out=tmp_path / "ours", extension=ExtensionConfig(), eval_tasks=())
+    setup = replace(trained, out=tmp_path / "ours", eval_tasks=())
     train_stage(setup, "base", model)
 
     async def reward(completions: list[Any], completion_ids: list[Any], task: list[str], **_: Any) -> list[float]:

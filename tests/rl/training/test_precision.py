@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,41 +14,22 @@ import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
-from tests.grading.sandboxes import needs_sandbox  # noqa: E402
+from tests.rl.training.toy import write_experiment  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training import stages  # noqa: E402
 from wfdsl_rl.training.checkpoints import load_model, lost_updates  # noqa: E402
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wfdsl_rl.training.setup import Setup
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
 ]
 
-SMALL = Path(shipped.__file__).parent / "gym-tiny"
 RATE = 1e-6
-EXPERIMENT = """
-[pool]
-use = "gym/paper7"
-
-[conductor]
-prompt = "{prompt}"
-
-[train]
-model = "{model}"
-tasks = "gym/paper7"
-task_count = 20
-eval_count = 0
-
-[train.base]
-iterations = 3
-prompts_per_step = 4
-group_size = 4
-learning_rate = 1e-6
-schedule = "constant"
-warmup_ratio = 0.0
-max_completion_tokens = 150
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -57,20 +37,18 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def checkpoint(folder: Path, dtype: torch.dtype) -> Path:
-    """The shipped Conductor, with its weights rounded to bfloat16 and kept in a type."""
-    network = AutoModelForCausalLM.from_pretrained(SMALL, dtype=torch.bfloat16).to(dtype)
+def checkpoint(trained: Setup, folder: Path, dtype: torch.dtype) -> Path:
+    """A model that can write, with its weights rounded to bfloat16 and kept in a type."""
+    model = trained.folder("sft") / "final"
+    network = AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).to(dtype)
     network.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(SMALL).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(model).save_pretrained(folder)
     return folder
 
 
 def changed(folder: Path, model: Path) -> float:
     """The fraction of the weights that the real command changes in three iterations."""
-    file = folder / "experiment.toml"
-    file.write_text(EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml"), "utf-8")
-
-    assert main([str(file), "--out", str(folder / "out")]) == 0
+    assert main([str(write_experiment(folder, model)), "--out", str(folder / "out")]) == 0
 
     before = load_file(model / "model.safetensors")
     after = load_file(folder / "out/base/final/model.safetensors")
@@ -78,52 +56,49 @@ def changed(folder: Path, model: Path) -> float:
     return float(sum(differ.values()) / sum(each.numel() for each in before.values()))
 
 
-@needs_sandbox
-def test_a_16_bit_checkpoint_is_trained_like_a_32_bit_one(tmp_path: Path) -> None:
+def test_a_16_bit_checkpoint_is_trained_like_a_32_bit_one(trained: Setup, tmp_path: Path) -> None:
     shares = []
     for dtype in (torch.float32, torch.bfloat16):
         folder = tmp_path / str(dtype)
         folder.mkdir()
-        shares.append(changed(folder, checkpoint(folder / "model", dtype)))
+        shares.append(changed(folder, checkpoint(trained, folder / "model", dtype)))
 
     reference, share = shares
     assert reference > 0.5
     assert share >= 0.8 * reference
 
 
-@needs_sandbox
 def test_steps_too_small_for_the_type_of_the_weights_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = checkpoint(tmp_path / "model", torch.bfloat16)
+    model = checkpoint(trained, tmp_path / "model", torch.bfloat16)
 
     def in_its_own_type(name: str, **_: bool) -> tuple[Any, Any]:
         return AutoTokenizer.from_pretrained(name), AutoModelForCausalLM.from_pretrained(name, dtype="auto")
 
     monkeypatch.setattr(stages, "load_model", in_its_own_type)
-    file = tmp_path / "experiment.toml"
-    file.write_text(EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml"), "utf-8")
 
-    assert main([str(file), "--out", str(tmp_path / "out")]) == 2
+    assert main([str(write_experiment(tmp_path, model)), "--out", str(tmp_path / "out")]) == 2
 
     said = capsys.readouterr().err
     left = re.search(r"train.base.learning_rate: steps of 1e-06 leave (\d+)", said)
     assert left is not None, said
-    assert int(left[1]) > 60  # of the others, most are zeros of padded heads
+    assert int(left[1]) > 60
     assert "bfloat16 has no number so near" in said
 
 
-@needs_sandbox
-def test_adapters_learn_in_32_bits_above_weights_of_16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapters_learn_in_32_bits_above_weights_of_16(
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("peft", reason="needs peft, in the extra rl")
     monkeypatch.setattr(stages, "on_cpu", lambda: False)  # as on a GPU, where frozen weights are kept so
     trainers: list[Any] = []
     monkeypatch.setattr(stages, "_require_updates", lambda trainer, *_: trainers.append(trainer))
-    model, file = checkpoint(tmp_path / "model", torch.bfloat16), tmp_path / "experiment.toml"
-    text = EXPERIMENT.format(model=model, prompt=SMALL.parents[1] / "tiny" / "prompt.toml")
-    file.write_text(f"{text}\n[train.lora]\nrank = 4\n\n[train.trl]\nbf16 = true\n", "utf-8")
+    model = checkpoint(trained, tmp_path / "model", torch.bfloat16)
+    settings = ("train.lora.rank=4", "train.trl.bf16=true", "train.base.learning_rate=1e-3")
+    words = [word for setting in settings for word in ("--set", setting)]
 
-    assert main([str(file), "--out", str(tmp_path / "out"), "--set", "train.base.learning_rate=1e-3"]) == 0
+    assert main([str(write_experiment(tmp_path, model)), "--out", str(tmp_path / "out"), *words]) == 0
 
     types = {weight.requires_grad: weight.dtype for weight in trainers[0].model.parameters()}
     assert types == {True: torch.float32, False: torch.bfloat16}
@@ -133,7 +108,7 @@ def test_adapters_learn_in_32_bits_above_weights_of_16(tmp_path: Path, monkeypat
     assert len(adapted) == sum("proj.weight" in name for name in before)
 
 
-def test_the_share_of_lost_updates_is_that_of_weights_without_a_nearer_number() -> None:
+def test_the_share_of_lost_updates_is_that_of_weights_without_a_nearer_number(trained: Setup) -> None:
     layer = torch.nn.Linear(2, 2, bias=False).to(torch.bfloat16)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([[1.0, 1e-5], [0.0, -1.0]]))
@@ -141,4 +116,4 @@ def test_the_share_of_lost_updates_is_that_of_weights_without_a_nearer_number() 
     assert lost_updates(layer, RATE) == 0.5
     assert lost_updates(layer, 0.1) == 0.0
     assert lost_updates(layer.float(), RATE) == 0.0
-    assert lost_updates(load_model(str(SMALL))[1], RATE) < 0.01
+    assert lost_updates(load_model(str(trained.folder("sft") / "final"))[1], RATE) < 0.01

@@ -18,7 +18,6 @@ from wfdsl.api import analyze  # noqa: E402
 from wfdsl_rl.training.config import LoraConfig, SftConfig  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.rejection import ROWS, rejection_sampled  # noqa: E402
-from wfdsl_rl.training.setup import ExtensionConfig  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +33,9 @@ SFT = SftConfig(steps=4, batch_size=8, learning_rate=1e-2, candidates=6, kept=0.
 
 
 def generic(trained: Setup, out: Path, **train: Any) -> Setup:
-    """The small world without the extension `tiny`, from a model that can write."""
+    """The small world, from a model that can write."""
     changed = {"sft": SFT, "model": str(trained.folder("sft") / "final"), "prefix_cache": True, **train}
-    return replace(trained, out=out, extension=ExtensionConfig(), train=TRAIN.model_copy(update=changed), max_steps=2)
+    return replace(trained, out=out, train=TRAIN.model_copy(update=changed), max_steps=2)
 
 
 def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path) -> None:

@@ -28,14 +28,14 @@ def test_each_stage_has_curves_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_SILENT", "true")
+    setup = a_setup(tmp_path / "shown")
     stages = {
-        "sft": TRAIN.sft.model_copy(update={"steps": 10}),
+        "sft": setup.train.sft.model_copy(update={"steps": 10}),
         "base": TRAIN.base.model_copy(update={"iterations": 2}),
         "report_to": ("tensorboard", "wandb"),
     }
-    setup = replace(a_setup(tmp_path / "shown"), train=TRAIN.model_copy(update=stages))
 
-    run_pipeline(setup, ("sft", "base"))
+    run_pipeline(replace(setup, train=setup.train.model_copy(update=stages)), ("sft", "base"))
 
     assert "train/loss" in scalars(setup.folder("sft"))
     assert {"train/reward", "eval/reward"} <= scalars(setup.folder("base"))

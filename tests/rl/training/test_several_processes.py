@@ -22,14 +22,12 @@ for package in ("torch", "transformers", "datasets", "trl"):
 import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
-import wfdsl_rl.gym.checkpoints as shipped  # noqa: E402
-from tests.rl.training.toy import same, samples  # noqa: E402
+from tests.rl.training.toy import PROMPT, same, samples, write_model  # noqa: E402
 from wfdsl.interpreter.journal_reading import summaries  # noqa: E402
 from wfdsl_rl.training.checkpoints import newest_complete  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
-SMALL = Path(shipped.__file__).parent / "gym-tiny"
 EXPERIMENT = f"""
 [[pool.workers]]
 name = "right"
@@ -44,16 +42,14 @@ model = "wrong"
 options = {{ replies = ["The answer is 5."], repeat = true }}
 
 [conductor]
-prompt = "{SMALL.parents[1] / "tiny" / "prompt.toml"}"
+prompt = "{PROMPT}"
 
 [train]
-model = "{SMALL}"
+model = "model"
 tasks = "tasks.jsonl"
 task_count = 30
 eval_tasks = "tasks.jsonl"
 eval_count = 5
-
-[train.fixed]
 
 [train.base]
 iterations = 6
@@ -65,7 +61,8 @@ evaluate_every = 3
 save_every = 2
 """
 PLUGIN = '''
-"""Completions that depend on their place only, so that they are the same however they are split over processes.
+"""The command of a training, with completions that depend on their place only, so that they are the same however they
+are split over processes.
 
 Its workers are like scripted ones, but count as real, so that their calls are in the journal. Accelerate divides
 weights by FSDP among accelerators only; here it does so among processes on a CPU too.
@@ -73,15 +70,11 @@ weights by FSDP among accelerators only; here it does so among processes on a CP
 
 import hashlib
 import os
+import sys
 import time
 from pathlib import Path
 
-from accelerate.state import AcceleratorState, DistributedType
-
 from wfdsl.workers.scripted import build
-from wfdsl_rl.training.setup import Extension, ExtensionConfig
-
-begin = AcceleratorState.__init__
 
 
 def begin_with_fsdp(self, *arguments, fsdp_plugin=None, **options):
@@ -91,42 +84,41 @@ def begin_with_fsdp(self, *arguments, fsdp_plugin=None, **options):
         self.distributed_type = DistributedType.FSDP
 
 
-AcceleratorState.__init__ = begin_with_fsdp
+def generate(trainer, prompt_ids, *about, **options):
+    rank, tokenizer = trainer.accelerator.process_index, trainer.processing_class
+    Path(f"rank-{rank}.pid").write_text(str(os.getpid()))
+    while trainer.state.global_step >= 2 and Path("hold").exists():
+        time.sleep(0.05)
+    if Path(f"broken-{rank}").exists():
+        raise RuntimeError(f"process {rank} is broken")
+
+    def ids(place):
+        key = f"{trainer.state.global_step} {trainer.model.training} {place}"
+        worker = hashlib.blake2b(key.encode()).digest()[0] % 3
+        text = f'model_id = [{worker}]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
+        return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
+
+    return [ids(rank * len(prompt_ids) + at) for at in range(len(prompt_ids))], None
 
 
-class Config(ExtensionConfig):
-    hooks = "fixed_completions:Fixed"
+def step(trainer, model, *batch, **options):
+    loss = trained(trainer, model, *batch, **options)
+    whole = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
+    with Path(f"undivided-{trainer.accelerator.process_index}").open("a") as file:
+        print(len(whole), file=file)
+    return loss
 
 
-class Fixed(Extension):
-    def on_trainer(self, stage, trainer):
-        rank, tokenizer = trainer.accelerator.process_index, trainer.processing_class
-        Path(f"rank-{rank}.pid").write_text(str(os.getpid()))
+if __name__ == "__main__":
+    from accelerate.state import AcceleratorState, DistributedType
+    from trl import GRPOTrainer
 
-        def generate(prompt_ids, *about, **options):
-            while trainer.state.global_step >= 2 and Path("hold").exists():
-                time.sleep(0.05)
-            if Path(f"broken-{rank}").exists():
-                raise RuntimeError(f"process {rank} is broken")
-            return [ids(rank * len(prompt_ids) + at) for at in range(len(prompt_ids))], None
+    from wfdsl_rl.cli.train import main
 
-        def ids(place):
-            key = f"{trainer.state.global_step} {trainer.model.training} {place}"
-            worker = hashlib.blake2b(key.encode()).digest()[0] % 3
-            text = f'model_id = [{worker}]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
-            return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
-
-        trainer._generate_single_turn = generate
-        trained = trainer.training_step
-
-        def step(model, *batch, **options):
-            loss = trained(model, *batch, **options)
-            whole = [name for name, each in model.named_parameters() if each.requires_grad and each.grad is None]
-            with Path(f"undivided-{rank}").open("a") as file:
-                print(len(whole), file=file)
-            return loss
-
-        trainer.training_step = step
+    begin, AcceleratorState.__init__ = AcceleratorState.__init__, begin_with_fsdp
+    trained, GRPOTrainer.training_step = GRPOTrainer.training_step, step
+    GRPOTrainer._generate_single_turn = generate
+    sys.exit(main())
 '''
 SHARDED = {name: ("--set", f"train.sharding={name}") for name in ("fsdp", "zero3")}
 """Each process has a part of the weights, gradients and moments."""
@@ -134,23 +126,22 @@ LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 
 
 def prepared(folder: Path) -> Path:
-    """A folder with the experiment, its tasks and an installed extension."""
+    """A folder with the experiment, its tasks and model, and an installed package with its workers."""
     plugin = folder / "site" / "fixed_completions-1.0.dist-info"
     plugin.mkdir(parents=True)
     (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: fixed-completions\nVersion: 1.0\n")
-    (plugin / "entry_points.txt").write_text(
-        "[wfdsl.training]\nfixed = fixed_completions:Config\n[wfdsl.workers]\nfixed = fixed_completions:build\n"
-    )
+    (plugin / "entry_points.txt").write_text("[wfdsl.workers]\nfixed = fixed_completions:build\n")
     (folder / "site" / "fixed_completions.py").write_text(PLUGIN)
     (folder / "experiment.toml").write_text(EXPERIMENT)
     tasks = [{"id": str(each), "question": f"What is {each} + 4 - {each}?", "gold": "4"} for each in range(30)]
     (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    write_model(folder / "model")
     return folder
 
 
 def command(processes: int, *arguments: str) -> list[str]:
     launcher = [*LAUNCHER, str(processes)] if processes > 1 else []
-    return [sys.executable, *launcher, "-m", "wfdsl_rl.cli.train", *arguments]
+    return [sys.executable, *launcher, "-m", "fixed_completions", *arguments]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -213,6 +204,10 @@ def weights(out: Path) -> dict[str, torch.Tensor]:
     return dict(load_file(out / "base/final/model.safetensors"))
 
 
+def started_from(out: Path) -> dict[str, torch.Tensor]:
+    return dict(load_file(out.parent / "model/model.safetensors"))
+
+
 def runs_in(out: Path) -> list[str]:
     return [each.id for each in summaries(out / "journal.db")]
 
@@ -225,7 +220,7 @@ def test_processes_come_to_the_rewards_and_weights_of_one(one: Path, name: str, 
     assert {each["outcome"] for batch in alone.values() for each in batch} == {"right", "wrong", "invalid"}
     for file in alone:
         assert scores(together[file]) == scores(alone[file])
-    start = dict(load_file(SMALL / "model.safetensors"))
+    start = started_from(one)
     for key, expected in weights(one).items():
         torch.testing.assert_close(weights(several)[key], expected, atol=1e-4, rtol=1e-3)
         assert not torch.equal(expected, start[key])
@@ -241,9 +236,9 @@ def test_a_model_whose_passes_have_16_bits_is_saved_in_32(sharding: str, tmp_pat
         require_deepspeed()
     few = ("--set", "train.base.iterations=2", "--set", "train.eval_count=0", "--set", "train.trl.bf16=true")
 
-    saved = weights(trained(tmp_path, 2, *few, *SHARDED[sharding]))
+    out = trained(tmp_path, 2, *few, *SHARDED[sharding])
 
-    start = dict(load_file(SMALL / "model.safetensors"))
+    saved, start = weights(out), started_from(out)
     changed = [key for key, each in start.items() if not torch.equal(each, saved[key])]
     assert changed
     assert not any(torch.equal(saved[key], saved[key].bfloat16().float()) for key in changed)
@@ -281,7 +276,7 @@ def test_adapters_of_divided_weights_are_those_of_one_process(sharding: str, tmp
     alone = trained(tmp_path / "one", 1, *adapted)
     together = trained(tmp_path / sharding, 2, *adapted, *SHARDED[sharding])
 
-    start = dict(load_file(SMALL / "model.safetensors"))
+    start = started_from(alone)
     for key, expected in weights(alone).items():
         torch.testing.assert_close(weights(together)[key], expected, atol=1e-5, rtol=1e-3)
         assert torch.equal(expected, start[key]) == ("proj.weight" not in key)

@@ -159,7 +159,7 @@ def test_runs_are_counted_by_what_they_are_for(dry_run: Any) -> None:
     assert without["runs_by_purpose"] == {
         "completions": 240 * 256,
         "evaluations": 0,
-        "SFT and replay": 0,
+        "rejection sampling": 0,
     }
     assert without["runs"] == sum(without["runs_by_purpose"].values())
     assert evaluated["runs_by_purpose"]["evaluations"] == 5 + 1 + 2  # in recursion each has two rounds
@@ -243,7 +243,7 @@ def test_one_process_divides_and_offloads_nothing(dry_run: Any) -> None:
 def test_arguments_of_trl_that_the_dry_run_reads_have_their_types(
     setting: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["gym-tiny", "--dry-run", "--set", f"train.trl.{setting}"]) == 2
+    assert main(["gym", "--dry-run", "--set", f"train.trl.{setting}"]) == 2
 
     assert f"train.trl.{setting.partition('=')[0]}" in capsys.readouterr().err
 
@@ -269,7 +269,7 @@ def test_the_memory_of_the_machine_is_the_most_of_loading_training_and_saving(
 
 
 def test_a_training_on_a_cpu_has_no_memory_beside_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gym-tiny", "--dry-run", "--json"]) == 0
+    assert main(["smollm2-135m", "--dry-run", "--json"]) == 0
 
     shown = json.loads(capsys.readouterr().out)
     if not shown["memory"]["on_cpu"]:

@@ -56,8 +56,7 @@ run_pipeline(a_setup(Path(sys.argv[1])), ("sft", "base"), resume=True)
 
 def warmed_up(trained: Setup, out: Path) -> Setup:
     """A copy of the training as it stands behind the warm-up."""
-    for part in ("new", "sft"):
-        shutil.copytree(trained.out / part, out / part)
+    shutil.copytree(trained.folder("sft"), out / "sft")
     return replace(trained, out=out)
 
 

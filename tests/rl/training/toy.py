@@ -9,19 +9,20 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from importlib.resources import files
+from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.language.completion import print_completion
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.gym.tiny.config import NetworkConfig, TinyConfig
 from wfdsl_rl.training.config import GrpoConfig, RecursionConfig, SftConfig, StageName, TrainConfig
 from wfdsl_rl.training.samples import Curve, Iteration
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wfdsl_rl.training.setup import Setup
 
 AsyncWorker: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
@@ -77,29 +78,89 @@ TRAIN = TrainConfig(
     ),
 )
 
-TINY = TinyConfig(
-    network=NetworkConfig(width=64, inner=128, layers=2, heads=2, vocabulary=420),
-    lengths={"1": 1.0},
-    second_rounds=0.0,
-)
+PROMPT = Path(__file__).parent / "prompt.toml"
+DESCRIPTIONS = ["m 9", "c 9", "t 9"]
 
 
 def a_pool(workers: tuple[AsyncWorker, ...] = WORKERS) -> Pool:
     """The pool, or one with other workers under the same descriptions."""
-    return Pool.from_functions(list(workers), descriptions=["m 9", "c 9", "t 9"])
+    return Pool.from_functions(list(workers), descriptions=DESCRIPTIONS)
 
 
 def a_prompt() -> Prompt:
-    return Prompt.load(str(files("wfdsl_rl.gym.tiny") / "prompt.toml"))
+    return Prompt.load(str(PROMPT))
+
+
+def sft_rows() -> list[dict[str, Any]]:
+    """Rows for the form: the able worker is asked twice as often as each other, so that the kind is read there."""
+    prompt, listing = a_prompt(), WorkerListing.of(a_pool())
+    rows = []
+    for task in TASKS:
+        asked = prompt.ask(task.question, listing, max_steps=5)
+        for worker in (0, 1, 2, list(SKILL).index(task.kind)):
+            lists = print_completion(Workflow((Step(worker, "Solve it.", ()),)), compact=True).rstrip("\n")
+            said = {"role": "assistant", "content": f"{task.kind}\n{lists}"}
+            rows.append({"prompt": list(asked), "completion": [said]})
+    Random(0).shuffle(rows)
+    return rows
+
+
+def write_model(folder: Path) -> None:
+    """A model of random weights, whose tokenizer knows the texts of this world."""
+    from tests.rl.training.random_model import make_model, make_tokenizer, save_new
+
+    texts = [message["content"] for row in sft_rows() for message in (*row["prompt"], *row["completion"])]
+    listing = "".join(f"\n{number}: {about}" for number, about in enumerate(DESCRIPTIONS))
+    tokenizer = make_tokenizer(texts, vocabulary=420, constants=[listing])
+    save_new(folder, make_model(tokenizer, width=64, inner=128, layers=2, heads=2, seed=0), tokenizer)
+
+
+def write_experiment(folder: Path, model: Path) -> Path:
+    """An experiment of this world for the command: its workers always say the same, each what is right for one kind."""
+    workers = [
+        f'[[pool.workers]]\nname = "{word}"\nprovider = "scripted"\nmodel = "scripted"\n'
+        f'description = "{about}"\noptions = {{ replies = ["{ANSWERS[word][0]}"], repeat = true }}\n'
+        for word, about in zip(QUESTIONS, DESCRIPTIONS, strict=True)
+    ]
+    tasks = [{"id": each.id, "question": each.question, "gold": each.gold, "kind": each.kind} for each in TASKS]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tasks), encoding="utf-8")
+    (folder / "experiment.toml").write_text(
+        "".join(workers)
+        + f'''
+[conductor]
+prompt = "{PROMPT}"
+
+[train]
+model = "{model}"
+tasks = "{folder / "tasks.jsonl"}"
+task_count = 20
+eval_count = 0
+
+[train.base]
+iterations = 3
+prompts_per_step = 4
+group_size = 4
+learning_rate = 1e-6
+schedule = "constant"
+warmup_ratio = 0.0
+max_completion_tokens = 40
+''',
+        encoding="utf-8",
+    )
+    return folder / "experiment.toml"
 
 
 def a_setup(out: Path) -> Setup:
     """The training, with what it says kept to itself."""
     from wfdsl_rl.training.setup import Setup
 
+    model, rows = out / "new", out / "sft.jsonl"
+    if not rows.is_file():
+        write_model(model)
+        rows.write_text("".join(json.dumps(row) + "\n" for row in sft_rows()), encoding="utf-8")
+    sft = TRAIN.sft.model_copy(update={"rows": str(rows)})
     return Setup(
-        train=TRAIN,
-        extension=TINY,
+        train=TRAIN.model_copy(update={"model": str(model), "sft": sft}),
         prompt=a_prompt(),
         max_steps=5,
         pool=a_pool(),
@@ -118,11 +179,10 @@ def from_warmup(trained: Setup, out: Path, **base: Any) -> Setup:
 
 
 def train_stage(setup: Setup, stage: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
-    """Train a GRPO stage with what the extension does before it."""
+    """Train a GRPO stage from a model, or from a checkpoint of its own."""
     from wfdsl_rl.training.stages import train_grpo
 
-    extension = setup.extension.build(setup)
-    return train_grpo(setup, extension, stage, extension.before(stage, model), checkpoint=checkpoint)
+    return train_grpo(setup, stage, model, checkpoint=checkpoint)
 
 
 def same(one: Path, other: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The small gym: true questions, workers that agree with the exact optimum, and nothing to gain by tricks."""
+"""The gym: true questions, workers that agree with the exact optimum, and nothing to gain by tricks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import make_reward
-from wfdsl_rl.small_gym.optimum import Optimum, optimum, plans, right_chance, value_of
-from wfdsl_rl.small_gym.questions import KINDS, SPLITS, WRONG_ANSWERS, Kind, draw, read
-from wfdsl_rl.small_gym.world import ROLES, WORKERS, Answer, Plan, results_of, role_of
+from wfdsl_rl.gym.optimum import Optimum, optimum, plans, right_chance, value_of
+from wfdsl_rl.gym.questions import KINDS, SPLITS, WRONG_ANSWERS, Kind, draw, read
+from wfdsl_rl.gym.world import ROLES, WORKERS, Answer, Plan, results_of, role_of
 
 WORKFLOWS = [
     Workflow((Step(3, "Solve it.", ()),)),
@@ -75,8 +75,8 @@ def test_role_of_a_subtask(subtask: str, role: str) -> None:
 
 
 async def test_enumeration_equals_simulation() -> None:
-    tasks = wfdsl.load_tasks("small/seven@train", limit=200, seed=11)
-    reward = make_reward("small/seven", tasks, max_steps=3, executions=3)
+    tasks = wfdsl.load_tasks("gym/seven@train", limit=200, seed=11)
+    reward = make_reward("gym/seven", tasks, max_steps=3, executions=3)
     for workflow in WORKFLOWS:
         scored = await reward([print_completion(workflow)] * len(tasks), tasks)
         right = [each.outcome == "right" for one in scored for each in one.executions]
@@ -122,8 +122,8 @@ def test_no_workflow_is_above_the_optimum(best: Optimum) -> None:
     ],
 )
 async def test_gold_verdicts_and_copied_questions_in_a_subtask_change_nothing(extra: str) -> None:
-    pool = Pool.load("small/seven")
-    for task in wfdsl.load_tasks("small/seven", limit=40, seed=1):
+    pool = Pool.load("gym/seven")
+    for task in wfdsl.load_tasks("gym/seven", limit=40, seed=1):
         told = extra.format(gold=task.gold, question=task.question)
         plain, loaded = ["Solve it.", "Check the answer."], [f"Solve it. {told}", f"Check the answer. {told}"]
         answers = [
@@ -139,11 +139,11 @@ async def test_gold_verdicts_and_copied_questions_in_a_subtask_change_nothing(ex
 
 async def test_another_question_is_refused() -> None:
     with pytest.raises(wfdsl.RunFailed) as failed:
-        await wfdsl.run(WORKFLOWS[0], "What is love?", Pool.load("small/seven"))
+        await wfdsl.run(WORKFLOWS[0], "What is love?", Pool.load("gym/seven"))
     assert failed.value.run.status == "failed"
 
 
-@pytest.mark.parametrize("name", ["small/eight", "small/seven@dev"])
+@pytest.mark.parametrize("name", ["small/eight", "gym/seven@dev"])
 def test_unknown_names_are_refused(name: str) -> None:
     with pytest.raises(UsageError):
         wfdsl.load_tasks(name)

@@ -10,12 +10,12 @@ import pytest
 
 import wfdsl
 from wfdsl.errors import UsageError
-from wfdsl_rl.small_gym.questions import KINDS
-from wfdsl_rl.small_gym.start import sft_rows
-from wfdsl_rl.small_gym.world import WORKERS
+from wfdsl_rl.gym.questions import KINDS
+from wfdsl_rl.gym.start import sft_rows
+from wfdsl_rl.gym.world import WORKERS, role_of
 from wfdsl_rl.training.data import read_rows
 
-PER_KIND = 15 * len(WORKERS)
+PER_KIND = 20 * len(WORKERS)
 
 
 def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
@@ -28,7 +28,13 @@ def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
         assert checked.ok
         assert checked.workflow is not None
         lists = checked.workflow.to_lists()
-        assert text.startswith(f"{kind}:{','.join(map(str, lists['model_id']))}\n")
+        done = [
+            f"{role_of(subtask)} {worker}" for subtask, worker in zip(lists["subtasks"], lists["model_id"], strict=True)
+        ]
+        lead, *others = text.partition("\n")[0].removeprefix(f"{kind}:").split(" ", 1)
+        first = next(each for each in done if each.startswith("solve"))
+        done.remove(first)
+        assert (f"solve {lead}", others) == (first, [" ".join(done)] if done else [])
         shape = (tuple(lists["subtasks"]), str(lists["access_list"]))
         workers.update((kind, shape, place, worker) for place, worker in enumerate(lists["model_id"]))
     for found in list(workers):

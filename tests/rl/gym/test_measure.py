@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import transformers
 
-from wfdsl_rl.small_gym.headline import exact_values
-from wfdsl_rl.small_gym.measure import Asked, Measured, gain, measure
-from wfdsl_rl.small_gym.questions import KINDS, SPLITS, draw
-from wfdsl_rl.small_gym.start import cut_model
+from wfdsl_rl.gym.headline import exact_values
+from wfdsl_rl.gym.measure import Asked, Measured, gain, measure
+from wfdsl_rl.gym.questions import KINDS, SPLITS, draw
+from wfdsl_rl.gym.start import cut_model
 
 pytestmark = pytest.mark.local
 
