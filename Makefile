@@ -15,7 +15,7 @@ TORCH_INDEX ?=
 TORCH_PIN := torch==2.13.0
 
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
-GYM_QUESTION ?= A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?
+GYM_QUESTION ?= A parcel that is sent on a Friday arrives 275 days later. On which weekday does it arrive?
 
 .PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults deepspeed explore simulate fuzz upgrade docs release-check clean
 

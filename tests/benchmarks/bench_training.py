@@ -28,7 +28,7 @@ from rich.table import Table
 ROUNDS = 3
 ITERATIONS = 8
 SKIPPED = 2  # first steps of each round, in which memory is allocated and programs are judged for the first time
-PRESET = "gym-tiny"
+PRESET = "gym"
 
 
 def main() -> None:
@@ -60,7 +60,9 @@ def main() -> None:
 def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
     from wfdsl.grading.code import SHARED_CACHE
-    from wfdsl_rl.gym.checkpoints import GYM_TINY, load
+    from wfdsl_rl.gym.conductor import load
+    from wfdsl_rl.gym.source import NAME
+    from wfdsl_rl.training.checkpoints import import_gguf
     from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries
     from wfdsl_rl.training.plan import read_plan
@@ -70,17 +72,14 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     quiet_libraries()
     settings = [
         f"train.base.iterations={ITERATIONS}",
-        "train.base.kl_free_steps=0",
         "train.base.learning_rate=1e-8",
         "train.base.save_every=1000",
-        "train.tiny.replay.base.steps=0",
         "train.eval_count=0",
     ]
     plan = read_plan(PRESET, settings)
     entries: list[dict[str, Any]] = []
     setup = Setup(
         train=plan.train,
-        extension=plan.extension,
         prompt=plan.prompt,
         max_steps=plan.max_steps,
         pool=plan.pool,
@@ -90,7 +89,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         processes=processes,
         say=lambda _: None,
     )
-    model = str(load(GYM_TINY))
+    model = import_gguf(str(load(NAME) / "model.gguf"), folder / "model")
     most = plan.train.base.executions_per_completion
     ways = {
         "wfdsl-train": (1, False),
@@ -108,7 +107,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
             stamps, train = _Stamps(), plan.train.model_copy(update={"base": base, "prefix_cache": shared})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             own = replace(setup, train=train, out=out, listeners=listeners)
-            train_grpo(own, own.extension.build(own), "base", model)
+            train_grpo(own, "base", model)
             ours[name] += stamps.gaps()
     if not processes.is_first:
         return 0.0, {}, 0.0

@@ -169,7 +169,7 @@ def test_dollars_of_simulated_workers_are_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
-    question = "A farm has 34 rows of 15 trees. 328 trees fall in a storm. How many trees still stand?"
+    question = "Today is Friday. Which day of the week is it in 100 days?"
     (tmp_path / "one.wf").write_text('step answer by 0: "Solve it."\n')
 
     main(["run", str(tmp_path / "one.wf"), "--pool", "gym/seven", "-q", question])

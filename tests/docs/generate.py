@@ -17,11 +17,10 @@ from .write_clients import client_table, suite_table
 from .write_codes import code_list, code_pages
 from .write_config import keys
 from .write_grammar import literate
-from .write_gym import families, worth
 from .write_language import limits, repairs, static_checks
 from .write_llms import LLMS, llms
 from .write_pools import endings
-from .write_python import gym_names, public_names, rl_names, testing_names
+from .write_python import public_names, rl_names, testing_names
 from .write_train import train_keys
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "config-keys": keys,
     "endings": endings,
     "exit-codes": exit_codes,
-    "gym-families": families,
-    "gym-names": gym_names,
-    "gym-worth": worth,
     "limits": limits,
     "literals.lark": lambda: literate("literals.lark"),
     "public-names": public_names,

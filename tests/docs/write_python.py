@@ -11,8 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from wfdsl_rl import gym
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,12 +32,6 @@ def testing_names() -> str:
 def rl_names() -> str:
     """The names of `wfdsl_rl`."""
     return _index("wfdsl_rl")
-
-
-def gym_names() -> str:
-    """The names of `wfdsl_rl.gym`."""
-    found = [_definition("wfdsl_rl.gym.world.making", name) for name in gym.__all__]
-    return "\n".join([*_HEAD, *(_function(node) for node in found if isinstance(node, Function))])
 
 
 def public_types(package: str) -> dict[str, type]:

@@ -9,7 +9,6 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from wfdsl_rl.gym.tiny.config import TinyConfig
 from wfdsl_rl.training.config import TrainConfig
 
 from .write_config import section
@@ -25,9 +24,8 @@ _LIMITS = {Gt: ("above", "gt"), Ge: ("at least", "ge"), Lt: ("below", "lt"), Le:
 
 
 def train_keys() -> str:
-    """A section for each table, the table [train.tiny] of the gym included."""
-    places: dict[type[Any], str] = {}
-    return "\n\n".join([*_sections("train", TrainConfig, places), *_sections("train.tiny", TinyConfig, places)])
+    """A section for each table."""
+    return "\n\n".join(_sections("train", TrainConfig, {}))
 
 
 def _sections(name: str, kind: type[Any], places: dict[type[Any], str]) -> Iterator[str]:

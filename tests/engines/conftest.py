@@ -14,8 +14,9 @@ import pytest
 from tests.engines import ENVIRONMENTS, HERE
 from tests.engines.ray_cluster import Cluster
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
-from wfdsl_rl import gym, make_reward
+from wfdsl_rl import make_reward
 from wfdsl_rl.engines.rows import engine_rows, write_rows
+from wfdsl_rl.gym.source import tasks as make
 
 TASKS = 12
 POOL = "gym/seven"
@@ -72,7 +73,7 @@ def program(
 
 def write_tasks(folder: Path, engine: str, name: str, prompt: Prompt | str = DEFAULT_PROMPT) -> None:
     """The tasks, and the same as an engine's rows."""
-    tasks = [task for task in gym.make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
+    tasks = [task for task in make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
     (folder / "tasks.jsonl").write_text("".join(task.model_dump_json() + "\n" for task in tasks))
     write_rows(folder / name, engine_rows(make_reward(POOL, tasks, prompt=prompt), engine))
 

@@ -13,13 +13,13 @@ from tests.engines import HERE
 from tests.engines.conftest import COMPLETIONS, GOOD, IN_PROCESS, POOL, TASKS, program, run_in, write_tasks
 from tests.rl.engines.conftest import RewardProcess
 from wfdsl.conductor.checkpoint import load_prompt
-from wfdsl_rl.gym import checkpoints
+from wfdsl_rl.gym.conductor import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = "rows.parquet"
-CHECKPOINT = str(ROOT / "src" / checkpoints.__name__.replace(".", "/") / "gym-tiny")
+CHECKPOINT = str(load("gym/seven"))
 KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 ALL = 'model_id = [3]\nsubtasks = ["Check the solution and give the answer."]\naccess_list = ["all"]'
 

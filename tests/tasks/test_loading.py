@@ -430,7 +430,7 @@ def test_without_datasets_the_error_says_what_to_install(monkeypatch: pytest.Mon
 
 
 def test_a_gym_is_a_source_of_tasks_like_any_other() -> None:
-    from wfdsl_rl.gym import make
+    from wfdsl_rl.gym.source import tasks as make
 
     assert load_tasks("gym/seven", limit=8, seed=3) == make("gym/seven", 8, 3)
     assert load_tasks("gym/seven@train", limit=4) == make("gym/seven", 4, 0, split="train")

@@ -19,8 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from wfdsl.conductor.checkpoint import FILE
 from wfdsl.protocols import Message
-from wfdsl_rl.gym.checkpoints import load
+from wfdsl_rl.gym.conductor import load
+from wfdsl_rl.gym.source import NAME
 
 PYTHON = os.environ.get("WFDSL_VLLM_PYTHON", "")
 """The Python of the environment that has vLLM; `make vllm` makes it and sets this."""
@@ -32,17 +34,34 @@ _START_S = 600
 _STOP_S = 60
 
 
+def shipped_folder(folder: Path) -> Path:
+    """The weights of the shipped Conductor in 32 bits, for transformers and as a GGUF file, with its prompt."""
+    from wfdsl_rl.training.checkpoints import import_gguf, load_model
+    from wfdsl_rl.training.gguf_file import write_gguf
+
+    shipped = load(NAME)
+    tokenizer, network = load_model(import_gguf(str(shipped / "model.gguf"), folder))
+    write_gguf(folder / "model.gguf", network, tokenizer)
+    shutil.copy(shipped / FILE, folder)
+    return folder
+
+
 def make_folder(folder: Path, *, seed: int = 0) -> Path:
     """A checkpoint of random weights with the tokenizer and the prompt of the shipped Conductor."""
-    from transformers import AutoTokenizer
+    import torch
+    from transformers import AutoModelForCausalLM
 
-    from wfdsl_rl.gym.tiny.random_model import make_model, save_new
+    from wfdsl_rl.training.checkpoints import import_gguf, load_model
 
-    shipped = Path(load("gym/tiny"))
-    tokenizer = AutoTokenizer.from_pretrained(shipped)
-    model = make_model(tokenizer, width=64, inner=128, layers=2, heads=2, positions=POSITIONS, seed=seed)
-    save_new(folder, model, tokenizer)
-    shutil.copy(shipped / "wfdsl-prompt.json", folder)
+    tokenizer, network = load_model(import_gguf(str(load(NAME) / "model.gguf"), folder.with_name("shipped")))
+    config = network.config
+    config.hidden_size, config.intermediate_size, config.num_hidden_layers = 64, 128, 2
+    config.num_attention_heads = config.num_key_value_heads = 2
+    config.head_dim, config.max_position_embeddings = 32, POSITIONS
+    torch.manual_seed(seed)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    shutil.copy(load(NAME) / FILE, folder)
     return folder
 
 

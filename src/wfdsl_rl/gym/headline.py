@@ -18,9 +18,6 @@ from typing import Any
 from wfdsl_rl.gym.optimum import MAX_STEPS, optimum
 from wfdsl_rl.gym.start import write_start
 
-GRPO_STEPS = 1
-"""The longest workflow that GRPO trains for; the model before it writes up to three steps."""
-
 
 def train(preset: str, out: Path, settings: Sequence[str]) -> Path:
     """Train a preset, or continue it; the folder of the stage's model.
@@ -73,14 +70,8 @@ def main() -> None:
     figures: dict[str, Any] = {"seed": args.seed, "exact": exact_values()}
     for name, temperature in (("as_trained", 1.0), ("greedy", 0.0)):
         before, after = (
-            measure(
-                str(model),
-                questions=args.questions,
-                seed=1000 + args.seed,
-                max_steps=steps,
-                temperature=temperature,
-            )
-            for model, steps in ((sft, MAX_STEPS), (grpo, GRPO_STEPS))
+            measure(str(model), questions=args.questions, seed=1000 + args.seed, temperature=temperature, max_steps=1)
+            for model in (sft, grpo)
         )
         difference, error = gain(before, after)
         figures[name] = {"sft": before.to_dict(), "grpo": after.to_dict(), "gain": difference, "gain_error": error}

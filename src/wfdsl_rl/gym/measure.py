@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from math import log, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 
@@ -27,10 +27,11 @@ from wfdsl_rl.gym.optimum import MAX_STEPS, right_chance
 from wfdsl_rl.gym.questions import KINDS, SPLITS, Kind, Split, draw
 from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.start import PROMPT
-from wfdsl_rl.gym.world import WORKERS
+from wfdsl_rl.gym.world import WORKERS, Role, role_of
 from wfdsl_rl.training.checkpoints import load_model
 
-_TOKENS: Final = 64
+T = TypeVar("T")
+_TOKENS: Final = 80
 """The longest completion, as in training."""
 
 
@@ -44,6 +45,8 @@ class Asked:
     """The chance of a right answer; 0 for a completion that is not valid or was cut."""
     workers: tuple[int, ...]
     """The workers of its steps; none if it is not valid."""
+    roles: tuple[Role, ...] = ()
+    """What its steps do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,9 @@ class Measured:
             "workers": {
                 kind: _shares(worker for each in found for worker in each.workers) for kind, found in kinds.items()
             },
-            "first_worker_entropy": {
-                kind: _entropy([each.workers[:1] for each in found]) for kind, found in kinds.items()
+            "roles": {kind: _shares(" ".join(each.roles) for each in found) for kind, found in kinds.items()},
+            "entropy": {
+                kind: _entropy([(each.workers, each.roles) for each in found]) for kind, found in kinds.items()
             },
         }
 
@@ -108,12 +112,13 @@ def _valued(kind: Kind, completion: str, max_steps: int, *, ended: bool) -> Aske
     if workflow is None:
         return Asked(kind, completion, 0.0, ())
     workers = tuple(step.worker for step in workflow.steps if isinstance(step.worker, int))
-    return Asked(kind, completion, right_chance(workflow, kind), workers)
+    roles = tuple(role_of(step.subtask) for step in workflow.steps)
+    return Asked(kind, completion, right_chance(workflow, kind), workers, roles)
 
 
-def _shares(workers: Iterator[int]) -> dict[int, float]:
-    counts = Counter(workers)
-    return {worker: round(count / counts.total(), 3) for worker, count in sorted(counts.items())}
+def _shares(values: Iterable[T]) -> dict[T, float]:
+    counts = Counter(values)
+    return {value: round(count / counts.total(), 3) for value, count in counts.most_common()}
 
 
 def _entropy(values: Sequence[Any]) -> float:

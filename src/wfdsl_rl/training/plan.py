@@ -207,7 +207,9 @@ def _is_gym(name: str) -> bool:
 def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> tuple[Task, ...]:
     path = Path(source)
     try:
-        return tuple(load_tasks(f"{source}@{split}" if _is_gym(source) else source, limit=count, seed=seed))
+        return tuple(
+            load_tasks(f"{source}@{split}" if _is_gym(source) and "@" not in source else source, limit=count, seed=seed)
+        )
     except UsageError as error:
         advice = ""
         if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name

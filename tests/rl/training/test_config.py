@@ -239,7 +239,7 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
     assert shown["completions"] == 10 * 16 * 8
-    assert shown["runs"] == shown["completions"] + 256  # an evaluation before the first iteration
+    assert shown["runs"] == 4 * shown["completions"] + 256  # an evaluation before the first iteration
     assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
     assert shown["simulated"]

@@ -20,6 +20,7 @@ SOLVE: Final = "Solve the task and give the final answer."
 """What a worker is asked that solves the task by itself, in every baseline; our choice."""
 
 _GYM: Final = "gym"
+_GYM_TASKS: Final = "gym/seven@train"
 
 
 def alone(worker: int) -> Workflow:
@@ -41,8 +42,7 @@ def workers_of(pool: Pool) -> tuple[int, ...]:
 
 def own_tasks(pool: Pool) -> str | None:
     """The name of the training tasks of a pool of simulated workers; None for all other pools."""
-    presets = [entry.options.get("preset") for entry in pool if entry.provider == _GYM]
-    return f"{presets[0]}@train" if presets else None
+    return _GYM_TASKS if any(entry.provider == _GYM for entry in pool) else None
 
 
 @dataclass(frozen=True, slots=True)
