@@ -231,8 +231,8 @@ def _export_parser() -> argparse.ArgumentParser:
         "--gguf",
         nargs="?",
         const="f32",
-        choices=["f32", "q8_0", "q4_0"],
-        help="also write a GGUF file, which runs without torch, in 32, 8 or 4 bits (default: f32)",
+        choices=["f32", "q8_0", "q5_0"],
+        help="also write a GGUF file, which runs without torch, in 32, 8 or 5 bits (default: f32)",
     )
     parser.add_argument("--figures", metavar="FILE.md", help="a Markdown file with results, appended to the card")
     parser.add_argument("--replace", action="store_true", help="replace an earlier export")

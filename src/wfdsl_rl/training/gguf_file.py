@@ -18,10 +18,10 @@ from gguf import GGMLQuantizationType, TokenType
 
 from wfdsl.errors import UsageError
 
-Precision: TypeAlias = Literal["f32", "q8_0", "q4_0"]
-"""How weights are written: as they are, or in blocks of 32 with 8 or 4 bits and a common factor."""
+Precision: TypeAlias = Literal["f32", "q8_0", "q5_0"]
+"""How weights are written: as they are, or in blocks of 32 with 8 or 5 bits and a common factor."""
 
-_FILE_TYPES: Final = {"f32": "ALL_F32", "q8_0": "MOSTLY_Q8_0", "q4_0": "MOSTLY_Q4_0"}
+_FILE_TYPES: Final = {"f32": "ALL_F32", "q8_0": "MOSTLY_Q8_0", "q5_0": "MOSTLY_Q5_0"}
 _CUTS: Final = {
     "gpt-2": ('"use_regex": true',),
     "smollm": ('"Digits"', '"ByteLevel"'),

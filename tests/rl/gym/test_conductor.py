@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "gym/seven"
-MOST_BYTES = 10_000_000
+MOST_BYTES = 10 * 2**20
 
 
 def question() -> str:
