@@ -34,7 +34,7 @@ def test_it_is_a_whole_folder_of_a_few_megabytes() -> None:
     folder = load(NAME)
     files = {path.name: path.stat().st_size for path in folder.iterdir()}
 
-    assert files.keys() == {"README.md", "model.gguf", "wfdsl-prompt.json"}
+    assert files.keys() == {"README.md", "model.gguf", "training_cost.json", "wfdsl-prompt.json"}
     assert sum(files.values()) < MOST_BYTES
     assert load_prompt(folder) is not None
 
