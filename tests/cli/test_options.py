@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.pages import read_page
 from tests.docs.write_config import keys
+from wfdsl.cli import inputs
 from wfdsl.cli.options import add_arguments, add_config_options, add_options, experiment_of
 from wfdsl.config import OptionField, check_options, from_table, option, options_of, to_table
 from wfdsl.experiment import CONFIGS, read_experiment
@@ -126,6 +127,23 @@ def test_adding_a_field_adds_its_flag_with_its_type_its_limits_and_its_help(
     with pytest.raises(SystemExit):
         parser.parse_args(["--share", "2"])
     assert "argument --share: must be at most 1 (got 2.0)" in capsys.readouterr().err
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendedCheck(CheckConfig):
+    """What is checked, with a new option."""
+
+    most_words: int = option(9, help="the most words", flag="--most-words", metavar="N", minimum=1)
+
+
+def test_a_new_option_of_checks_is_passed_on_by_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "CheckConfig", ExtendedCheck)
+    parser = argparse.ArgumentParser()
+    inputs.add_input_options(parser)
+
+    given = inputs.check_options_of(parser.parse_args(["--most-words", "3", "--profile", "strict"]), None)
+
+    assert ExtendedCheck(**given) == ExtendedCheck(most_words=3, profile="strict")
 
 
 def test_the_reference_is_written_from_the_classes() -> None:

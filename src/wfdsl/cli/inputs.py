@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from io import BufferedIOBase
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
 from wfdsl.cli.display.streams import styled, visible
@@ -18,6 +18,7 @@ from wfdsl.cli.options import (
     add_arguments,
     add_config_options,
     add_pool_option,
+    arguments_of,
     count,
     group,
     parameters_of,
@@ -25,7 +26,7 @@ from wfdsl.cli.options import (
     some_text,
 )
 from wfdsl.errors import UsageError
-from wfdsl.language.check import MAX_CHARS, CheckConfig, CheckOptions, Profile
+from wfdsl.language.check import MAX_CHARS, CheckConfig, Profile
 from wfdsl.language.diagnostics import Diagnostic, as_text
 from wfdsl.language.source import Source
 
@@ -109,16 +110,9 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     return analyze_text(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
 
 
-def check_options_of(args: argparse.Namespace, pool: Pool | None) -> CheckOptions:
+def check_options_of(args: argparse.Namespace, pool: Pool | None) -> dict[str, Any]:
     """What texts are checked against; without `--max-steps` each form has its own limit."""
-    options: CheckOptions = {
-        "pool": args.pool_size if pool is None else pool,
-        "profile": args.profile,
-        "recursion": args.recursion,
-        "access": args.access,
-        "max_chars": args.max_chars,
-    }
-    return options if args.max_steps is None else {**options, "max_steps": args.max_steps}
+    return {"pool": args.pool_size if pool is None else pool, **arguments_of(args, CheckConfig)}
 
 
 def read_input(path: str, args: argparse.Namespace) -> str | None:

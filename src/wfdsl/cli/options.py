@@ -168,6 +168,13 @@ def add_arguments(
         own.add_argument(field.option.flag, dest=field.name, action=action, default=default, **more)
 
 
+def arguments_of(args: argparse.Namespace, config: type) -> dict[str, Any]:
+    """The values of the flags that `add_arguments` added, as arguments of the class; those without one are left out."""
+    names = [field.name for field in options_of(config) if field.option.flag is not None]
+    found = {name: value for name in names if (value := getattr(args, name)) is not None}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
 def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
     """Add `--config` and `--set`; `parameters` of a `.wf` file are set with `--set`, too."""
     workers = group(parser, WORKERS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from wfdsl.cli.options import add_arguments, add_options
+from wfdsl.cli.options import add_arguments, add_options, arguments_of
 from wfdsl.cli.output import print_json
-from wfdsl.config import options_of, to_table
+from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits, ServeSettings
 
@@ -34,7 +34,7 @@ def execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
     if settings.keys is None:
         raise UsageError(f"keys {args.key_action} needs --keys FILE: the file that keeps the hashes of the keys")
     if args.key_action == "make":
-        print(make_key(settings.keys, args.name, _limits(args)))
+        print(make_key(settings.keys, args.name, arguments_of(args, KeyLimits)))
     elif args.key_action == "revoke":
         revoke_key(settings.keys, args.name)
     else:
@@ -45,12 +45,6 @@ def execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
             else:
                 print(f"{name:<20}  {_shown(limits)}")
     return 0
-
-
-def _limits(args: argparse.Namespace) -> dict[str, Any]:
-    """The limits that flags give."""
-    found = {field.name: getattr(args, field.name) for field in options_of(KeyLimits) if field.option.flag}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
 def _shown(limits: KeyLimits) -> str:
