@@ -1,7 +1,8 @@
 """Serve workflows to a coding agent over the Model Context Protocol, on standard input and output.
 
 The agent can list, check, draw and price workflows, run them within a cap in dollars, and ask a step again. Files are
-those of the folder that the command is started in. Runs are kept in the journal.
+those of the folder that the command is started in. Runs are kept in the journal. For Claude Code, add it with
+`claude mcp add wfdsl -- wfdsl mcp`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from wfdsl.installation import require_packages
 
-EXAMPLES = ("claude mcp add wfdsl -- wfdsl mcp",)
+EXAMPLES = ("wfdsl mcp",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
