@@ -40,7 +40,6 @@ class PolicySummary:
     calls: float
     completions: float
     steps: float
-    steps_by_domain: Mapping[str, float]
     workers: Mapping[str, int]
     """Answers by worker, over all samples."""
 
@@ -66,7 +65,6 @@ class PolicySummary:
                 "completions": self.completions,
                 "steps": self.steps,
             },
-            "steps_by_domain": dict(self.steps_by_domain),
             "workers": dict(self.workers),
         }
 
@@ -166,7 +164,6 @@ def summary_of(policy: str, trials: Sequence[Trial], benchmarks: Sequence[str], 
         calls=_mean([trial.calls for trial in trials]),
         completions=_mean([trial.completions for trial in trials]),
         steps=_mean([trial.steps for trial in trials]),
-        steps_by_domain={name: _mean([trial.steps for trial in trials if trial.domain == name]) for name in domains},
         workers=dict(sorted(workers.items(), key=lambda pair: (-pair[1], pair[0]))),
     )
 
