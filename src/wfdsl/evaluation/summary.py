@@ -149,7 +149,6 @@ def summary_of(policy: str, trials: Sequence[Trial], benchmarks: Sequence[str], 
     workers: Counter[str] = Counter()
     for trial in trials:
         workers.update(trial.workers)
-    domains = dict.fromkeys(trial.domain for trial in trials)
     fresh = [trial.latency_s for trial in trials if trial.latency_s is not None]
     return PolicySummary(
         policy=policy,
