@@ -33,7 +33,7 @@ LAYERS = [
     ["graph", "workers"],
     ["language", "toml_file"],
     ["config", "protocols"],
-    ["files", "installation", "server_client"],
+    ["files", "installation"],
     ["errors", "notebook", "_version"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+import random
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
-from wfdsl.server_client import ServerClient, ServerRefused
+import httpx2
+
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl_rl.engines.results import Result
 
-_GATHERED_S: Final = 0.005
-"""Seconds in which calls of `score` become one request. Our choice: a call of a worker takes longer."""
-_MOST: Final = 16
-"""Samples of a gathered request, after which another one is begun. Our choice: all of them wait for the slowest."""
+_FIRST_WAIT_S: Final = 0.1
+_LONGEST_WAIT_S: Final = 5.0
+_CONNECT_S: Final = 5.0
+_SILENCE_S: Final = 3.0
+"""After which a server that does not answer is told of. Our choice: a restart takes about as long."""
+_THREADS: Final = 64
+"""Requests of `score` at a time. Our choice."""
+_AGAIN: Final = frozenset({429, 500, 502, 503, 504})
+_TOO_LARGE: Final = 413
+
+
+class ServerGone(WfdslError):  # noqa: N818  (a state of the world, like a lost connection)
+    """The server could not be reached, or answered with errors, for as long as the client had patience."""
+
+
+class ServerRefused(UsageError):  # noqa: N818  (as JournalFailure is)
+    """The server refused a request; asking again would not help."""
+
+    def __init__(self, message: str, status: int, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
 
 
 class RewardClient:
@@ -33,50 +55,49 @@ class RewardClient:
         *,
         run: str = "",
         patience_s: float = 600.0,
+        timeout_s: float = 300.0,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """`run` is put before all sample ids, so that experiments on one server share nothing. `say` takes a line for
-        the user when the server does not answer.
+        """`url` is as `wfdsl serve --score` prints it, and may hold a key (`http://any:KEY@host:8700`).
+
+        Args:
+            url: Where the server is.
+            key: An API key, unless the URL has one.
+            run: Is put before all sample ids, so that experiments on one server share nothing.
+            patience_s: How long a request is repeated while the server does not answer. One that has not answered an
+                attempt in time, and answers `/health`, is busy: the time begins again.
+            timeout_s: How long one attempt waits for its answer.
+            say: Takes a line for the user when the server does not answer.
 
         Raises:
             UsageError: the URL cannot be used.
         """
-        self._gathered: WeakKeyDictionary[asyncio.AbstractEventLoop, _Request] = WeakKeyDictionary()
-        self._client = ServerClient(url, key, patience_s=patience_s, say=say)
+        try:
+            parts = httpx2.URL(url)
+        except httpx2.InvalidURL:
+            parts = httpx2.URL("")
+        if parts.scheme not in ("http", "https") or not parts.host:
+            raise UsageError(f"{url!r} is not the address of a server; write it as http://HOST:PORT")
+        self.url = str(parts.copy_with(username=None, password=None)).rstrip("/")
         self._path = f"/v1/score?run={quote(run, safe='')}" if run else "/v1/score"
+        self._patience_s, self._say, self._told = patience_s, say, False
+        self._closed = threading.Event()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="wfdsl-client")
+        self._http = httpx2.Client(
+            auth=None if key is not None or not parts.password else (parts.username, parts.password),
+            headers={} if key is None else {"authorization": f"Bearer {key}"},
+            timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S, pool=None),
+            trust_env=False,
+        )
 
     async def score(self, samples: Sequence[Mapping[str, Any]]) -> list[Result]:
         """The results of samples (`task`, `completion`, `sample_id`, ...), in order, as `result_of` has them.
 
-        Calls of a few milliseconds share a request, since a request costs more than a sample.
-
         Raises:
             ServerRefused: the server refused them.
-            ServerGone: it did not answer in time.
+            ServerGone: it did not answer in time, or the client was closed.
         """
-        loop = asyncio.get_running_loop()
-        request = self._gathered.get(loop)
-        if request is None or len(request.samples) >= _MOST:
-            request = self._gathered[loop] = _Request()
-            request.answer = loop.create_task(self._send(request))
-        places = request.add(samples)
-        try:
-            results = await asyncio.shield(request.answer)
-        except ServerRefused:
-            if request.calls == 1:
-                raise
-            results, places = await self._ask(samples), list(range(len(samples)))  # whose samples were refused?
-        return [results[place] for place in places]
-
-    async def _send(self, request: _Request) -> list[Result]:
-        await asyncio.sleep(_GATHERED_S)
-        loop = asyncio.get_running_loop()
-        if self._gathered.get(loop) is request:
-            del self._gathered[loop]
-        return await self._ask(request.samples)
-
-    async def _ask(self, samples: Sequence[Mapping[str, Any]]) -> list[Result]:
-        return _results(await self._client.ask("POST", self._path, {"samples": list(samples)}))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.score_sync, samples)
 
     def score_sync(self, samples: Sequence[Mapping[str, Any]]) -> list[Result]:
         """The same for a thread without an event loop.
@@ -84,36 +105,69 @@ class RewardClient:
         Raises:
             ServerRefused, ServerGone: as in `score`.
         """
-        return _results(self._client.request("POST", self._path, {"samples": list(samples)}))
+        content = json.dumps({"samples": list(samples)}).encode()
+        begun, silent_since, wait_s = time.monotonic(), 0.0, _FIRST_WAIT_S
+        while not self._closed.is_set():
+            try:
+                answer = self._http.post(
+                    self.url + self._path, content=content, headers={"content-type": "application/json"}
+                )
+                if answer.is_success:
+                    self._told = False
+                    found: list[Result] = answer.json()["results"]
+                    return found
+                why, asked_s = f"refuses for now: {self._refusal(answer)}", _seconds(answer.headers.get("retry-after"))
+            except (httpx2.TransportError, RuntimeError) as error:  # RuntimeError: `close` was called meanwhile
+                why, asked_s = f"does not answer ({error or type(error).__name__})", 0.0
+                if isinstance(error, httpx2.ReadTimeout) and self._is_alive():
+                    begun, why = time.monotonic(), "is still working on it"
+            now = time.monotonic()
+            silent_since = silent_since or now
+            pause_s = max(asked_s, wait_s * random.uniform(0.5, 1.0))
+            if now + pause_s > begun + self._patience_s:
+                raise ServerGone(f"the server at {self.url} {why}")
+            if self._say is not None and not self._told and now - silent_since >= _SILENCE_S:
+                self._told = True
+                self._say(
+                    f"the server at {self.url} {why}; it is asked for {begun + self._patience_s - now:.0f} s more"
+                )
+            self._closed.wait(pause_s)
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+        raise ServerGone(f"the server at {self.url} was not waited for any longer")
 
     def close(self) -> None:
         """End its requests, threads and connections."""
-        self._client.close()
+        self._closed.set()
+        self._http.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _is_alive(self) -> bool:
+        """Whether the server, which did not answer in time, answers at all."""
+        try:
+            return self._http.get(f"{self.url}/health", timeout=_CONNECT_S).status_code < 500
+        except httpx2.TransportError:
+            return False
+
+    def _refusal(self, answer: httpx2.Response) -> str:
+        """What an error says, if asking again may help.
+
+        Raises:
+            ServerRefused: it would not.
+        """
+        try:
+            error = answer.json()["error"]
+            message, code = str(error["message"]), str(error["code"])
+        except (ValueError, KeyError, TypeError):
+            message, code = f"status {answer.status_code}", ""
+        if answer.status_code == _TOO_LARGE:
+            message += "; send less at a time, such as fewer samples"
+        if answer.status_code not in _AGAIN or answer.headers.get("x-should-retry") == "false":
+            raise ServerRefused(f"the server at {self.url} refuses: {message}", answer.status_code, code)
+        return message
 
 
-class _Request:
-    """Samples of several calls. Equal samples of different calls are one, as in requests of their own."""
-
-    def __init__(self) -> None:
-        self.samples: list[Mapping[str, Any]] = []
-        self.calls = 0
-        self.answer: asyncio.Task[list[Result]]
-        self._places: dict[tuple[str, int], int] = {}
-
-    def add(self, samples: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Where the results of a call's samples will be."""
-        self.calls += 1
-        seen, found = Counter[str](), []
-        for sample in samples:
-            text = json.dumps(sample, sort_keys=True)
-            place = self._places.setdefault((text, seen[text]), len(self.samples))
-            if place == len(self.samples):
-                self.samples.append(sample)
-            seen[text] += 1
-            found.append(place)
-        return found
-
-
-def _results(answer: Any) -> list[Result]:
-    found: list[Result] = answer["results"]
-    return found
+def _seconds(text: str | None) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

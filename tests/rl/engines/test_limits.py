@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wfdsl.server.keys import make_key
-from wfdsl.server_client import ServerRefused
+from wfdsl_rl.engines.client import ServerRefused
 
 from .conftest import BOUND_USD, CALL_USD, Provider, Serve, completion, post
 

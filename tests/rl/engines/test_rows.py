@@ -13,8 +13,8 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import BudgetExhausted
-from wfdsl.server_client import ServerGone
 from wfdsl_rl import make_reward
+from wfdsl_rl.engines.client import ServerGone
 from wfdsl_rl.engines.rows import ENGINES, engine_rows, sample_of
 from wfdsl_rl.engines.source import InProcess, RewardSource, SourceOptions, numbers_of, reward_source
 from wfdsl_rl.gym.source import tasks as gym_tasks
