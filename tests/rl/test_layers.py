@@ -40,6 +40,7 @@ HOMES = {
     "gguf": ["training.gguf_file"],
     "markupsafe": ["viewer."],
     "httpx": ["training.hub"],
+    "httpx2": ["engines.client"],
     "huggingface_hub": ["training.hub", "training.missing"],
     "numpy": ["training.gguf_file"],
     "peft": ["training.grpo", "training.checkpoints"],
