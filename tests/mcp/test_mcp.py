@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_of_the_skill_is_valid() -> None:
     page = language()
     assert page.count("\n") <= 120
-    checked = analyze_file_text(page.split("```")[1].strip(), pool=Pool.load(GYM))
+    checked = analyze_file_text(page.split("```wf")[1].split("```")[0].strip(), pool=Pool.load(GYM))
     assert [found.code for found in checked.diagnostics] == []
 
 

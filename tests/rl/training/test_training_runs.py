@@ -69,7 +69,7 @@ def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
 def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setup, tmp_path: Path) -> None:
     """Each of three workers knows one kind of question; at first the able one is asked in half of the cases."""
     stage = TRAIN.base.model_copy(
-        update={"iterations": 40, "prompts_per_step": 12, "group_size": 16, "micro_batch": None, "evaluate_every": 40}
+        update={"iterations": 25, "prompts_per_step": 12, "group_size": 16, "micro_batch": None, "evaluate_every": 25}
     )
     setup = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}))
 
